@@ -1,0 +1,116 @@
+"""Chains from and to other libraries' objects, told apart by what they can do: none of them is a dependency."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..checks import shown
+from ..errors import ChainscoutError, InputError
+
+if TYPE_CHECKING:
+    from .chain import MarkovChain
+
+
+def to_chain(thing: Any) -> "MarkovChain":
+    """The chain that ``thing`` describes."""
+    from .chain import MarkovChain
+
+    if isinstance(thing, MarkovChain):
+        return thing
+    if hasattr(thing, "index") and hasattr(thing, "columns"):
+        return _from_labelled_table(thing)
+    if hasattr(thing, "nodes") and hasattr(thing, "edges"):
+        return _from_digraph(thing)
+    if hasattr(thing, "P"):  # quantecon.MarkovChain
+        return MarkovChain(_dense(thing.P), states=_labels(getattr(thing, "state_values", None)))
+    if hasattr(thing, "p") and hasattr(thing, "states"):  # pydtmc.MarkovChain
+        return MarkovChain(_dense(thing.p), states=thing.states)
+    if hasattr(thing, "transition_matrix"):  # deeptime.markov.msm.MarkovStateModel
+        return MarkovChain(_dense(thing.transition_matrix))
+    return MarkovChain(_dense(thing))
+
+
+def to_pandas(chain: "MarkovChain") -> Any:
+    """A DataFrame with the states as index and columns."""
+    pandas = _library("pandas")
+    labels = pandas.Index(list(chain.states), tupleize_cols=False)
+    return pandas.DataFrame(chain.matrix.copy(), index=labels, columns=labels)
+
+
+def to_networkx(chain: "MarkovChain") -> Any:
+    """A DiGraph with an edge for every possible transition."""
+    graph = _library("networkx").DiGraph()
+    graph.add_nodes_from(chain.states)
+    for x, y in np.argwhere(chain.matrix > 0):
+        graph.add_edge(chain.states[x], chain.states[y], weight=float(chain.matrix[x, y]))
+    return graph
+
+
+def to_quantecon(chain: "MarkovChain") -> Any:
+    """A quantecon.MarkovChain with the states as its values."""
+    return _library("quantecon").MarkovChain(chain.matrix.copy(), state_values=list(chain.states))
+
+
+def to_pydtmc(chain: "MarkovChain") -> Any:
+    """A pydtmc.MarkovChain with the labels as strings."""
+    names = [str(label) for label in chain.states]
+    if len(set(names)) != len(names):
+        raise InputError(f"PyDTMC names states by strings, and these labels are not unique as strings: {shown(names)}")
+    return _library("pydtmc").MarkovChain(chain.matrix.copy(), names)
+
+
+def to_deeptime(chain: "MarkovChain") -> Any:
+    """A deeptime MarkovStateModel."""
+    return _library("deeptime.markov.msm").MarkovStateModel(chain.matrix.copy())
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise ChainscoutError(
+            f"this conversion needs {package}, which is not installed: pip install {package}"
+        ) from None
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
+
+
+def _labels(values: Any) -> Any:
+    if values is None:
+        return None
+    # A QuantEcon chain on a product space has one row of coordinates a state.
+    return [tuple(value) if isinstance(value, list) else value for value in np.asarray(values).tolist()]
+
+
+def _from_labelled_table(table: Any) -> "MarkovChain":
+    from .chain import MarkovChain
+
+    rows, columns = list(table.index), list(table.columns)
+    if len(set(rows)) != len(rows) or set(rows) != set(columns) or len(rows) != len(columns):
+        raise InputError(
+            "a labelled table must have the same unique states as rows and as columns, not rows"
+            f" {shown(rows)} and columns {shown(columns)}"
+        )
+    order = [columns.index(label) for label in rows]
+    return MarkovChain(np.asarray(table)[:, order], states=rows)
+
+
+def _from_digraph(graph: Any) -> "MarkovChain":
+    from .chain import MarkovChain
+
+    if not graph.is_directed():
+        raise InputError("a graph must be directed to be a Markov chain, and this one is not")
+    states = list(graph.nodes)
+    position = {state: number for number, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for x, y, weight in graph.edges(data="weight"):
+        if weight is None:
+            raise InputError(
+                f"every edge must carry its probability as 'weight'; that from {shown(x)} to {shown(y)} has none"
+            )
+        matrix[position[x], position[y]] += weight
+    return MarkovChain(matrix, states=states)

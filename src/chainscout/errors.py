@@ -1,0 +1,37 @@
+"""Every error that chainscout raises on purpose: one sentence that says what was expected and what was given."""
+
+
+class ChainscoutError(Exception):
+    """Base class of all errors raised on purpose; the command line prints its text and no traceback."""
+
+    #: The command line's exit status: 1 for a failure, 2 for a wrong use.
+    exit_status = 1
+
+
+class InputError(ChainscoutError, ValueError):
+    """An argument is not what the function takes; nothing was changed."""
+
+    exit_status = 2
+
+
+class NotErgodicError(InputError):
+    """A quantity was asked for that this chain does not have because it is not irreducible, aperiodic or reversible."""
+
+    exit_status = 1
+
+
+class FileError(ChainscoutError):
+    """A file is missing, damaged, or says something that cannot be used. The text lists every problem found in it."""
+
+
+class MissingExtraError(ChainscoutError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+    exit_status = 2
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency: pip install 'chainscout[{extra}]'")
+
+
+class RenormalisedWarning(UserWarning):
+    """A published table's rows did not sum to one and were divided by their sums, as was asked for."""
