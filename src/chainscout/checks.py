@@ -27,6 +27,7 @@ def whole_number(value: Any, name: str, least: int = 1, meaning: str = "") -> in
 def real_number(
     value: Any,
     name: str,
+    *,
     above: float = -math.inf,
     below: float = math.inf,
     least: float = -math.inf,

@@ -332,7 +332,8 @@ def _check_rows(matrix: Array, states: tuple[Hashable, ...], tolerance: float) -
         x = int(off.argmax())
         hint = "; for a table that is off by rounding use MarkovChain.from_table" if tolerance == ROW_TOLERANCE else ""
         raise InputError(
-            f"each row must sum to one within {tolerance:g}, but the row of {shown(states[x])} sums to {sums[x]:.12g}{hint}"
+            f"each row must sum to one within {tolerance:g}, but the row of {shown(states[x])} sums to"
+            f" {sums[x]:.12g}{hint}"
         )
 
 

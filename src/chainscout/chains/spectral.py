@@ -36,8 +36,8 @@ def pseudo_spectral_gap(matrix: Array, stationary: Array) -> float:
     """γ_ps = max over ℓ ≥ 1 of γ((P*)^ℓ P^ℓ)/ℓ, with a proven stopping point.
 
     With A the deviation, γ((P*)^ℓ P^ℓ) = 1 − ‖A^ℓ‖² ≤ 1 − |λ₂|^{2ℓ}, and (1 − q^ℓ)/ℓ falls as ℓ grows, so the search
-    is over once (1 − |λ₂|^{2(ℓ+1)})/(ℓ+1) ≤ the best so far. The eigenvalue costs more than everything else, so the same
-    test is made with 0 in its place first: most chains pass it at ℓ = 1.
+    is over once (1 − |λ₂|^{2(ℓ+1)})/(ℓ+1) ≤ the best so far. The eigenvalue costs more than everything else, so
+    the same test is made with 0 in its place first: most chains pass it at ℓ = 1.
     """
     if len(matrix) == 1:
         return 1.0
@@ -72,7 +72,7 @@ def mixing_bounds(pseudo_gap: float, smallest: float, epsilon: float) -> tuple[f
     """The same for any ergodic chain: (1−2ε)/γ_ps and (1 + 2·log(1/2ε) + log(1/π_min))/γ_ps (Paulin 2015, §3.1).
 
     Lower: if P^t is within ε of π in total variation, (P*)^t P^t moves functions of mean zero by at most 2ε in ‖·‖∞,
-    so its gap is ≥ 1 − 2ε. Upper: with ℓ the maximiser, 2·TV ≤ π_min^{-1/2}‖A^ℓ‖^{⌊t/ℓ⌋} ≤ π_min^{-1/2}e^{(1−γ_ps t)/2}.
+    so its gap is ≥ 1 − 2ε. Upper, with ℓ the maximiser: 2·TV·√π_min ≤ ‖A^ℓ‖^{⌊t/ℓ⌋} ≤ e^{(1−γ_ps t)/2}.
     """
     return (1 - 2 * epsilon) / pseudo_gap, (1 + 2 * math.log(1 / (2 * epsilon)) + math.log(1 / smallest)) / pseudo_gap
 

@@ -33,4 +33,4 @@ def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     law = np.ones(size)
     for n in range(1, size):
         law[n] = law[:n] @ p[:n, n]
-    return law / law.sum()
+    return np.asarray(law / law.sum())

@@ -22,7 +22,7 @@ def recurrent_classes(matrix: npt.NDArray[np.float64]) -> list[npt.NDArray[np.in
 
 
 def period(matrix: npt.NDArray[np.float64]) -> int:
-    """The period of an irreducible chain: the gcd of level(x) + 1 − level(y) over its edges, levels by breadth first."""
+    """The period of an irreducible chain: the gcd of level(x) + 1 − level(y) over all edges (breadth-first levels)."""
     graph = csr_array(matrix > 0)
     order, predecessors = breadth_first_order(graph, 0, directed=True)
     level = np.zeros(len(matrix), dtype=np.int64)

@@ -1,0 +1,67 @@
+"""Intervals for single probabilities P(x,y) that hold at all times at once, and the certificate they give (MATH §7).
+
+Out of x the chain goes to y as a coin with P(x,y) falls, exit by exit. So for p = P(x,y), a = N[x,y] and n = N_x, the
+mixture of likelihood ratios B(a+½, n−a+½)/B(½,½) / (p^a(1−p)^{n−a}) is a martingale that starts at one, and by
+Ville's inequality it stays below 1/δ' for ever with probability ≥ 1 − δ'. The interval is the set of p where it does.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaln, xlog1py, xlogy
+
+from ..counts import Counts, smoothing
+
+Array = npt.NDArray[np.float64]
+
+
+def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float) -> tuple[Array, Array]:
+    """Lower and upper ends for each success probability; ``log_inverse`` = log(1/δ')."""
+    a, n = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    least = betaln(a + 0.5, n - a + 0.5) - betaln(0.5, 0.5) - log_inverse
+    frequency = np.divide(a, n, out=np.full(a.shape, 0.5), where=n > 0)
+    ends = []
+    for outer in (0.0, 1.0):
+        inside, outside = frequency.copy(), np.full(a.shape, outer)
+        for _ in range(60):  # halving: to the last bit of a double
+            middle = (inside + outside) / 2
+            kept = xlogy(a, middle) + xlog1py(n - a, -middle) >= least
+            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+        ends.append(np.asarray(outside))
+    # An end that is inside the set at 0 or 1 itself: with no success, or nothing but successes, or no trial.
+    return np.where(a == 0, 0.0, ends[0]), np.where(a == n, 1.0, ends[1])
+
+
+def row_bounds(counts: Counts, log_inverse: float) -> dict[int, float]:
+    """For each state left at least once, the largest ‖P̂(x,·) − P(x,·)‖² that the intervals of its row allow."""
+    alpha = smoothing(None, counts.size)
+    found = {}
+    for x, row in counts.rows().items():
+        exits = counts.exits_of(x)
+        seen = np.array([*row.values(), 0.0])
+        times = np.array([1.0] * len(row) + [counts.size - len(row)])  # the last: all y never seen from x
+        low, high = intervals(seen, exits, log_inverse)
+        estimate = (seen + alpha) / (exits + alpha * counts.size)
+        widest = np.maximum(high - estimate, estimate - low) ** 2
+        found[x] = min(2.0, float((times * widest).sum()))
+    return found
+
+
+def log_inverse(counts: Sequence[Counts], delta: float) -> float:
+    """log(Σ_k S_k²/δ): every entry of every chain at once."""
+    return math.log(sum(chain.size**2 for chain in counts) / delta)
+
+
+def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
+    """b_k = Σ_x π̂(x)·(the largest distance that the row's intervals allow)."""
+    level = log_inverse(counts, delta)
+    found = []
+    for chain in counts:
+        if chain.size == 1 or chain.total == 0:
+            found.append(0.0 if chain.size == 1 and chain.total else math.inf)
+            continue
+        rows = row_bounds(chain, level)
+        found.append(sum(chain.exits_of(x) * widest for x, widest in sorted(rows.items())) / chain.total)
+    return found

@@ -1,0 +1,86 @@
+"""Budgets and losses that a certificate will reach, at the counts a chain is expected to give: N_x = π(x)·T."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..chains import MarkovChain
+from ..counts import smoothing
+from ..guarantees import beta
+from . import mixture, paper
+
+if TYPE_CHECKING:
+    from ..problems import Problem
+
+#: (chain, T) → the certificate at T transitions.
+Bound = Callable[[MarkovChain, float], float]
+
+
+def mixture_bound(problem: "Problem", delta: float) -> Bound:
+    """The ``mixture`` certificate at expected counts."""
+    log_inverse = math.log(len(problem) / delta)
+
+    def bound(chain: MarkovChain, transitions: float) -> float:
+        exits = chain.stationary[chain.stationary > 0] * transitions
+        return mixture.bound_from_exits(exits.tolist(), chain.size, log_inverse)
+
+    return bound
+
+
+def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
+    """BA-MC's index at expected counts, for a study of ``budget`` observations."""
+    level = beta(budget, delta, sum(size**2 for size in problem.sizes))
+
+    def bound(chain: MarkovChain, transitions: float) -> float:
+        sums = np.zeros(3)
+        alpha = smoothing(None, chain.size)
+        for x in np.flatnonzero(chain.stationary > 0):
+            exits = float(chain.stationary[x] * transitions)
+            row = (chain.matrix[x] * exits).tolist()
+            sums += paper.row_terms(row, chain.size, exits, chain.size, alpha)
+        return paper.index(*sums.tolist(), transitions, chain.size, level, paper.STATED)
+
+    return bound
+
+
+def certified_loss(problem: "Problem", budget: int, bound: Bound) -> float:
+    """The smallest max_k b_k that ``budget`` observations are expected to certify.
+
+    T·b(T) hardly depends on T, so sharing the transitions in proportion to it, again and again, makes all b_k equal.
+    """
+    chains = list(problem.chains.values())
+    transitions = budget - len(chains)
+    if transitions < len(chains):
+        return math.inf
+    share = np.full(len(chains), 1 / len(chains))
+    for _ in range(30):
+        found = np.array([bound(chain, s * transitions) for chain, s in zip(chains, share, strict=True)])
+        share, before = share * found / (share * found).sum(), share
+        if np.abs(share - before).max() < 1e-9:
+            break
+    return float(found.max())
+
+
+def certified_budget(problem: "Problem", target: float, bound_for: Callable[[int], Bound]) -> int:
+    """The observations that are expected to certify max_k L_k ≤ ``target``; ``bound_for`` takes the budget."""
+    budget = 2 * len(problem)
+    for _ in range(100):  # β depends on log log of the budget: two or three rounds do
+        bound = bound_for(budget)
+        needed = sum(1 + _transitions(chain, target, bound) for chain in problem.chains.values())
+        if needed <= budget * 1.0001 and budget <= needed * 1.0001:
+            break
+        budget = needed
+    return needed
+
+
+def _transitions(chain: MarkovChain, target: float, bound: Bound) -> int:
+    """The least T ≥ 1, to a relative 1e-6, with b(T) ≤ target."""
+    transitions = 1.0
+    for _ in range(1000):
+        ratio = bound(chain, transitions) / target
+        if ratio <= 1 and (transitions <= 1 or ratio > 1 - 1e-6):
+            break
+        transitions = max(1.0, transitions * ratio * (1 + 1e-7))
+    return math.ceil(transitions)

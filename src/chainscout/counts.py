@@ -1,0 +1,233 @@
+"""The statistic of one chain (MATH §1): transitions, exits, last state, segments, and the smoothed estimate.
+
+Only transitions that were seen are stored, row by row, so a chain of a million states of which ten thousand were
+observed takes a few megabytes. Arrays of size S² are made when asked for. (No scipy here: it alone would take more
+address space than such a chain.)
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from .checks import real_number, shown, whole_number
+from .errors import InputError
+
+Array = npt.NDArray[np.float64]
+
+#: α of the named estimators for S states: P̂ = (N[x,y] + α)/(N_x + αS).
+SMOOTHING: dict[str, Callable[[int], float]] = {
+    "ba-mc": lambda size: 1 / (3 * size),  # the paper's choice, our default
+    "perks": lambda size: 1 / size,  # the paper calls it Laplace
+    "laplace": lambda size: 1.0,
+    "jeffreys": lambda size: 0.5,
+    "krichevsky-trofimov": lambda size: 0.5,
+}
+
+#: A dense S × S array is refused above this size (2 GiB).
+DENSE_LIMIT = 16_384
+
+
+def smoothing(alpha: float | str | None, size: int) -> float:
+    """α for a chain of ``size`` states: a number ≥ 0, the name of a preset, or None for 1/(3S)."""
+    if isinstance(alpha, str):
+        if alpha not in SMOOTHING:
+            raise InputError(f"alpha must be a number ≥ 0 or one of {', '.join(SMOOTHING)}, not {shown(alpha)}")
+        return SMOOTHING[alpha](size)
+    if alpha is None:
+        return SMOOTHING["ba-mc"](size)
+    return real_number(alpha, "alpha", least=0.0, meaning="what is added to every count before the rows are normalised")
+
+
+class Counts:
+    """Transitions of one chain, recorded one observation at a time.
+
+    ``states``: how many there are (numbered from 0), or their labels. The first observation of a segment reveals a
+    state and adds no transition; ``restart`` begins a new segment.
+    """
+
+    def __init__(self, states: int | Sequence[Hashable]) -> None:
+        if isinstance(states, Integral) and not isinstance(states, bool):
+            self._labels: tuple[Hashable, ...] | None = None
+            self._positions: dict[Hashable, int] | None = None
+            self.size = whole_number(states, "states", meaning="the number of states")
+        else:
+            self._labels, self._positions = _labelled(states)
+            self.size = len(self._labels)
+        self._rows: dict[int, dict[int, int]] = {}
+        self._exits: dict[int, int] = {}
+        self._last: int | None = None
+        self.observations = 0
+        self.segments = 0
+
+    @classmethod
+    def from_path(cls, path: Iterable[Hashable], states: int | Sequence[Hashable]) -> Self:
+        """The counts of one unbroken path."""
+        counts = cls(states)
+        for state in path:
+            counts.record(state)
+        return counts
+
+    @classmethod
+    def from_transitions(cls, transitions: npt.ArrayLike, states: Sequence[Hashable] | None = None) -> Self:
+        """Counts from a matrix of transition counts, as a publication prints it (its segments are not known)."""
+        try:
+            matrix = np.asarray(transitions, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"transition counts must be a square table of numbers, not {shown(transitions)}") from None
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+            raise InputError(f"transition counts must be square with at least one state, not of shape {matrix.shape}")
+        if not (np.isfinite(matrix).all() and (matrix >= 0).all() and (matrix == np.floor(matrix)).all()):
+            raise InputError(f"transition counts must be whole numbers ≥ 0, not {shown(matrix.tolist())}")
+        counts = cls(len(matrix) if states is None else states)
+        if counts.size != len(matrix):
+            raise InputError(f"{len(matrix)} rows of counts need {len(matrix)} state labels, not {counts.size}")
+        for x, y in np.argwhere(matrix > 0):
+            counts._add(int(x), int(y), int(matrix[x, y]))
+        counts.observations = counts.total
+        return counts
+
+    def record(self, state: Hashable) -> None:
+        """One observation: the state that the chain is in now."""
+        position = self.index_of(state)
+        if self._last is None:
+            self.segments += 1
+        else:
+            self._add(self._last, position, 1)
+        self._last = position
+        self.observations += 1
+
+    def restart(self) -> None:
+        """Ends the segment: no transition is counted from the last state to the next one recorded."""
+        self._last = None
+
+    def merge(self, other: "Counts") -> "Counts":
+        """The counts of both, of the same states. The merged counts begin a new segment."""
+        if not isinstance(other, Counts) or self.states != other.states:
+            given = shown(other.states) if isinstance(other, Counts) else shown(other)
+            raise InputError(f"only counts over the same states can be merged: {shown(self.states)} and {given}")
+        merged = Counts(self.size if self._labels is None else self._labels)
+        for counts in (self, other):
+            for x, row in counts._rows.items():
+                for y, number in row.items():
+                    merged._add(x, y, number)
+        merged.observations = self.observations + other.observations
+        merged.segments = self.segments + other.segments
+        return merged
+
+    def _add(self, x: int, y: int, number: int) -> None:
+        row = self._rows.setdefault(x, {})
+        row[y] = row.get(y, 0) + number
+        self._exits[x] = self._exits.get(x, 0) + number
+
+    # -- what was seen
+
+    @property
+    def states(self) -> Sequence[Hashable]:
+        """The labels, or ``range(S)``."""
+        return range(self.size) if self._labels is None else self._labels
+
+    def index_of(self, state: Hashable) -> int:
+        """The position of a state's label."""
+        if self._positions is None:
+            if isinstance(state, Integral) and not isinstance(state, bool) and 0 <= int(state) < self.size:
+                return int(state)
+            raise InputError(f"a state must be a whole number from 0 to {self.size - 1}, not {shown(state)}")
+        try:
+            return self._positions[state]
+        except (KeyError, TypeError):
+            raise InputError(f"unknown state {shown(state)}: the states are {shown(self.states)}") from None
+
+    @property
+    def last(self) -> Hashable | None:
+        """The state that the chain is in, or None at the beginning of a segment."""
+        return None if self._last is None else self.states[self._last]
+
+    @property
+    def total(self) -> int:
+        """T, the number of transitions."""
+        return sum(self._exits.values())
+
+    def rows(self) -> Mapping[int, Mapping[int, int]]:
+        """N[x,y] for the states left at least once: position → position → count."""
+        return self._rows
+
+    def exits_of(self, position: int) -> int:
+        """N_x of the state at ``position``."""
+        return self._exits.get(position, 0)
+
+    def visited_exits(self) -> list[int]:
+        """N_x of the states left at least once, in the order of their positions."""
+        return [self._exits[x] for x in sorted(self._exits)]
+
+    @property
+    def exits(self) -> npt.NDArray[np.int64]:
+        """N_x = Σ_y N[x,y] for every state."""
+        exits = np.zeros(self.size, dtype=np.int64)
+        for x, number in self._exits.items():
+            exits[x] = number
+        return exits
+
+    @property
+    def transitions(self) -> npt.NDArray[np.int64]:
+        """N[x,y] as a dense array."""
+        self.need_dense()
+        matrix = np.zeros((self.size, self.size), dtype=np.int64)
+        for x, row in self._rows.items():
+            for y, number in row.items():
+                matrix[x, y] = number
+        return matrix
+
+    def need_dense(self) -> None:
+        """Refuses to make an S × S array of many states."""
+        if self.size > DENSE_LIMIT:
+            raise InputError(
+                f"a dense {self.size} × {self.size} array would not fit into memory; rows() has what was seen"
+            )
+
+    # -- estimates
+
+    def matrix(self, alpha: float | str | None = None) -> Array:
+        """P̂(x,y) = (N[x,y] + α)/(N_x + αS); with α = 0, a row never left is uniform."""
+        a = smoothing(alpha, self.size)
+        smoothed = self.transitions + a
+        sums = smoothed.sum(axis=1, keepdims=True)
+        uniform = np.full_like(smoothed, 1 / self.size)
+        return np.asarray(np.divide(smoothed, sums, out=uniform, where=sums > 0))
+
+    @property
+    def occupancy(self) -> Array:
+        """π̂(x) = N_x/T, the paper's empirical stationary law."""
+        if self.total == 0:
+            raise InputError("no transition has been seen yet, so that there is no empirical stationary law")
+        return np.asarray(self.exits / self.total)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("states", "_rows", "_last", "observations", "segments")
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it changes with every observation
+
+    def __repr__(self) -> str:
+        return f"Counts({self.size} states, {self.observations} observations, {self.total} transitions)"
+
+
+def _labelled(states: Any) -> tuple[tuple[Hashable, ...], dict[Hashable, int]]:
+    if isinstance(states, (str, bytes, Real)):
+        raise InputError(f"states must be a whole number or a sequence of labels, not {shown(states)}")
+    try:
+        labels = tuple(states)
+        positions = {label: position for position, label in enumerate(labels)}
+    except TypeError:
+        raise InputError(
+            f"states must be a whole number or a sequence of hashable labels, not {shown(states)}"
+        ) from None
+    if not labels or len(positions) != len(labels):
+        raise InputError(f"states must be unique labels, at least one, not {shown(states)}")
+    return labels, positions

@@ -1,0 +1,152 @@
+"""The paper's concentration inequalities and theorems, as stated (its numbering; MATH §5 says what is doubtful).
+
+N_x stands for the exits of a state and T for a chain's transitions, where the paper counts visits (MATH §1).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .chains import MarkovChain
+from .checks import failure_probability, real_number, whole_number
+from .counts import Counts, smoothing
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .problems import Problem
+
+Array = npt.NDArray[np.float64]
+
+#: The paper's c > 1, the ratio of the peeling's time slices (§3).
+PEELING = 1.1
+
+
+def zeta(n: int, delta: float, events: float, c: float = PEELING) -> float:
+    """ζ = c·log(⌈log n/log c⌉·events/δ): Corollary 1 has one event, Lemmas 3 and 4 have 2S²."""
+    n = whole_number(n, "n", meaning="the number of observations up to which the bound holds")
+    real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
+    failure_probability(delta)
+    # One observation has no time slice; max(1, ·) keeps the union over slices from being empty.
+    return c * math.log(max(1, math.ceil(math.log(n) / math.log(c))) * events / delta)
+
+
+def beta(n: int, delta: float, pairs: int, c: float = PEELING) -> float:
+    """β(n, δ) = c·log(⌈log n/log c⌉·6·pairs/δ), pairs = Σ_k S_k² (the paper: KS²)."""
+    return zeta(n, delta, 6 * whole_number(pairs, "pairs", meaning="Σ_k S_k²"), c)
+
+
+def beta_unknown_horizon(transitions: int, delta: float, pairs: int, c: float = PEELING) -> float:
+    """β when no budget is set: log(cT)·log(c²T)/log²c stands for ⌈log n/log c⌉ (MATH §6; valid for T ≥ 1)."""
+    whole_number(transitions, "transitions")
+    failure_probability(delta)
+    slices = math.log(c * transitions) * math.log(c * c * transitions) / math.log(c) ** 2
+    return c * math.log(slices * 6 * pairs / delta)
+
+
+def lemma_3(matrix: Array, exits: Array, zeta: float, alpha: float) -> Array:
+    """Bernstein-Markov half-widths of |P̂ − P|(x,y), from the true matrix."""
+    size = matrix.shape[-1]
+    n = np.asarray(exits, dtype=np.float64)[:, None]
+    spread = np.sqrt(2 * n * matrix * (1 - matrix) * zeta)
+    return np.asarray((spread + zeta / 3 + alpha * np.abs(1 - size * matrix)) / (n + alpha * size))
+
+
+class Lemma4(NamedTuple):
+    """The constants of Lemma 4 for any α."""
+
+    first: float
+    second: float
+
+
+def lemma_4_constants(size: int, zeta: float, alpha: float) -> Lemma4:
+    """c₁ = √(8ζ)(2ζ + ζ') and c₂, ζ' = ζ/3 + α(S−1)."""
+    z, rest = zeta, zeta / 3 + alpha * (size - 1)
+    first = math.sqrt(8 * z) * (2 * z + rest)
+    second = rest**2 + 4 * z * (4 * z + rest + 2 * math.sqrt(z * rest))
+    second += rest * math.sqrt(8 * z) * (5.3 * math.sqrt(z) + math.sqrt(2 * rest))
+    return Lemma4(first, second)
+
+
+def lemma_4(estimate: Array, exits: Array, zeta: float, alpha: float) -> Array:
+    """Empirical Bernstein-Markov half-widths of |P̂ − P|(x,y), from the estimate."""
+    size = estimate.shape[-1]
+    n = np.asarray(exits, dtype=np.float64)[:, None]
+    variance = estimate * (1 - estimate)
+    first, second = lemma_4_constants(size, zeta, alpha)
+    inside = 2 * n * variance * zeta + first * np.sqrt(n * variance) + second
+    return np.asarray(np.sqrt(inside) / (n + alpha * size))
+
+
+def lemma_5(chain: MarkovChain, transitions: int, delta: float) -> Array:
+    """Half-widths of |π̂ − π|(x) at one time, reversible chains only (Paulin 2015)."""
+    whole_number(transitions, "transitions")
+    gap, law = chain.spectral_gap, chain.stationary
+    failure = math.log(math.sqrt(2 / law.min()) / failure_probability(delta)) / (gap * transitions)
+    return np.asarray(np.sqrt(8 * law * (1 - law) * failure) + 20 * failure)
+
+
+def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
+    """Whether Definition 2's inequality holds for every pair at this moment (event C: at every moment up to n)."""
+    if counts.size != chain.size:
+        raise InputError(f"the counts must be over the chain's {chain.size} states, not over {counts.size}")
+    exits = counts.exits[:, None]
+    weight = smoothing(None, chain.size) * chain.size
+    variance = chain.matrix * (1 - chain.matrix)
+    width = (np.sqrt(2 * exits * variance * beta) + beta / 3) / (exits + weight)
+    return bool((np.abs(counts.matrix() - chain.matrix) <= width)[counts.exits > 0].all())
+
+
+def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:
+    """The upper bound on a chain's loss on the event C, from the true matrix."""
+    n, weight = _visited(chain, exits)
+    gini = chain.gini[np.asarray(exits) > 0]
+    size, total = chain.size, n.sum()
+    shrunk = n / (n + weight) ** 2
+    second = (np.sqrt(n) * shrunk * np.sqrt(gini)).sum()
+    bound = 2 * beta * gini.sum() + 2 * math.sqrt(2) / 3 * beta**1.5 * math.sqrt(size) * second
+    return float((bound + size * beta**2 / 9 * shrunk.sum()) / total)
+
+
+def lemma_8(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[float, float]:
+    """The lower and the upper bound on BA-MC's index on the event C, from the true matrix."""
+    n, weight = _visited(chain, exits)
+    gini = chain.gini[np.asarray(exits) > 0]
+    total = n.sum()
+    lower = 2 * beta * gini.sum() / total
+    upper = 13 * beta**1.5 * math.sqrt(chain.size) * np.sqrt(gini / (n + weight)).sum()
+    upper += 39 * beta**2 * chain.size * (1 / (n + weight)).sum()
+    return float(lower), float(lower + upper / total)
+
+
+def theorem_1(problem: "Problem", n: int, delta: float) -> float:
+    """Theorem 1 *as stated* in its proof: L ≤ KS²β²·(304/(n−2K) + 564K/(n−2K)²), n ≥ 4K.
+
+    Its proof uses that the index's third term does not grow, which fails when a state is seen for the first time.
+    """
+    chains = len(problem)
+    whole_number(n, "n", least=4 * chains, meaning="Theorem 1 needs four observations a chain")
+    size, rest = max(problem.sizes), n - 2 * chains
+    b = beta(n, delta, chains * size**2)
+    return float(chains * size**2 * b**2 * (304 / rest + 564 * chains / rest**2))
+
+
+def theorem_2(problem: "Problem", n: int, delta: float) -> float:
+    """Theorem 2 *as stated*, without its Õ(n⁻²): 2βΛ/n + C₀(β/n)^{3/2}, C₀ as in the appendix; infinite below n_cutoff.
+
+    It holds with probability ≥ 1 − 2δ.
+    """
+    whole_number(n, "n")
+    if n < problem.cutoff_budget(delta):
+        return math.inf
+    b = beta(n, delta, len(problem) * max(problem.sizes) ** 2)
+    return float(2 * b * problem.variability / n + problem.excess_constant * (b / n) ** 1.5)
+
+
+def _visited(chain: MarkovChain, exits: Sequence[float]) -> tuple[Array, float]:
+    n = np.asarray(exits, dtype=np.float64)
+    if n.shape != (chain.size,) or not np.isfinite(n).all() or (n < 0).any() or n.sum() == 0:
+        raise InputError(f"exits must be {chain.size} numbers ≥ 0, one a state and not all zero")
+    return n[n > 0], smoothing(None, chain.size) * chain.size

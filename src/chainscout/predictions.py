@@ -1,0 +1,117 @@
+"""What the loss will be, from its limit law (MATH §6, §8): T·L_k tends to a weighted sum of χ² variables.
+
+Its mean is ΣG and its variance v; quantiles and laws use the Wilson-Hilferty approximation, which is accurate enough
+to plan with (tests compare it with simulation).
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from .checks import one_of, real_number
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .problems import Problem
+
+Array = npt.NDArray[np.float64]
+
+#: How a budget can be shared: the paper's η, the share rule of MATH §6, or equally.
+ALLOCATIONS = ("oracle", "oracle-max", "uniform")
+
+
+def quantile(mean: float, variance: float, q: float) -> float:
+    """The q-quantile of the limit law: Q = μ·max(0, 1 − v/(9μ²) + z_q·√v/(3μ))³."""
+    if mean == 0:
+        return 0.0
+    return mean * max(0.0, 1 - variance / (9 * mean * mean) + float(ndtri(q)) * math.sqrt(variance) / (3 * mean)) ** 3
+
+
+def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
+    """Shares τ with τ_k ∝ Q_k(1 − τ_k/2): within 0.1 % of the shares that minimise E[max_k W_k/τ_k] (MATH §6).
+
+    For a fixed normaliser c, τ = Q_k(1 − τ/2)/c has one root, since Q_k falls as τ grows; the roots' sum falls in c.
+    """
+    mean, variance = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    if not mean.any():
+        raise InputError("all chains are deterministic: there is nothing to share the budget for")
+
+    def shares(log_normaliser: float) -> Array:
+        c = math.exp(log_normaliser)
+        return np.array([_root(m, v, c) if m > 0 else 0.0 for m, v in zip(mean, variance, strict=True)])
+
+    scale = math.log(mean.sum())
+    low, high = scale - 1.0, scale + 1.0
+    while shares(low).sum() < 1:
+        low -= 1
+    while shares(high).sum() > 1:
+        high += 1
+    solution = shares(brentq(lambda c: shares(c).sum() - 1, low, high, xtol=1e-14))
+    return np.asarray(solution / solution.sum())
+
+
+def _root(mean: float, variance: float, c: float) -> float:
+    def gap(share: float) -> float:
+        return quantile(mean, variance, 1 - share / 2) - c * share
+
+    tiny = 1e-300
+    return 1.0 if gap(1.0) >= 0 else float(brentq(gap, tiny, 1.0, xtol=1e-15))
+
+
+def shares(problem: "Problem", allocation: str) -> Array:
+    """The shares of the budget that an allocation with the true matrices gives the chains."""
+    one_of(allocation, "allocation", ALLOCATIONS)
+    if allocation == "oracle":
+        return problem.allocation
+    if allocation == "uniform":
+        return np.full(len(problem), 1 / len(problem))
+    return share_rule(*_moments(problem))
+
+
+def mean_of_maximum(problem: "Problem", share: Array) -> float:
+    """E[max_k W_k/share_k]: n·E[L_n] in the limit."""
+    mean, variance = _scaled(problem, share)
+    if not mean.any():
+        return 0.0
+    # The law of the maximum is a product; beyond the largest 1 − 1e-13 quantile nothing is left of it.
+    end = max(quantile(m, v, 1 - 1e-13) for m, v in zip(mean, variance, strict=True))
+    value, _ = quad(lambda w: 1 - _law(mean, variance, w), 0, end, limit=500)
+    return float(value)
+
+
+def quantile_of_maximum(problem: "Problem", share: Array, q: float) -> float:
+    """The q-quantile of max_k W_k/share_k: that of n·L_n in the limit."""
+    real_number(q, "q", above=0.0, below=1.0, meaning="a probability")
+    mean, variance = _scaled(problem, share)
+    if not mean.any():
+        return 0.0
+    each = 1 - (1 - q) / len(mean)
+    low = max(quantile(m, v, q) for m, v in zip(mean, variance, strict=True))
+    high = max(quantile(m, v, each) for m, v in zip(mean, variance, strict=True)) + 1e-12
+    if _law(mean, variance, high) <= q:  # a single chain, to rounding
+        return high
+    return float(brentq(lambda w: _law(mean, variance, w) - q, low * (1 - 1e-9), high))
+
+
+def _moments(problem: "Problem") -> tuple[Array, Array]:
+    chains = problem.chains.values()
+    return np.array([c.variability for c in chains]), np.array([c.loss_variance for c in chains])
+
+
+def _scaled(problem: "Problem", share: Array) -> tuple[Array, Array]:
+    mean, variance = _moments(problem)
+    used = mean > 0  # a deterministic chain is known after one visit of each state and never the worst
+    if (share[used] <= 0).any():
+        raise InputError("every chain that is not deterministic needs a positive share of the budget")
+    return mean[used] / share[used], variance[used] / share[used] ** 2
+
+
+def _law(mean: Array, variance: Array, w: float) -> float:
+    """P(max_k W_k ≤ w), Wilson-Hilferty."""
+    deviation = np.sqrt(variance) / (3 * mean)
+    return float(np.prod(ndtr(((max(w, 0.0) / mean) ** (1 / 3) - 1 + deviation**2) / deviation)))

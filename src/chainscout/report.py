@@ -1,0 +1,193 @@
+"""Plain tables of everything that is shown to a person: terminal, JSON and documents only render them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import guarantees, predictions
+from .certificates import planning
+from .chains import MarkovChain
+from .checks import failure_probability, real_number, whole_number
+from .errors import InputError, NotErgodicError
+from .problems import Problem
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain values under named columns; None is 'does not exist'."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dictionary a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
+    """A problem's quantities: one row a chain, then those of the whole."""
+    failure_probability(delta)
+    columns = ("chain", "states", "ergodic", "reversible", "γ", "γ_ps", "mixing time", "min π", "H", "ΣG", "η")
+    shares = problem.allocation if problem.variability > 0 else [None] * len(problem)
+    rows = [
+        (
+            name,
+            chain.size,
+            chain.is_ergodic,
+            _if_any(lambda chain=chain: chain.is_reversible),
+            _if_any(lambda chain=chain: chain.spectral_gap),
+            _if_any(lambda chain=chain: chain.pseudo_spectral_gap),
+            _if_any(lambda chain=chain: "{:.3g} … {:.3g}".format(*chain.mixing_time_bounds())),
+            _if_any(lambda chain=chain: float(chain.stationary.min())),
+            _if_any(lambda chain=chain: chain.inverse_stationary_sum),
+            chain.variability,
+            None if share is None else float(share),
+        )
+        for (name, chain), share in zip(problem.chains.items(), shares, strict=True)
+    ]
+    whole = (
+        ("chains K", len(problem)),
+        ("Λ = ΣΣG, the limit of n·max E[L]", problem.variability),
+        ("C₀ of Theorem 2", _if_any(lambda: _finite(problem.excess_constant))),
+        (f"cut-off budget of Theorem 2, δ = {delta:g}, as stated", _if_any(lambda: problem.cutoff_budget(delta))),
+        ("the same with its derivation's gaps closed", _if_any(lambda: problem.cutoff_budget(delta, corrected=True))),
+    )
+    return [
+        Table(problem.name or "problem", columns, tuple(rows), _about(problem)),
+        Table("the whole", ("quantity", "value"), whole),
+    ]
+
+
+def inspect_chain(name: str, chain: MarkovChain) -> list[Table]:
+    """One chain, state by state."""
+    law = _if_any(lambda: chain.stationary.tolist()) or [None] * chain.size
+    rows = tuple(
+        (state, law[x], float(chain.gini[x]), int((chain.matrix[x] > 0).sum()), float(chain.matrix[x, x]))
+        for x, state in enumerate(chain.states)
+    )
+    return [Table(name, ("state", "π", "G", "successors", "stays"), rows)]
+
+
+def plan(
+    problem: Problem, *, budget: int | None = None, target_loss: float | None = None, delta: float = 0.05
+) -> list[Table]:
+    """What a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side."""
+    failure_probability(delta)
+    if budget is None and target_loss is None:
+        raise InputError("a plan needs a budget, a target loss, or both")
+    chains = len(problem)
+    if budget is not None:
+        whole_number(budget, "budget", least=2 * chains, meaning="two observations of each chain at least")
+    if target_loss is not None:
+        real_number(target_loss, "target_loss", above=0.0, meaning="the largest loss that is good enough")
+    if problem.variability == 0:
+        raise InputError("all chains are deterministic: one visit of each state is enough, there is nothing to plan")
+    at = None if budget is None else f"loss at {budget:,} observations"
+    to = None if target_loss is None else f"observations for a loss ≤ {target_loss:g}"
+    columns = tuple(c for c in ("quantity", at, to, "what it is") if c is not None)
+    rows = []
+    for quantity, kind, loss_at, budget_for in _lines(problem, delta):
+        row: list[Any] = [quantity]
+        if budget is not None:
+            row.append(_if_any(lambda f=loss_at: _finite(f(budget))))
+        if target_loss is not None:
+            row.append(_if_any(lambda f=budget_for: _finite(f(target_loss))))
+        rows.append((*row, kind))
+    title = f"{problem.name or 'problem'}: {chains} chains, δ = {delta:g}"
+    notes = ("a certificate assumes that whether an observation is lost does not depend on its value",)
+    return [_allocation(problem, budget), Table(title, columns, tuple(rows), notes)]
+
+
+Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
+
+
+def _lines(problem: Problem, delta: float) -> Sequence[Line]:
+    """The rows of a plan: quantity, what it is, loss at a budget, budget for a loss."""
+    chains, variability = len(problem), problem.variability
+
+    def limit(constant: float) -> tuple[Callable[[int], float], Callable[[float], float]]:
+        # The limit law says L ≈ constant/(transitions); K observations bring none.
+        return (lambda n: constant / (n - chains)), (lambda e: math.ceil(constant / e) + chains)
+
+    yardstick = "asymptotically optimal max E[L], the paper's yardstick"
+    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: math.ceil(variability / e))]
+    for allocation in predictions.ALLOCATIONS:
+        shares = predictions.shares(problem, allocation)
+        mean = limit(predictions.mean_of_maximum(problem, shares))
+        high = limit(predictions.quantile_of_maximum(problem, shares, 1 - delta))
+        lines.append((f"{allocation}: mean", "predicted from the limit law", *mean))
+        lines.append((f"{allocation}: {1 - delta:.4g} quantile", "predicted from the limit law", *high))
+
+    mixture = planning.mixture_bound(problem, delta)
+    lines.append(
+        (
+            "certificate 'mixture'",
+            "guaranteed, at the expected counts",
+            lambda n: planning.certified_loss(problem, n, mixture),
+            lambda e: planning.certified_budget(problem, e, lambda _: mixture),
+        )
+    )
+    lines.append(
+        (
+            "certificate 'paper'",
+            "guaranteed, BA-MC's index at the expected counts",
+            lambda n: planning.certified_loss(problem, n, planning.paper_bound(problem, delta, n)),
+            lambda e: planning.certified_budget(problem, e, lambda n: planning.paper_bound(problem, delta, n)),
+        )
+    )
+    for label, theorem in (("Theorem 2", guarantees.theorem_2), ("Theorem 1", guarantees.theorem_1)):
+        lines.append(
+            (
+                f"{label}, as stated",
+                "bound for BA-MC" + (", from its cut-off budget on" if label == "Theorem 2" else ""),
+                lambda n, f=theorem: f(problem, n, delta),  # type: ignore[misc]
+                lambda e, f=theorem: _first(lambda n: f(problem, n, delta) <= e, 4 * chains),  # type: ignore[misc]
+            )
+        )
+    return lines
+
+
+def _allocation(problem: Problem, budget: int | None) -> Table:
+    columns: tuple[str, ...] = ("chain", "states", "ΣG", "η", "best for max L")
+    eta, best = problem.allocation, predictions.shares(problem, "oracle-max")
+    rows: list[tuple[Any, ...]] = [
+        (name, chain.size, chain.variability, float(eta[k]), float(best[k]))
+        for k, (name, chain) in enumerate(problem.chains.items())
+    ]
+    if budget is not None:
+        columns = (*columns, "η·n", "best·n")
+        rows = [(*row, round(row[3] * budget), round(row[4] * budget)) for row in rows]
+    notes = ("η makes max E[L] smallest in the limit; 'best for max L' makes E[max L] smallest (the share rule)",)
+    return Table("how an oracle would share the budget", columns, tuple(rows), notes)
+
+
+def _first(holds: Callable[[int], bool], least: int) -> int:
+    """The least n ≥ ``least`` from which on a bound that falls with n holds."""
+    high = least
+    while not holds(high):
+        high *= 2
+    low = high // 2
+    while high - low > max(1, high // 1_000_000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle >= least and holds(middle) else (middle, high)
+    return high
+
+
+def _if_any(quantity: Callable[[], Any]) -> Any:
+    """The quantity, or None where this chain has none."""
+    try:
+        return quantity()
+    except NotErgodicError:
+        return None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _about(problem: Problem) -> tuple[str, ...]:
+    source = f"source: {problem.source}" if problem.source else ""
+    return tuple(text for text in (problem.description, source) if text)
