@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...chains import MarkovChain
-from ...checks import real_number, shown
+from ...checks import real_number, shown, whole_number
 from ...errors import InputError, MissingExtraError
 from .entry import Chains, Entry
 
@@ -17,15 +17,16 @@ CLIFF_WALKING_ACTIONS = ("up", "right", "down", "left")
 
 def frozen_lake(size: Any = 4, slippery: Any = True, epsilon: Any = 0.2) -> Chains:
     """The 4 × 4 or 8 × 8 lake."""
-    if size not in (4, 8) or isinstance(size, bool):
-        raise InputError(f"size (the lake's width) must be 4 or 8, not {shown(size)}")
+    width = whole_number(size, "size", meaning="the lake's width")
+    if width not in (4, 8):
+        raise InputError(f"size (the lake's width) must be 4 or 8, not {width}")
     if not isinstance(slippery, bool):
         raise InputError(f"slippery (whether moves go astray) must be true or false, not {shown(slippery)}")
     try:
         from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
     except ImportError:
         raise MissingExtraError("problem frozen-lake", "gym") from None
-    return _chains(FrozenLakeEnv(map_name=f"{int(size)}x{int(size)}", is_slippery=slippery), FROZEN_LAKE_ACTIONS, epsilon)
+    return _chains(FrozenLakeEnv(map_name=f"{width}x{width}", is_slippery=slippery), FROZEN_LAKE_ACTIONS, epsilon)
 
 
 def cliff_walking(epsilon: Any = 0.2) -> Chains:

@@ -1,0 +1,85 @@
+"""A transition matrix as CSV: bare numbers, or a table with a header ``state,label,label…`` and labelled rows."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..chains import MarkovChain
+from ..checks import shown
+from .schema import Errors
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as read: its rows, the line on which each ends, and its labels as text (None: bare numbers)."""
+
+    rows: list[list[float]]
+    lines: list[int]
+    labels: list[str] | None
+
+    @property
+    def states(self) -> list[str] | list[int] | None:
+        """The labels, as integers if every one is written as one."""
+        if self.labels is None:
+            return None
+        numbers = [int(label) for label in self.labels if _is_integer(label)]
+        return numbers if len(numbers) == len(self.labels) else self.labels
+
+
+def read_table(text: str, errors: Errors) -> Table | None:
+    """The table in a CSV file's text, or None when errors were added."""
+    before = len(errors.lines)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    records: list[tuple[int, list[str]]] = []
+    try:
+        records.extend((reader.line_num, record) for record in reader if record)
+    except csv.Error as error:
+        errors.add(f"line {reader.line_num}", f"this is not CSV: {error}")
+        return None
+    if not records:
+        errors.add("", "a CSV file of a chain holds a square matrix, and this one is empty")
+        return None
+    labels: list[str] | None = None
+    if records[0][1][0].strip() == "state":
+        line, header = records.pop(0)
+        labels = header[1:]
+        if [record[0] for _, record in records] != labels:
+            found = shown([record[0] for _, record in records])
+            errors.add(
+                f"line {line}",
+                f"the header's labels must be those of the rows, in the same order: {shown(labels)}, but rows {found}",
+            )
+    rows = []
+    for line, record in records:
+        cells = record if labels is None else record[1:]
+        rows.append([_number(cell, line, column + 1, errors) for column, cell in enumerate(cells)])
+    return Table(rows, [line for line, _ in records], labels) if len(errors.lines) == before else None
+
+
+def table_text(chain: MarkovChain, labels: Sequence[str | int] | None) -> str:
+    """The CSV text of a chain's matrix, with labels unless None; every number is written so that it reads back exactly."""
+    output = io.StringIO(newline="")
+    writer = csv.writer(output, lineterminator="\n")
+    rows = [[repr(value) for value in row] for row in chain.matrix.tolist()]
+    if labels is not None:
+        writer.writerow(["state", *labels])
+        rows = [[str(label), *row] for label, row in zip(labels, rows, strict=True)]
+    writer.writerows(rows)
+    return output.getvalue()
+
+
+def _number(cell: str, line: int, column: int, errors: Errors) -> float:
+    try:
+        # float() also takes 1_000, which no table means.
+        return float(cell.replace("_", "x"))
+    except ValueError:
+        errors.add(f"line {line}, column {column}", f"a probability must be a number, not {shown(cell)}")
+        return 0.0
+
+
+def _is_integer(label: str) -> bool:
+    try:
+        return str(int(label)) == label
+    except ValueError:
+        return False
