@@ -1,0 +1,5 @@
+"""Index rules: whom to sample next."""
+
+from .policy import Policy, Setting
+
+__all__ = ["Policy", "Setting"]

@@ -1,0 +1,108 @@
+"""What a policy is: two small scalar functions and the constants they are given (DESIGN, 'the one idea').
+
+A policy advances the chain with the largest index. A chain's index depends on that chain's counts alone:
+
+    index_k = index( Σ_x terms(row x of chain k), T_k, constants_k )
+
+The functions are plain Python on scalars, so that one definition is interpreted in a live study, compiled for the CPU
+and compiled for the GPU. They must not allocate, and must use nothing but arithmetic, comparisons, loops and ``math``.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import real_number, shown
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..problems import Problem
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a rule may know before the first observation, for one chain of many."""
+
+    #: S_j of every chain j.
+    sizes: tuple[int, ...]
+    #: The number k of the chain that constants are prepared for.
+    chain: int
+    #: n, the observations that will be made; None if there is no end in sight.
+    budget: int | None
+    #: The truth, in an experiment; None in a live study.
+    problem: "Problem | None" = None
+
+    @property
+    def size(self) -> int:
+        """S_k."""
+        return self.sizes[self.chain]
+
+    @property
+    def pairs(self) -> int:
+        """Σ_j S_j², where the paper has KS²."""
+        return sum(size * size for size in self.sizes)
+
+
+def no_constants(setting: Setting) -> tuple[float, ...]:
+    """For a rule that needs none."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A rule for whom to sample next.
+
+    ``terms(row, exits, squares, constants)`` → a tuple of floats, summed over the states left at least once. ``row``
+    holds N[x,·], ``exits`` is N_x and ``squares`` is Σ_y N[x,y]², both as floats.
+    ``index(sums, transitions, constants)`` → the chain's index; ``transitions`` is T as a float. With batches and
+    leases, T counts those that are pending, and all else is frozen.
+    ``constants(setting)`` → a tuple of floats, prepared once for each chain.
+    """
+
+    name: str
+    index: Callable[[Any, float, Any], float]
+    terms: Callable[[Any, float, float, Any], tuple[float, ...]] | None = None
+    constants: Callable[[Setting], tuple[float, ...]] = no_constants
+    #: Instead of ``terms``, for rules that are not sums over rows:
+    #: summary(exits, squares, size, constants, reals, wholes) → what ``index`` is given as sums. ``exits`` and
+    #: ``squares`` have one value a state, 0 for those never left; ``reals`` and ``wholes`` are scratch space for
+    #: 2S floats and 2S integers.
+    summary: Callable[[Any, Any, int, Any, Any, Any], tuple[float, ...]] | None = None
+    #: floor(t): the least sampled chain goes first while its T is below this; t is the observations made so far.
+    floor: Callable[[float], float] | None = None
+    #: The chosen chain is advanced max(1, ⌊block·T⌋) times before indices are looked at again (MATH §6, Blocks).
+    block: float = 0.0
+    #: A chain's weight ω multiplies the index as ω**power.
+    power: float = 1.0
+    #: The shares of the budget that the rule aims at, from the truth; None if it has no fixed aim.
+    target: "Callable[[Problem], npt.NDArray[np.float64]] | None" = None
+    #: Changes whenever the rule gives other indices; stored with a study.
+    version: int = 1
+    #: What the rule was made with; stored with a study.
+    parameters: Mapping[str, float | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"a policy's name must be a string that is not empty, not {shown(self.name)}")
+        if not callable(self.index) or (self.terms is None) == (self.summary is None):
+            raise InputError(f"the policy {self.name!r} needs an index function and either terms or summary")
+        real_number(self.block, "block", least=0.0, below=1.0, meaning="how much of T one look at the indices lasts")
+
+    def prepare(self, setting: Setting) -> tuple[float, ...]:
+        """The constants of one chain, checked."""
+        values = tuple(float(value) for value in self.constants(setting))
+        if not all(math.isfinite(value) for value in values):
+            raise InputError(f"the constants of the policy {self.name!r} must be finite, not {shown(values)}")
+        return values
+
+    def width(self, size: int, constants: Sequence[float]) -> int:
+        """How many numbers ``terms`` or ``summary`` give."""
+        if self.terms is not None:
+            return len(self.terms([1] + [0] * (size - 1), 1.0, 1.0, constants))
+        assert self.summary is not None
+        lone = [1.0] + [0.0] * (size - 1)
+        return len(self.summary(lone, lone, size, constants, [0.0] * (2 * size), [0] * (2 * size)))
