@@ -24,6 +24,26 @@ class FileError(ChainscoutError):
     """A file is missing, damaged, or says something that cannot be used. The text lists every problem found in it."""
 
 
+class StudyFinished(ChainscoutError):
+    """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the study is finished ({reason}); extend it to go on")
+        self.reason = reason
+
+
+class LeaseLost(ChainscoutError):
+    """The chain is not held under this token: the lease expired or was given up, and nothing was changed."""
+
+
+class NothingFree(ChainscoutError):
+    """Every chain is held by a worker, or what is left of the budget is promised to them."""
+
+
+class ConnectionLost(ChainscoutError):
+    """The database went away. What had not been committed was not stored."""
+
+
 class MissingExtraError(ChainscoutError, ImportError):
     """An optional dependency is needed and not installed."""
 
