@@ -9,7 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 FILE = Path(__file__).with_name("RESULTS.md")
-HEAD = "# Benchmarks\n\nEvery section is written by the command that stands in it. Times vary from machine to machine; ratios are taken inside one run.\n"
+HEAD = (
+    "# Benchmarks\n\nEvery section is written by the command that stands in it. Times vary from machine to machine;"
+    " ratios are taken inside one run.\n"
+)
 
 
 def record(
