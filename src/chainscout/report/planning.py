@@ -1,0 +1,130 @@
+"""Tables of what a budget buys and what a loss costs."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from .. import guarantees, predictions
+from ..certificates import ASSUMPTION, planning
+from ..checks import failure_probability, real_number, whole_number
+from ..errors import InputError
+from ..problems import Problem
+from .tables import Table, if_any
+
+#: No budget above this is looked for: a bound that has not come down by then is infinite.
+BEYOND = 10**60
+
+
+def plan(
+    problem: Problem, *, budget: int | None = None, target_loss: float | None = None, delta: float = 0.05
+) -> list[Table]:
+    """What a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side."""
+    failure_probability(delta)
+    if budget is None and target_loss is None:
+        raise InputError("a plan needs a budget, a target loss, or both")
+    chains = len(problem)
+    if budget is not None:
+        whole_number(budget, "budget", least=2 * chains, meaning="two observations of each chain at least")
+    if target_loss is not None:
+        real_number(target_loss, "target_loss", above=0.0, meaning="the largest loss that is good enough")
+    if problem.variability == 0:
+        raise InputError("all chains are deterministic: one visit of each state is enough, there is nothing to plan")
+    at = None if budget is None else f"loss at {budget:,} observations"
+    to = None if target_loss is None else f"observations for a loss ≤ {target_loss:g}"
+    columns = tuple(c for c in ("quantity", at, to, "what it is") if c is not None)
+    rows = []
+    for quantity, kind, loss_at, budget_for in _lines(problem, delta):
+        row: list[Any] = [quantity]
+        if budget is not None:
+            row.append(if_any(partial(loss_at, budget)))
+        if target_loss is not None:
+            row.append(if_any(partial(budget_for, target_loss)))
+        rows.append((*row, kind))
+    title = f"{problem.name or 'problem'}: {chains} chain{'s' * (chains > 1)}, δ = {delta:g}"
+    notes = [f"a certificate assumes that {ASSUMPTION}"]
+    passing = [name for name, chain in problem.chains.items() if not chain.is_irreducible]
+    if passing:
+        notes.append(
+            f"not irreducible: {', '.join(passing)}; limits and predictions count all their rows, also those of states"
+            " that are left for good"
+        )
+    return [_allocation(problem, budget), Table(title, columns, tuple(rows), tuple(notes))]
+
+
+Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
+
+
+def _lines(problem: Problem, delta: float) -> Sequence[Line]:
+    """The rows of a plan: quantity, what it is, loss at a budget, budget for a loss."""
+    chains, variability = len(problem), problem.variability
+
+    def limit(constant: float) -> tuple[Callable[[int], float], Callable[[float], float]]:
+        # The limit law says L ≈ constant/(transitions); K observations bring none.
+        return (lambda n: constant / (n - chains)), (lambda e: math.ceil(constant / e) + chains)
+
+    yardstick = "asymptotically optimal max E[L], the paper's yardstick"
+    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: math.ceil(variability / e))]
+    for allocation in predictions.ALLOCATIONS:
+        shares = predictions.shares(problem, allocation)
+        mean = limit(predictions.mean_of_maximum(problem, shares))
+        high = limit(predictions.quantile_of_maximum(problem, shares, 1 - delta))
+        lines.append((f"{allocation}: mean", "predicted from the limit law", *mean))
+        lines.append((f"{allocation}: {1 - delta:.4g} quantile", "predicted from the limit law", *high))
+
+    mixture = planning.mixture_bound(problem, delta)
+    lines.append(
+        (
+            "certificate 'mixture'",
+            "guaranteed, at the expected counts",
+            lambda n: planning.certified_loss(problem, n, mixture),
+            lambda e: planning.certified_budget(problem, e, lambda _: mixture),
+        )
+    )
+    lines.append(
+        (
+            "certificate 'paper'",
+            "guaranteed, BA-MC's index at the expected counts",
+            lambda n: planning.certified_loss(problem, n, planning.paper_bound(problem, delta, n)),
+            lambda e: planning.certified_budget(problem, e, lambda n: planning.paper_bound(problem, delta, n)),
+        )
+    )
+    for label, kind, theorem in (
+        ("Theorem 2, as stated", "bound for BA-MC, from its cut-off budget on", guarantees.theorem_2),
+        ("Theorem 1, as stated", "bound for BA-MC", guarantees.theorem_1),
+    ):
+        bound = partial(_theorem, theorem, problem, delta)
+        lines.append((label, kind, bound, partial(_first, bound, 4 * chains)))
+    return lines
+
+
+def _allocation(problem: Problem, budget: int | None) -> Table:
+    columns: tuple[str, ...] = ("chain", "states", "ΣG", "η", "best for max L")
+    eta, best = problem.allocation, predictions.shares(problem, "oracle-max")
+    rows: list[tuple[Any, ...]] = [
+        (name, chain.size, chain.variability, float(eta[k]), float(best[k]))
+        for k, (name, chain) in enumerate(problem.chains.items())
+    ]
+    if budget is not None:
+        columns = (*columns, "η·n", "best·n")
+        rows = [(*row, round(row[3] * budget), round(row[4] * budget)) for row in rows]
+    notes = ("η makes max E[L] smallest in the limit; 'best for max L' makes E[max L] smallest (the share rule)",)
+    return Table("how an oracle would share the budget", columns, tuple(rows), notes)
+
+
+def _theorem(theorem: Callable[[Problem, int, float], float], problem: Problem, delta: float, n: int) -> float:
+    return theorem(problem, n, delta)
+
+
+def _first(bound: Callable[[int], float], least: int, target: float) -> float:
+    """The least n ≥ ``least``, to a relative 1e-6, at which a bound that falls with n is ≤ ``target``."""
+    high = least
+    while bound(high) > target:
+        if high > BEYOND:
+            return math.inf
+        high *= 2
+    low = high // 2
+    while high - low > max(1, high // 1_000_000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle >= least and bound(middle) <= target else (middle, high)
+    return high
