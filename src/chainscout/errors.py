@@ -53,5 +53,9 @@ class MissingExtraError(ChainscoutError, ImportError):
         super().__init__(f"{what} needs an optional dependency: pip install 'chainscout[{extra}]'")
 
 
+class RecomputedWarning(UserWarning):
+    """A built-in rule has changed since the study was last open, and the study's indices were computed anew."""
+
+
 class RenormalisedWarning(UserWarning):
     """A published table's rows did not sum to one and were divided by their sums, as was asked for."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Engine
@@ -11,6 +12,16 @@ from sqlalchemy.sql import Executable
 
 from ..errors import ChainscoutError, InputError
 from . import schema
+
+
+class _Compiled:
+    """A statement's text; the statement itself is kept beside it so that its id stays its own."""
+
+    def __init__(self, statement: Executable, engine: Engine) -> None:
+        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
+        self.statement = statement
+        self.text = str(compiled)
+        self.defaults = {name: value for name, value in compiled.params.items() if value is not None}
 
 
 class Database:
@@ -26,28 +37,28 @@ class Database:
         self.engine = engine
         self.where = where
         self.read_only = read_only
-        self._compiled: dict[int, tuple[Executable, str]] = {}
+        self._compiled: dict[int, _Compiled] = {}
         self._connection: Any = None
         self._process = os.getpid()
 
     # -- statements
 
-    def text(self, statement: Executable) -> str:
+    def _known(self, statement: Executable) -> "_Compiled":
         """The statement in the database's own words."""
         known = self._compiled.get(id(statement))
         if known is None:
-            # The statement is kept beside its text so that its id stays its own.
-            known = self._compiled[id(statement)] = statement, str(statement.compile(dialect=self.engine.dialect))  # type: ignore[attr-defined]
-        return known[1]
+            known = self._compiled[id(statement)] = _Compiled(statement, self.engine)
+        return known
 
-    def run(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
+    def run(self, statement: Executable, parameters: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """The cursor after one statement."""
-        return self._execute(self.text(statement), parameters or {})
+        known = self._known(statement)
+        return self._execute(known.text, {**known.defaults, **parameters})
 
     def run_many(self, statement: Executable, parameters: Sequence[Mapping[str, Any]]) -> None:
         """One statement for many parameters."""
         cursor = self._connection.cursor()
-        cursor.executemany(self.text(statement), parameters)
+        cursor.executemany(self._known(statement).text, parameters)
 
     def query(self, text: str) -> list[Any]:
         """The rows of a statement that is the same in both databases, or that has none."""

@@ -31,16 +31,16 @@ def unpack_counts(blob: bytes) -> dict[int, int]:
     return dict(zip(values[:half], values[half:], strict=True))
 
 
-def pack_discoveries(discoveries: Mapping[int, tuple[int, int]]) -> bytes:
-    """Position, number of discovery and exits then, for each pair."""
-    flat = [value for y, (number, exits) in discoveries.items() for value in (y, number, exits)]
+def pack_discoveries(discoveries: Mapping[int, tuple[int, int, int]]) -> bytes:
+    """Position, number of discovery, exits and count then, for each pair."""
+    flat = [value for y, found in discoveries.items() for value in (y, *found)]
     return struct.pack(f"<{len(flat)}q", *flat)
 
 
-def unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int]]:
+def unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
     """What ``pack_discoveries`` packed."""
     flat = struct.unpack(f"<{len(blob) // 8}q", blob)
-    return {flat[i]: (flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)}
+    return {flat[i]: (flat[i + 1], flat[i + 2], flat[i + 3]) for i in range(0, len(flat), 4)}
 
 
 def pack_label(label: Hashable) -> str:

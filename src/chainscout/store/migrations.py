@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ..errors import FileError
+from . import encoding, statements
 from .database import Database
 from .schema import FORMAT
 
@@ -37,3 +38,6 @@ def migrate(database: Database, newest: int = FORMAT) -> None:
                 raise FileError(f"{database.where} has the format {step}, which this chainscout cannot read")
             STEPS[step](database)
             database.query(f"UPDATE study SET format = {step + 1} WHERE id = 1")
+        values = database.run(statements.get_study).fetchone()
+        fresh = encoding.check_sum(values[:-1])
+        database.query(f"UPDATE study SET check_sum = {fresh} WHERE id = 1")

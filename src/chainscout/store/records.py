@@ -92,8 +92,8 @@ class RowRecord:
     #: y → N[x,y], of those seen.
     counts: dict[int, int] = field(default_factory=dict)
     terms: tuple[float, ...] = ()
-    #: y → (the pair's number in order of discovery, N_x just after it was discovered); open states only.
-    discoveries: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: y → (the pair's number in order of discovery, N_x and N[x,y] just after it was discovered); open states only.
+    discoveries: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     #: Whether the store has it already.
     stored: bool = False
 

@@ -1,0 +1,495 @@
+"""A live study: ask which chain to advance, tell what was observed, stop, crash and go on (DESIGN, public surface)."""
+
+import json
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self, overload
+
+from .. import policies, specs
+from ..certificates import Estimate
+from ..certificates.open_states import OpenEstimate
+from ..checks import real_number, shown, whole_number
+from ..counts import Counts
+from ..errors import InputError, NothingFree, RecomputedWarning, StudyFinished
+from ..policies import Policy
+from ..store import ChainRecord, Store, StudyRecord, Transaction, Where, find, make
+from . import certifying, choice, creation, telling
+from .certifying import StudyCertificate
+from .lease import Lease
+from .rule import Rule
+from .states import States
+from .views import EventLine, LogLine, Progress
+
+#: Seconds between two looks for a free chain, at first and at most.
+POLL = (0.005, 0.25)
+PAGE = 1000
+
+
+class Study:
+    """One budget, many chains. ``create`` makes a study, ``open`` goes on with one; several workers can share it."""
+
+    def __init__(self, store: Store, policy: Policy) -> None:
+        self._store = store
+        self._rule = Rule(policy)
+        self._states = States()
+        self._lock = threading.RLock()
+        self._names: dict[int, str] = {}
+
+    # -- beginning and ending
+
+    @classmethod
+    def create(
+        cls,
+        where: Where,
+        chains: Mapping[str, int | Sequence[Hashable]],
+        budget: float | None = None,
+        policy: str | Policy = "scout",
+        delta: float = 0.05,
+        *,
+        target_loss: float | None = None,
+        deadline: Any = None,
+        weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+        on_lost_lease: str = "restart",
+        open_states: bool | Sequence[str] = False,
+        warm_start: Mapping[str, Counts] | None = None,
+    ) -> Self:
+        """A new study.
+
+        ``where``: a path (SQLite), a postgresql:// address, or None (in memory). ``chains``: name → how many states
+        there are, or their labels. ``budget``: observations, or cost units if ``costs`` are given; None for no end.
+        ``target_loss``: the study stops when this loss is certified with probability 1 − ``delta``. ``deadline``: a
+        datetime, or seconds since 1970. ``weights``: how much a chain's loss counts (1 if not given).
+        ``on_lost_lease``: whether a chain whose worker died restarts a segment or continues. ``open_states``: True, or
+        the names of the chains whose states are not all known beforehand. ``warm_start``: counts to begin with.
+        """
+        rule = find_policy(policy)
+        content = creation.new_content(
+            chains,
+            rule,
+            budget=budget,
+            delta=delta,
+            target_loss=target_loss,
+            deadline=deadline,
+            weights=weights,
+            costs=costs,
+            on_lost_lease=on_lost_lease,
+            open_states=open_states,
+            warm_start=warm_start,
+        )
+        study = cls(make(where, content), rule)
+        with study._store.writing() as transaction:
+            transaction.happened("created", policy=rule.name)
+            if content.study.target_loss is not None:
+                for chain in transaction.stale():
+                    certifying.refresh(transaction, chain)
+        return study
+
+    @classmethod
+    def open(cls, where: Where, policy: Policy | None = None, *, read_only: bool = False) -> Self:
+        """An existing study. A policy that is not built in must be given; ``read_only`` can never harm the study."""
+        store = find(where, read_only)
+        try:
+            with store.reading() as transaction:
+                stored = transaction.study
+            rule, changed = _matching(stored, policy)
+            store.floor = rule.floor is not None
+            study = cls(store, rule)
+            if changed and not read_only:
+                study._recompute(rule)
+        except BaseException:
+            store.close()
+            raise
+        return study
+
+    def close(self) -> None:
+        """Gives up the database connection; the study can be opened again."""
+        with self._lock:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- asking and telling
+
+    @overload
+    def ask(self) -> str: ...
+
+    @overload
+    def ask(self, number: int) -> list[str]: ...
+
+    def ask(self, number: int | None = None) -> str | list[str]:
+        """The chain to advance next, or the next ``number``. Pure: asking twice gives the same answer."""
+        with self._lock, self._store.reading() as transaction:
+            telling.check_going(transaction)
+            if number is None:
+                chain = choice.first(transaction, self._rule)
+                if chain is None or chain.cost > choice.remaining(transaction):
+                    raise _nothing_free(transaction)
+                return chain.name
+            count = whole_number(number, "number", meaning="how many observations are to be made")
+            chosen = choice.batch(transaction, self._rule, count)
+            if not chosen:
+                raise _nothing_free(transaction)
+            return [chain.name for chain in chosen]
+
+    def tell(self, chain: str, state: Hashable, step: int | None = None, *, token: str | None = None) -> None:
+        """One observation: the state that ``chain`` is in now. Durable before it returns.
+
+        ``step``: the observation's number in its chain, from 1; the same again is a no-op, another state an error.
+        ``token``: of the lease under which the chain is held.
+        """
+        with self._lock, self._store.writing() as transaction:
+            moved = self._tell(transaction, chain, state, step, token)
+            if moved is not None:
+                telling.settle(transaction, self._rule, (moved,))
+
+    def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
+        """Observations in order, (chain, state) each; all are stored at once, or none."""
+        pairs = list(observations)
+        with self._lock, self._store.writing() as transaction:
+            self._check_many(transaction, pairs)
+            moved: dict[int, ChainRecord] = {}
+            for chain, state in pairs:
+                record = self._tell(transaction, chain, state, None, None)
+                assert record is not None
+                moved[record.number] = record
+            telling.settle(transaction, self._rule, moved.values())
+
+    def _tell(
+        self, transaction: Transaction, name: str, state: Hashable, step: int | None, token: str | None
+    ) -> ChainRecord | None:
+        """The chain, if this was news."""
+        chain = self._find(transaction, name)
+        position = self._states.position(transaction, chain, state)
+        if step is not None:
+            step = whole_number(step, "step", meaning="the observation's number in its chain")
+            if telling.is_repeated(transaction, chain, step, position):
+                return None
+        if token is None and transaction.study.stop_reason is not None:
+            raise StudyFinished(transaction.study.stop_reason)
+        telling.check_holder(transaction, chain, token)
+        if position is None:
+            position = self._states.discover(transaction, chain, state)
+        telling.observe(transaction, self._rule, chain, position, token)
+        return chain
+
+    def _check_many(self, transaction: Transaction, pairs: list[tuple[str, Hashable]]) -> None:
+        """Refuses a bad batch before the first of it is told: in memory there is nothing to roll back to."""
+        study = transaction.study
+        if study.stop_reason is not None:
+            raise StudyFinished(study.stop_reason)
+        price = 0.0
+        for name, state in pairs:
+            chain = self._find(transaction, name)
+            self._states.position(transaction, chain, state)
+            if chain.token is not None:
+                telling.check_holder(transaction, chain, None)
+            price += chain.cost
+        if price > choice.remaining(transaction) + study.reserved:
+            left = choice.remaining(transaction) + study.reserved
+            raise InputError(f"the batch costs {price:g}, and {left:g} of the budget are left: nothing was changed")
+
+    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
+        """Begins a new segment: no transition is counted from the last state of the chain to the next one told.
+
+        ``lost``: an observation was lost with the old segment; the certificate will say so.
+        """
+        with self._lock, self._store.writing() as transaction:
+            record = self._find(transaction, chain)
+            telling.check_holder(transaction, record, token)
+            transaction.happened("restarted", record, lost=bool(lost))
+            transaction.study.lost += bool(lost)
+            telling.restart(transaction, record)
+            telling.settle(transaction, self._rule)
+
+    # -- leases
+
+    def lease(self, worker: str, seconds: float = 60.0, *, steps: int = 1, wait: float | None = None) -> Lease:
+        """The best chain that nobody holds, for ``steps`` observations within ``seconds``.
+
+        ``wait``: how long to wait for a chain to become free; None: until there is one or the study is finished.
+        """
+        if not isinstance(worker, str) or not worker:
+            raise InputError(f"a worker's name must be a string that is not empty, not {shown(worker)}")
+        real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
+        steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
+        end = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
+        pause = POLL[0]
+        while True:
+            try:
+                return self._lease(worker, seconds, steps)
+            except NothingFree:
+                if end is not None and time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, POLL[1])
+
+    def _lease(self, worker: str, seconds: float, steps: int) -> Lease:
+        refusal: Exception | None = None
+        lease: Lease | None = None
+        with self._lock, self._store.writing() as transaction:
+            # Ended leases are swept and stops recorded even if there is nothing to give.
+            telling.sweep(transaction)
+            telling.settle(transaction, self._rule)
+            try:
+                telling.check_going(transaction)
+                chain = choice.first(transaction, self._rule)
+                affordable = 0 if chain is None else int(min(steps, choice.remaining(transaction) / chain.cost))
+                if chain is None or affordable < 1:
+                    raise _nothing_free(transaction)
+            except (StudyFinished, NothingFree) as error:
+                refusal = error
+            else:
+                token = secrets.token_hex(16)
+                telling.grant(transaction, chain, worker, token, seconds, affordable)
+                step, fresh = chain.observations + 1, chain.last is None
+                lease = Lease(self, chain.name, token, step, affordable, fresh)
+        if lease is None:
+            assert refusal is not None
+            raise refusal
+        return lease
+
+    def renew(self, chain: str, token: str, seconds: float = 60.0) -> None:
+        """Holds a leased chain for ``seconds`` from now on."""
+        real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
+        with self._lock, self._store.writing() as transaction:
+            record = self._find(transaction, chain)
+            telling.check_holder(transaction, record, token)
+            record.expires = transaction.now + seconds
+            transaction.save(record)
+
+    def give_back(self, chain: str, token: str, *, lost: bool = False) -> None:
+        """Ends a lease. ``lost``: its worker cannot go on, and what the study says of lost leases happens."""
+        with self._lock, self._store.writing() as transaction:
+            record = self._find(transaction, chain)
+            telling.check_holder(transaction, record, token)
+            if lost:
+                telling.lapse(transaction, record, "lease abandoned")
+            else:
+                telling.free(transaction, record)
+            telling.settle(transaction, self._rule)
+
+    # -- stopping and going on
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to ask."""
+        return self.stop_reason is not None
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the study stopped: 'budget', 'target_loss', 'deadline', …; None while it goes on."""
+        with self._lock, self._store.reading() as transaction:
+            return telling.stopped(transaction)
+
+    def extend(
+        self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None
+    ) -> None:
+        """Goes on with another budget (the whole, not what is added), target or deadline."""
+        if budget is None and target_loss is None and deadline is None:
+            raise InputError("a study is extended by a budget, a target_loss or a deadline, and none was given")
+        with self._lock, self._store.writing() as transaction:
+            study = transaction.study
+            if budget is not None:
+                limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
+                assert limit is not None
+                if limit < study.used:
+                    raise InputError(f"{study.used:g} of the budget are used: it cannot become {limit:g}")
+                study.budget = limit
+            if target_loss is not None:
+                study.target_loss = creation.target_of(target_loss)
+                for chain in transaction.stale():
+                    certifying.refresh(transaction, chain)
+            if deadline is not None:
+                study.deadline = creation.deadline_of(deadline)
+            study.stop_reason = None
+            if budget is not None:
+                self._renew_constants(transaction)
+            transaction.happened("extended", budget=study.budget, target_loss=study.target_loss, deadline=study.deadline)
+            telling.settle(transaction, self._rule)
+
+    def _renew_constants(self, transaction: Transaction) -> None:
+        """Rules that know the budget get their constants anew, and indices with them where they differ."""
+        chains = list(transaction.every())
+        constants = creation.Constants.for_study(self._rule.policy, transaction.study, chains)
+        for chain in chains:
+            fresh = constants.of(chain.number)
+            if fresh != chain.constants:
+                chain.constants = fresh
+                self._rule.recompute(transaction, chain)
+
+    def _recompute(self, rule: Policy) -> None:
+        with self._store.writing() as transaction:
+            study = transaction.study
+            old = study.version
+            chains = list(transaction.every())
+            constants = creation.Constants.for_study(rule, study, chains)
+            for chain in chains:
+                chain.constants = constants.of(chain.number)
+                self._rule.recompute(transaction, chain)
+            study.version = rule.version
+            transaction.happened("indices recomputed", policy=rule.name, old=old, new=rule.version)
+        warnings.warn(
+            f"the rule {rule.name!r} has changed from version {old} to {rule.version} since this study was last open: "
+            "its indices were computed anew",
+            RecomputedWarning,
+            stacklevel=3,
+        )
+
+    # -- what is known
+
+    def counts(self, chain: str) -> Counts:
+        """The transitions seen, warm start included."""
+        with self._lock, self._store.reading() as transaction:
+            record = self._find(transaction, chain)
+            return self._states.counts(transaction, record)
+
+    def estimate(self, chain: str) -> Estimate | OpenEstimate:
+        """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
+        with self._lock, self._store.reading() as transaction:
+            record, study = self._find(transaction, chain), transaction.study
+            if record.open:
+                rows = transaction.rows(record)
+                return OpenEstimate(
+                    transaction.labels(record),
+                    {x: row.counts for x, row in rows.items()},
+                    {x: row.discoveries for x, row in rows.items()},
+                    study.delta,
+                    study.chains,
+                )
+            return Estimate(self._states.counts(transaction, record), study.delta, entries=study.pairs)
+
+    def certificate(self) -> StudyCertificate:
+        """What is known of each chain's loss, times its weight, at this moment."""
+        with self._lock, self._store.reading() as transaction:
+            study = transaction.study
+            losses: dict[str, float] = {}
+            aside = []
+            for chain in transaction.every():
+                fresh = 0 < chain.transitions == chain.certified
+                losses[chain.name] = (
+                    chain.certificate if fresh else certifying.bound(study, chain, transaction.rows(chain))
+                )
+                if chain.aside:
+                    aside.append(chain.name)
+            return StudyCertificate(losses, study.delta, "mixture", study.lost, tuple(aside))
+
+    def indices(self) -> dict[str, float]:
+        """Each chain's index, as the policy sees it now."""
+        with self._lock, self._store.reading() as transaction:
+            return {chain.name: chain.index for chain in transaction.every()}
+
+    def allocation(self) -> dict[str, int]:
+        """Each chain's observations so far."""
+        with self._lock, self._store.reading() as transaction:
+            return {chain.name: chain.observations for chain in transaction.every()}
+
+    def next_step(self, chain: str) -> int:
+        """The number of the chain's next observation, from 1."""
+        with self._lock, self._store.reading() as transaction:
+            return self._find(transaction, chain).observations + 1
+
+    @property
+    def names(self) -> list[str]:
+        """The chains, by number."""
+        with self._lock, self._store.reading() as transaction:
+            return [chain.name for chain in transaction.every()]
+
+    def progress(self) -> Progress:
+        """Where the study stands."""
+        with self._lock, self._store.reading() as transaction:
+            study = transaction.study
+            return Progress(
+                chains=study.chains,
+                observations=study.observations,
+                used=study.used,
+                budget=study.budget,
+                target_loss=study.target_loss,
+                deadline=study.deadline,
+                delta=study.delta,
+                policy=specs.compose(study.policy, json.loads(study.parameters)),
+                leases=study.leases,
+                lost=study.lost,
+                aside=study.aside,
+                certificate=None if study.target_loss is None else transaction.worst(),
+                stop_reason=telling.stopped(transaction),
+            )
+
+    def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
+        """Every observation in order, or a chain's; ``after``: beginning after this number (or step of the chain)."""
+        while True:
+            with self._lock, self._store.reading() as transaction:
+                record = None if chain is None else self._find(transaction, chain)
+                lines = []
+                for line in islice(transaction.log(record, after), PAGE):
+                    owner = transaction.numbered(line.chain)
+                    state = self._states.label(transaction, owner, line.state)
+                    lines.append(LogLine(line.number, owner.name, line.step, line.segment, state, line.time))
+            yield from lines
+            if len(lines) < PAGE:
+                return
+            after = lines[-1].number if chain is None else lines[-1].step
+
+    def events(self) -> list[EventLine]:
+        """What else happened, in order."""
+        with self._lock, self._store.reading() as transaction:
+            return [
+                EventLine(
+                    e.number,
+                    e.time,
+                    e.kind,
+                    None if e.chain is None else transaction.numbered(e.chain).name,
+                    e.detail,
+                )
+                for e in transaction.events(0)
+            ]
+
+    def _find(self, transaction: Transaction, name: str) -> ChainRecord:
+        chain = transaction.chain(name) if isinstance(name, str) else None
+        if chain is None:
+            raise InputError(
+                f"the study has no chain {shown(name)}; chains cannot be added, for delta is split over those there are"
+            )
+        return chain
+
+
+def find_policy(policy: str | Policy) -> Policy:
+    """A policy, or the built-in one of this specification."""
+    if isinstance(policy, Policy):
+        return policy
+    return policies.get(policy)
+
+
+def _matching(stored: StudyRecord, policy: Policy | None) -> tuple[Policy, bool]:
+    """The policy that the study was created with, and whether its rule has changed since."""
+    parameters = json.loads(stored.parameters)
+    if policy is None:
+        if stored.policy not in policies.names():
+            raise InputError(f"the study uses the policy {stored.policy!r}, which is not built in: open it with policy=…")
+        rule = policies.get(stored.policy, **parameters)
+        return rule, rule.version != stored.version
+    given = json.loads(json.dumps(dict(policy.parameters)))
+    if (policy.name, given, policy.version) != (stored.policy, parameters, stored.version):
+        raise InputError(
+            f"the study was created with the policy {stored.policy!r}, parameters {parameters}, version "
+            f"{stored.version}; the one given is {policy.name!r}, parameters {given}, version {policy.version}"
+        )
+    return policy, False
+
+
+def _nothing_free(transaction: Transaction) -> Exception:
+    study = transaction.study
+    if study.leases == 0 and study.aside < study.chains:
+        return StudyFinished("budget")
+    return NothingFree(f"nothing is free: {study.leases} chains are held by workers, and {study.aside} are set aside")
