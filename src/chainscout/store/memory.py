@@ -2,6 +2,7 @@
 
 import time
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -26,15 +27,18 @@ class MemoryStore:
         self.study = study
         self.chains = list(chains)
         self.numbers = {chain.name: chain.number for chain in self.chains}
-        self._rows: dict[int, dict[int, RowRecord]] = {k: dict(found) for k, found in rows.items()}
+        self.known_rows: dict[int, dict[int, RowRecord]] = {k: dict(found) for k, found in rows.items()}
         self._prior = {k: {x: dict(row.counts) for x, row in found.items()} for k, found in rows.items()}
         self._labels: dict[int, list[Hashable]] = {k: list(found) for k, found in labels.items()}
         self._positions = {k: {label: x for x, label in enumerate(found)} for k, found in self._labels.items()}
         self.order = Order([-chain.index for chain in self.chains])
         self.fewest = Order([float(chain.transitions) for chain in self.chains]) if floor else None
         self._held: dict[int, ChainRecord] = {}
-        self._log = [array("q"), array("q"), array("q"), array("q"), array("d")]  # chain, step, segment, state, time
-        self._lines: dict[int, array[int]] = {}
+        #: The log: each observation's chain, state and time.
+        self.log_chains, self.log_states, self.log_times = array("q"), array("q"), array("d")
+        #: Chain → the places of its observations in the log, and the steps with which its segments begin.
+        self.lines: dict[int, array[int]] = {}
+        self._breaks: dict[int, list[int]] = {}
         self._events: list[Event] = []
         self.clock = time.time
 
@@ -73,13 +77,13 @@ class MemoryStore:
 
     def row(self, chain: ChainRecord, position: int) -> RowRecord:
         """N[x,·] of the state at ``position``."""
-        rows = self._rows.setdefault(chain.number, {})
+        rows = self.known_rows.setdefault(chain.number, {})
         known = rows.get(position)
         return RowRecord() if known is None else known
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
         """Every row that was left at least once, by position."""
-        return dict(sorted(self._rows.get(chain.number, {}).items()))
+        return dict(sorted(self.known_rows.get(chain.number, {}).items()))
 
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         """The position of a label among a chain's open states."""
@@ -116,18 +120,21 @@ class MemoryStore:
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""
-        lines = self._lines.get(chain.number, ())
-        return self._line(lines[step - 1]) if 0 < step <= len(lines) else None
+        lines = self.lines.get(chain.number, ())
+        return self._line(lines[step - 1], step) if 0 < step <= len(lines) else None
 
     def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
         """The log, in order."""
-        if chain is None:
-            return (self._line(place) for place in range(after, len(self._log[0])))
-        return (self._line(place) for place in self._lines.get(chain.number, array("q"))[after:])
+        if chain is not None:
+            lines = self.lines.get(chain.number, array("q"))
+            return (self._line(lines[step - 1], step) for step in range(after + 1, len(lines) + 1))
+        places = range(after, len(self.log_chains))
+        return (self._line(place, 1 + bisect_left(self.lines[self.log_chains[place]], place)) for place in places)
 
-    def _line(self, place: int) -> Observation:
-        chain, step, segment, state, when = (column[place] for column in self._log)
-        return Observation(place + 1, int(chain), int(step), int(segment), int(state), float(when))
+    def _line(self, place: int, step: int) -> Observation:
+        chain = self.log_chains[place]
+        segment = bisect_right(self._breaks[chain], step)
+        return Observation(place + 1, chain, step, segment, self.log_states[place], self.log_times[place])
 
     def events(self, after: int) -> Iterator[Event]:
         """What else happened, in order."""
@@ -149,7 +156,7 @@ class MemoryStore:
 
     def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
         """Keeps the row."""
-        self._rows.setdefault(chain.number, {})[position] = row
+        self.known_rows.setdefault(chain.number, {})[position] = row
 
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
         """A new open state."""
@@ -158,13 +165,21 @@ class MemoryStore:
 
     def append(self, observation: Observation) -> None:
         """A new last line of the log."""
-        chains, steps, segments, states, times = self._log
-        self._lines.setdefault(observation.chain, array("q")).append(len(chains))
-        chains.append(observation.chain)
-        steps.append(observation.step)
-        segments.append(observation.segment)
-        states.append(observation.state)
-        times.append(observation.time)
+        if observation.segment > len(self._breaks.get(observation.chain, ())):
+            self.begin_segment(observation.chain, observation.step)
+        self.lines[observation.chain].append(len(self.log_chains))
+        self.log_chains.append(observation.chain)
+        self.log_states.append(observation.state)
+        self.log_times.append(observation.time)
+
+    def begin_segment(self, chain: int, step: int) -> None:
+        """The observation ``step`` is the first of a segment."""
+        if chain in self._breaks:
+            self._breaks[chain].append(step)
+        else:
+            self._breaks[chain] = [step]
+            self.lines[chain] = array("q")
+            self.known_rows.setdefault(chain, {})
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """A new last event."""

@@ -1,7 +1,7 @@
 """What is stored of a study: plain records that the study changes and a store keeps."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,27 @@ class ChainRecord:
         return self.segments + (self.last is None)
 
 
+class RowView(Sequence[int]):
+    """N[x,·] with all its zeros, over counts that have none."""
+
+    __slots__ = ("counts", "size")
+
+    def __init__(self, counts: dict[int, int], size: int) -> None:
+        self.counts = counts
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, y):  # type: ignore[no-untyped-def]
+        if 0 <= y < self.size:
+            return self.counts.get(y, 0)
+        raise IndexError(y)
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.counts.get(y, 0) for y in range(self.size))
+
+
 @dataclass(slots=True)
 class RowRecord:
     """One row N[x,·] of one chain."""
@@ -96,6 +117,8 @@ class RowRecord:
     discoveries: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     #: Whether the store has it already.
     stored: bool = False
+    #: The row as rules see it, made when it is first needed.
+    view: RowView | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from ..checks import failure_probability, one_of, real_number, shown, whole_numb
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
-from ..store import ChainRecord, Content, RowRecord, StudyRecord
-from .rule import Rule, RowView, renewed_sums
+from ..store import ChainRecord, Content, RowRecord, RowView, StudyRecord
+from .rule import Rule, renewed_sums
 
 Label = str | int
 

@@ -1,32 +1,11 @@
 """A policy at work in a live study: the same two functions that experiments compile, interpreted (DESIGN)."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, RowRecord, Transaction
-
-
-class RowView(Sequence[int]):
-    """N[x,·] with all its zeros, over counts that have none."""
-
-    __slots__ = ("counts", "size")
-
-    def __init__(self, counts: dict[int, int], size: int) -> None:
-        self.counts = counts
-        self.size = size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, y):  # type: ignore[no-untyped-def]
-        if 0 <= y < self.size:
-            return self.counts.get(y, 0)
-        raise IndexError(y)
-
-    def __iter__(self) -> Iterator[int]:
-        return (self.counts.get(y, 0) for y in range(self.size))
+from ..store import ChainRecord, RowRecord, RowView, Transaction
 
 
 class Rule:
@@ -36,6 +15,7 @@ class Rule:
         self.policy = policy
         self._factors: dict[float, float] = {1.0: 1.0}
         self._width: int | None = None
+        self.move = self._mover()
 
     def factor(self, weight: float) -> float:
         """ω**power, with square roots where they do: their bits are the same everywhere (MATH §6)."""
@@ -53,7 +33,7 @@ class Rule:
             return math.inf
         value = self.policy.index(sums, float(transitions), chain.constants) * self.factor(chain.weight)
         if value != value:
-            raise InputError(f"the policy {self.policy.name!r} gave the chain {chain.name!r} an index that is no number")
+            raise _no_number(self.policy, chain)
         return value
 
     def no_sums(self, chain: ChainRecord) -> tuple[float, ...]:
@@ -73,57 +53,73 @@ class Rule:
             chain.segments += 1
             chain.barren += 1
         else:
-            self._transition(transaction, chain, x, state)
+            row = transaction.row(chain, x)
+            if self.policy.summary is not None and chain.transitions + 1 >= chain.look:
+                self._move_and_summarise(transaction, chain, row, x, state)
+            else:
+                self.move(chain, row, state)
+            transaction.save_row(chain, x, row)
             chain.barren = 0
         chain.last = state
         chain.observations += 1
         transaction.save(chain)
 
-    def _transition(self, transaction: Transaction, chain: ChainRecord, x: int, y: int) -> None:
-        row = transaction.row(chain, x)
-        counts = row.counts
-        seen = counts.get(y, 0)
-        exits = row.exits + 1
-        squares = row.squares + 2 * seen + 1
-        transitions = chain.transitions + 1
-        terms, sums, index, look = row.terms, chain.sums, chain.index, chain.look
-        counts[y] = seen + 1
-        try:
-            if self.policy.terms is not None:
-                terms, sums = self._renewed(chain, row, exits, squares)
-            if transitions >= look:
-                if self.policy.summary is not None:
-                    sums = self._summary(transaction, chain, x, exits, squares)
-                index = self.index(chain, sums, transitions)
-                look = self.next_look(transitions)
-        except BaseException:
-            if seen:
-                counts[y] = seen
-            else:
-                del counts[y]
-            raise
-        row.exits, row.squares, row.terms = exits, squares, terms
-        chain.transitions, chain.sums, chain.index, chain.look = transitions, sums, index, look
-        if chain.open and not seen:
-            chain.discovered += 1
-            row.discoveries[y] = chain.discovered, exits, 1
-        transaction.save_row(chain, x, row)
+    def _mover(self) -> Callable[[ChainRecord, RowRecord, int], None]:
+        """``move``: one transition of a chain to ``y``, out of the state whose row is given.
 
-    def _renewed(
-        self, chain: ChainRecord, row: RowRecord, exits: int, squares: int
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The row's terms after the transition, and the chain's sums with them in place of the old ones."""
-        assert self.policy.terms is not None
-        view = RowView(row.counts, chain.size)
-        terms = self.policy.terms(view, float(exits), float(squares), chain.constants)
-        return terms, renewed_sums(chain.sums, row.terms, terms)
+        A closure, because this is the inner loop of a study in memory: names that it binds once it need not look up.
+        """
+        terms, index, next_look, factor = self.policy.terms, self.policy.index, self.next_look, self.factor
+        blocks = self.policy.block > 0
 
-    def _summary(
-        self, transaction: Transaction, chain: ChainRecord, x: int, exits: int, squares: int
-    ) -> tuple[float, ...]:
-        found = {p: (row.exits, row.squares) for p, row in transaction.rows(chain).items()}
-        found[x] = exits, squares
-        return self.summarise(chain, found)
+        def move(chain: ChainRecord, row: RowRecord, y: int) -> None:
+            counts = row.counts
+            seen = counts.get(y, 0)
+            exits = row.exits + 1
+            squares = row.squares + 2 * seen + 1
+            transitions = chain.transitions + 1
+            constants = chain.constants
+            sums = chain.sums
+            counts[y] = seen + 1
+            try:
+                if terms is not None:
+                    view = row.view
+                    if view is None or view.size != chain.size:
+                        view = row.view = RowView(counts, chain.size)
+                    new = terms(view, float(exits), float(squares), constants)
+                    sums = renewed_sums(sums, row.terms, new)
+                    if transitions >= chain.look:
+                        value = index(sums, float(transitions), constants)
+                        if value != value:
+                            raise _no_number(self.policy, chain)
+                        chain.index = value if chain.weight == 1.0 else value * factor(chain.weight)
+                        if blocks:
+                            chain.look = next_look(transitions)
+                    row.terms = new
+            except BaseException:
+                if seen:
+                    counts[y] = seen
+                else:
+                    del counts[y]
+                raise
+            row.exits, row.squares = exits, squares
+            chain.transitions, chain.sums = transitions, sums
+            if not seen and chain.open:
+                chain.discovered += 1
+                row.discoveries[y] = chain.discovered, exits, 1
+
+        return move
+
+    def _move_and_summarise(
+        self, transaction: Transaction, chain: ChainRecord, row: RowRecord, x: int, y: int
+    ) -> None:
+        """A transition at the end of a block, where a rule that is no sum over rows looks at all of them."""
+        found = {p: (other.exits, other.squares) for p, other in transaction.rows(chain).items()}
+        found[x] = row.exits + 1, row.squares + 2 * row.counts.get(y, 0) + 1
+        sums = self.summarise(chain, found)
+        index = self.index(chain, sums, chain.transitions + 1)
+        self.move(chain, row, y)
+        chain.sums, chain.index, chain.look = sums, index, self.next_look(chain.transitions)
 
     def summarise(self, chain: ChainRecord, found: dict[int, tuple[int, int]]) -> tuple[float, ...]:
         """``summary`` of a chain's exits and squares by position."""
@@ -156,4 +152,10 @@ def renewed_sums(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[flo
     """Running sums in which ``new`` stands for ``old``; a row that was never left has no terms."""
     if not old:
         old = (0.0,) * len(new)
+    if len(new) == 1:  # most rules
+        return (sums[0] + (new[0] - old[0]),)
     return tuple([s + (b - a) for s, a, b in zip(sums, old, new, strict=True)])
+
+
+def _no_number(policy: Policy, chain: ChainRecord) -> InputError:
+    return InputError(f"the policy {policy.name!r} gave the chain {chain.name!r} an index that is no number")

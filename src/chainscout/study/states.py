@@ -30,16 +30,24 @@ class States:
             raise InputError(
                 f"a state of the chain {chain.name!r} must be a whole number from 0 to {last}, not {shown(state)}"
             )
-        assert chain.label_list is not None
-        known = self._positions.get(chain.label_list)
-        if known is None:
-            known = self._positions[chain.label_list] = {label: x for x, label in enumerate(chain.labels)}
-        try:
-            return known[state]
-        except (KeyError, TypeError):
+        position = self.known(chain, state)
+        if position is None:
             raise InputError(
                 f"unknown state {shown(state)} of the chain {chain.name!r}: its states are {shown(chain.labels)}"
-            ) from None
+            )
+        return position
+
+    def known(self, chain: ChainRecord, state: Hashable) -> int | None:
+        """The position of a label in the chain's list of labels; None if it is not there."""
+        assert chain.label_list is not None
+        assert chain.labels is not None
+        positions = self._positions.get(chain.label_list)
+        if positions is None:
+            positions = self._positions[chain.label_list] = {label: x for x, label in enumerate(chain.labels)}
+        try:
+            return positions.get(state)
+        except TypeError:  # not hashable
+            return None
 
     def discover(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int:
         """Gives a new state of an open chain its position."""
