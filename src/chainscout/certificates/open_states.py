@@ -61,8 +61,8 @@ class OpenEstimate:
                 level = math.log(chains * j * (j + 1) / delta)
                 low, high = intervals(self.transitions[x, y] - count, self.exits[x] - exits, level)
                 self.lower[x, y], self.upper[x, y] = float(low), float(high)
-        smoothed = self.transitions + (WEIGHT / size if size else 0.0)
-        self.matrix: Array = smoothed / smoothed.sum(axis=1, keepdims=True) if size else smoothed
+        smoothed: Array = self.transitions + np.float64(WEIGHT / max(1, size))
+        self.matrix: Array = smoothed / smoothed.sum(axis=1, keepdims=True)
 
     @property
     def stationary(self) -> Array:

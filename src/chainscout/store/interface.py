@@ -15,8 +15,10 @@ class Transaction(Protocol):
     """A consistent view of one study, and the changes to be made to it at once."""
 
     study: StudyRecord
-    #: Seconds since 1970 by the store's clock.
-    now: float
+
+    @property
+    def now(self) -> float:
+        """Seconds since 1970 by the store's clock."""
 
     # -- reading
     def chain(self, name: str) -> ChainRecord | None:

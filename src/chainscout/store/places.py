@@ -124,9 +124,7 @@ def _fill(database: Database, content: Content) -> None:
         for k, rows in content.rows.items():
             for x, row in rows.items():
                 database.run(statements.add_row, mapping.row_columns(k, x, row))
-                database.run(
-                    statements.add_prior, {"chain": k, "state": x, "counts": encoding.pack_counts(row.counts)}
-                )
+                database.run(statements.add_prior, {"chain": k, "state": x, "counts": encoding.pack_counts(row.counts)})
         database.run(statements.add_study, mapping.study_columns(content.study))
 
 

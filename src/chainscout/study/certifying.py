@@ -34,8 +34,8 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
     """ω_k·b_k from the rows left at least once, in the order of their positions."""
     log_inverse = math.log(study.chains / study.delta)
     exits = [rows[x].exits for x in sorted(rows)]
-    found = open_bound(exits, chain.size, log_inverse) if chain.open else bound_from_exits(exits, chain.size, log_inverse)
-    return chain.weight * found
+    bound_of = open_bound if chain.open else bound_from_exits
+    return chain.weight * bound_of(exits, chain.size, log_inverse)
 
 
 def refresh(transaction: Transaction, chain: ChainRecord) -> None:

@@ -151,7 +151,7 @@ class _Chains:
                 raise InputError(f"a chain's name must be a string that is not empty, not {shown(name)}")
             self.names.append(name)
             if name in opened:
-                labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[call-overload,arg-type]
+                labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[arg-type]
                 self.open_labels[number] = labels
                 sizes.append(len(labels))
                 self._lists.append(None)

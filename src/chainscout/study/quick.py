@@ -1,6 +1,7 @@
 """The common case of a study in memory, without the detour over transactions: a free chain is advanced.
 
-Whatever is not that case (leases, targets, deadlines, open states, anything that is wrong) is left to the general way; both use the same ``move``, and a test compares them bit by bit.
+Whatever is not that case (leases, targets, deadlines, open states, anything that is wrong) is left to the general way;
+both use the same ``move``, and a test compares them bit by bit.
 """
 
 import threading
@@ -15,7 +16,7 @@ from .states import States
 class Quick:
     """``ask`` and ``tell`` over a store in memory."""
 
-    def __init__(self, store: MemoryStore, rule: Rule, states: States, lock: threading.RLock) -> None:  # type: ignore[valid-type]
+    def __init__(self, store: MemoryStore, rule: Rule, states: States, lock: threading.RLock) -> None:
         self.study = store.study
         self._store = store
         self._rule = rule
@@ -31,7 +32,7 @@ class Quick:
         store = self._store
         if study.budget is not None and study.used + study.largest_cost > study.budget:
             return None
-        with self._lock:  # type: ignore[attr-defined]
+        with self._lock:
             number = store.order.first()
         return None if number is None else store.chains[number].name
 
@@ -40,7 +41,7 @@ class Quick:
         study, store = self.study, self._store
         if study.stop_reason is not None or study.deadline is not None or study.target_loss is not None:
             return False
-        with self._lock:  # type: ignore[attr-defined]
+        with self._lock:
             number = store.numbers.get(name)
             if number is None or not self._plain:
                 return False

@@ -110,9 +110,7 @@ class Rule:
 
         return move
 
-    def _move_and_summarise(
-        self, transaction: Transaction, chain: ChainRecord, row: RowRecord, x: int, y: int
-    ) -> None:
+    def _move_and_summarise(self, transaction: Transaction, chain: ChainRecord, row: RowRecord, x: int, y: int) -> None:
         """A transition at the end of a block, where a rule that is no sum over rows looks at all of them."""
         found = {p: (other.exits, other.squares) for p, other in transaction.rows(chain).items()}
         found[x] = row.exits + 1, row.squares + 2 * row.counts.get(y, 0) + 1

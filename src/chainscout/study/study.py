@@ -2,44 +2,27 @@
 
 import json
 import secrets
-import threading
 import time
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from types import TracebackType
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self, overload
 
-from .. import policies, specs
-from ..certificates import Estimate
-from ..certificates.open_states import OpenEstimate
+from .. import policies
 from ..checks import real_number, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError, NothingFree, RecomputedWarning, StudyFinished
 from ..policies import Policy
-from ..store import ChainRecord, MemoryStore, Store, StudyRecord, Transaction, Where, find, make
+from ..store import ChainRecord, StudyRecord, Transaction, Where, find, make
 from . import certifying, choice, creation, telling
-from .certifying import StudyCertificate
 from .lease import Lease
-from .quick import Quick
-from .rule import Rule
-from .states import States
-from .views import EventLine, LogLine, Progress
+from .reading import Reading
 
 #: Seconds between two looks for a free chain, at first and at most.
 POLL = (0.005, 0.25)
-PAGE = 1000
 
 
-class Study:
+class Study(Reading):
     """One budget, many chains. ``create`` makes a study, ``open`` goes on with one; several workers can share it."""
-
-    def __init__(self, store: Store, policy: Policy) -> None:
-        self._store = store
-        self._rule = Rule(policy)
-        self._states = States()
-        self._lock = threading.RLock()
-        self._quick = Quick(store, self._rule, self._states, self._lock) if isinstance(store, MemoryStore) else None
 
     # -- beginning and ending
 
@@ -107,19 +90,6 @@ class Study:
             store.close()
             raise
         return study
-
-    def close(self) -> None:
-        """Gives up the database connection; the study can be opened again."""
-        with self._lock:
-            self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # -- asking and telling
 
@@ -289,22 +259,7 @@ class Study:
 
     # -- stopping and going on
 
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing more to ask."""
-        return self.stop_reason is not None
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the study stopped: 'budget', 'target_loss', 'deadline', …; None while it goes on."""
-        if self._quick is not None and self._quick.study.deadline is None:
-            return self._quick.study.stop_reason
-        with self._lock, self._store.reading() as transaction:
-            return telling.stopped(transaction)
-
-    def extend(
-        self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None
-    ) -> None:
+    def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None) -> None:
         """Goes on with another budget (the whole, not what is added), target or deadline."""
         if budget is None and target_loss is None and deadline is None:
             raise InputError("a study is extended by a budget, a target_loss or a deadline, and none was given")
@@ -325,7 +280,9 @@ class Study:
             study.stop_reason = None
             if budget is not None:
                 self._renew_constants(transaction)
-            transaction.happened("extended", budget=study.budget, target_loss=study.target_loss, deadline=study.deadline)
+            transaction.happened(
+                "extended", budget=study.budget, target_loss=study.target_loss, deadline=study.deadline
+            )
             telling.settle(transaction, self._rule)
 
     def _renew_constants(self, transaction: Transaction) -> None:
@@ -356,122 +313,6 @@ class Study:
             stacklevel=3,
         )
 
-    # -- what is known
-
-    def counts(self, chain: str) -> Counts:
-        """The transitions seen, warm start included."""
-        with self._lock, self._store.reading() as transaction:
-            record = self._find(transaction, chain)
-            return self._states.counts(transaction, record)
-
-    def estimate(self, chain: str) -> Estimate | OpenEstimate:
-        """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
-        with self._lock, self._store.reading() as transaction:
-            record, study = self._find(transaction, chain), transaction.study
-            if record.open:
-                rows = transaction.rows(record)
-                return OpenEstimate(
-                    transaction.labels(record),
-                    {x: row.counts for x, row in rows.items()},
-                    {x: row.discoveries for x, row in rows.items()},
-                    study.delta,
-                    study.chains,
-                )
-            return Estimate(self._states.counts(transaction, record), study.delta, entries=study.pairs)
-
-    def certificate(self) -> StudyCertificate:
-        """What is known of each chain's loss, times its weight, at this moment."""
-        with self._lock, self._store.reading() as transaction:
-            study = transaction.study
-            losses: dict[str, float] = {}
-            aside = []
-            for chain in transaction.every():
-                fresh = 0 < chain.transitions == chain.certified
-                losses[chain.name] = (
-                    chain.certificate if fresh else certifying.bound(study, chain, transaction.rows(chain))
-                )
-                if chain.aside:
-                    aside.append(chain.name)
-            return StudyCertificate(losses, study.delta, "mixture", study.lost, tuple(aside))
-
-    def indices(self) -> dict[str, float]:
-        """Each chain's index, as the policy sees it now."""
-        with self._lock, self._store.reading() as transaction:
-            return {chain.name: chain.index for chain in transaction.every()}
-
-    def allocation(self) -> dict[str, int]:
-        """Each chain's observations so far."""
-        with self._lock, self._store.reading() as transaction:
-            return {chain.name: chain.observations for chain in transaction.every()}
-
-    def next_step(self, chain: str) -> int:
-        """The number of the chain's next observation, from 1."""
-        with self._lock, self._store.reading() as transaction:
-            return self._find(transaction, chain).observations + 1
-
-    @property
-    def names(self) -> list[str]:
-        """The chains, by number."""
-        with self._lock, self._store.reading() as transaction:
-            return [chain.name for chain in transaction.every()]
-
-    def progress(self) -> Progress:
-        """Where the study stands."""
-        with self._lock, self._store.reading() as transaction:
-            study = transaction.study
-            return Progress(
-                chains=study.chains,
-                observations=study.observations,
-                used=study.used,
-                budget=study.budget,
-                target_loss=study.target_loss,
-                deadline=study.deadline,
-                delta=study.delta,
-                policy=specs.compose(study.policy, json.loads(study.parameters)),
-                leases=study.leases,
-                lost=study.lost,
-                aside=study.aside,
-                certificate=None if study.target_loss is None else transaction.worst(),
-                stop_reason=telling.stopped(transaction),
-            )
-
-    def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
-        """Every observation in order, or a chain's; ``after``: beginning after this number (or step of the chain)."""
-        while True:
-            with self._lock, self._store.reading() as transaction:
-                record = None if chain is None else self._find(transaction, chain)
-                lines = []
-                for line in islice(transaction.log(record, after), PAGE):
-                    owner = transaction.numbered(line.chain)
-                    state = self._states.label(transaction, owner, line.state)
-                    lines.append(LogLine(line.number, owner.name, line.step, line.segment, state, line.time))
-            yield from lines
-            if len(lines) < PAGE:
-                return
-            after = lines[-1].number if chain is None else lines[-1].step
-
-    def events(self) -> list[EventLine]:
-        """What else happened, in order."""
-        with self._lock, self._store.reading() as transaction:
-            return [
-                EventLine(
-                    e.number,
-                    e.time,
-                    e.kind,
-                    None if e.chain is None else transaction.numbered(e.chain).name,
-                    e.detail,
-                )
-                for e in transaction.events(0)
-            ]
-
-    def _find(self, transaction: Transaction, name: str) -> ChainRecord:
-        chain = transaction.chain(name) if isinstance(name, str) else None
-        if chain is None:
-            raise InputError(
-                f"the study has no chain {shown(name)}; chains cannot be added, for delta is split over those there are"
-            )
-        return chain
-
 
 def find_policy(policy: str | Policy) -> Policy:
     """A policy, or the built-in one of this specification."""
@@ -485,7 +326,9 @@ def _matching(stored: StudyRecord, policy: Policy | None) -> tuple[Policy, bool]
     parameters = json.loads(stored.parameters)
     if policy is None:
         if stored.policy not in policies.names():
-            raise InputError(f"the study uses the policy {stored.policy!r}, which is not built in: open it with policy=…")
+            raise InputError(
+                f"the study uses the policy {stored.policy!r}, which is not built in: open it with policy=…"
+            )
         rule = policies.get(stored.policy, **parameters)
         return rule, rule.version != stored.version
     given = json.loads(json.dumps(dict(policy.parameters)))

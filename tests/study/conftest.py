@@ -1,0 +1,125 @@
+"""Places where a study can be: memory, SQLite, and a real PostgreSQL server started from a wheel."""
+
+import itertools
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from chainscout.study import Study
+
+
+class Place:
+    """Creates studies of one kind and opens them again."""
+
+    def __init__(self, kind: str, where: Callable[[], Any]) -> None:
+        self.kind = kind
+        self._where = where
+        self._studies: list[tuple[Study, Any]] = []
+
+    def create(self, *arguments: Any, **options: Any) -> Study:
+        where = self._where()
+        study = Study.create(where, *arguments, **options)
+        self._studies.append((study, where))
+        return study
+
+    def where(self, study: Study) -> Any:
+        return next(where for known, where in self._studies if known is study)
+
+    def reopen(self, study: Study, policy: Any = None) -> Study:
+        """The same study after its process has ended; in memory there is no such thing."""
+        where = self.where(study)
+        if where is None:
+            return study
+        study.close()
+        again = Study.open(where, policy)
+        self._studies.append((again, where))
+        return again
+
+    def close(self) -> None:
+        for study, _ in self._studies:
+            study.close()
+
+
+def set_clock(study: Study, now: float) -> None:
+    """Lets the study's clock show ``now`` for ever."""
+    store: Any = study._store
+    if hasattr(store, "clock"):
+        store.clock = lambda: now
+    else:
+        store.database.now = lambda: now
+
+
+class Server:
+    """PostgreSQL, from the wheel that brings its binaries."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._schemas = itertools.count()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about where the wheel keeps its lock file
+            import pgserver
+
+            self.server = pgserver.get_server(folder)
+        # The tests end processes, not the machine: what the kernel has is safe without fsync.
+        self.run("ALTER SYSTEM SET fsync = off")
+        self.run("SELECT pg_reload_conf()")
+
+    def run(self, statement: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def address(self) -> str:
+        """The address of a new, empty schema."""
+        name = f"study{next(self._schemas)}"
+        self.run(f"CREATE SCHEMA {name}")
+        return self.server.get_uri() + "&options=" + quote(f"-csearch_path={name}")
+
+    def control(self, *words: str) -> None:
+        """Runs pg_ctl on the server."""
+        from pgserver._commands import pg_ctl
+
+        pg_ctl(list(words), pgdata=self.folder, user=self.server.system_user)
+
+    def stop(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("postgres"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder in memory where there is one: the tests end processes, not the machine."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as found:
+        yield Path(found)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
+    files = (folder / f"study{n}.db" for n in itertools.count())
+    kinds: dict[str, Callable[[], Any]] = {
+        "memory": lambda: None,
+        "sqlite": lambda: next(files),
+        "postgres": lambda: request.getfixturevalue("server").address(),
+    }
+    found = Place(request.param, kinds[request.param])
+    yield found
+    found.close()
