@@ -2,23 +2,30 @@
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .errors import InputError
 
 
 def shown(value: object, length: int = 80) -> str:
     """``repr(value)`` on one line and cut to ``length``, for error messages."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # whatever a faulty __repr__ raises; also integers above 4,300 digits and very deep lists
+        text = f"an object of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def whole_number(value: Any, name: str, least: int = 1, meaning: str = "") -> int:
     """``value`` as an int, which must be a whole number ≥ ``least``."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole and isinstance(value, numbers.Real) and not isinstance(value, bool):
-        whole = math.isfinite(value) and float(value).is_integer()
+    whole = whole or (_is_finite(value) and float(value).is_integer())
     if not whole or int(value) < least:
         raise InputError(f"{name}{_meaning(meaning)} must be a whole number ≥ {least}, not {shown(value)}")
     return int(value)
@@ -34,8 +41,7 @@ def real_number(
     meaning: str = "",
 ) -> float:
     """``value`` as a float, finite, > ``above``, < ``below`` and ≥ ``least``."""
-    fits = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not fits or not above < float(value) < below or float(value) < least:
+    if not _is_finite(value) or not above < float(value) < below or float(value) < least:
         limits = [f"> {above:g}"] * (above > -math.inf) + [f"≥ {least:g}"] * (least > -math.inf)
         limits += [f"< {below:g}"] * (below < math.inf)
         wanted = " ".join(["a finite number", " and ".join(limits)]).strip()
@@ -51,9 +57,48 @@ def failure_probability(value: Any) -> float:
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """``value``, which must be one of ``choices``."""
     known = list(choices)
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InputError(f"{name} must be one of {', '.join(known)}, not {shown(value)}")
-    return str(value)
+    return value
+
+
+def unique_labels(states: Any) -> tuple[Hashable, ...]:
+    """The labels of a chain's states: at least one, hashable, unique, each equal to itself."""
+    try:
+        # A string is one label and not a sequence of them; a set has no order.
+        labels = () if isinstance(states, (str, bytes, AbstractSet)) else tuple(states)
+        numbers_of = Counter(labels)
+        strange = [label for label in labels if label != label]
+    except (TypeError, ValueError, RecursionError):
+        labels = ()
+    if not labels:
+        raise InputError(f"states must be a sequence of hashable labels, at least one, not {shown(states)}")
+    if strange:
+        raise InputError(f"states must be labels that equal themselves, and {shown(strange[0])} does not")
+    label, number = numbers_of.most_common(1)[0]
+    if number > 1:
+        raise InputError(f"states must be unique, but {shown(label)} stands for {number} of them")
+    return labels
+
+
+def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
+    """``values`` as a new array of floats, which may be infinite or NaN."""
+    try:
+        array = np.array(values)
+        texts = array.dtype == object and any(isinstance(value, str) for value in array.flat)
+        if array.dtype.kind not in "biufO" or texts or np.ma.is_masked(values):
+            raise TypeError
+        with np.errstate(over="ignore"):  # of a longer float than ours: infinite
+            return array.astype(np.float64, copy=False)
+    except Exception:  # whatever the conversion of a foreign object raises
+        raise InputError(f"{name} must be numbers in rows of equal length, not {shown(values)}") from None
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer or a fraction above the largest float
+        return False
 
 
 def _meaning(meaning: str) -> str:

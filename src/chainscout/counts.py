@@ -6,13 +6,13 @@ address space than such a chain.)
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Any, Self
+from numbers import Integral
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .checks import real_number, shown, whole_number
+from .checks import number_array, real_number, shown, unique_labels, whole_number
 from .errors import InputError
 
 Array = npt.NDArray[np.float64]
@@ -29,16 +29,24 @@ SMOOTHING: dict[str, Callable[[int], float]] = {
 #: A dense S × S array is refused above this size (2 GiB).
 DENSE_LIMIT = 16_384
 
+#: As many states are enough, and their exits fit into an array.
+MOST_STATES = 10**9
+
+#: Up to here a float holds every whole number.
+MOST_TRANSITIONS = 2**53
+
 
 def smoothing(alpha: float | str | None, size: int) -> float:
     """α for a chain of ``size`` states: a number ≥ 0, the name of a preset, or None for 1/(3S)."""
+    whole_number(size, "size", meaning="the number of states")
     if isinstance(alpha, str):
         if alpha not in SMOOTHING:
             raise InputError(f"alpha must be a number ≥ 0 or one of {', '.join(SMOOTHING)}, not {shown(alpha)}")
         return SMOOTHING[alpha](size)
     if alpha is None:
         return SMOOTHING["ba-mc"](size)
-    return real_number(alpha, "alpha", least=0.0, meaning="what is added to every count before the rows are normalised")
+    meaning = "what is added to every count before the rows are normalised"
+    return real_number(alpha, "alpha", least=0.0, below=1e100, meaning=meaning)
 
 
 class Counts:
@@ -53,8 +61,11 @@ class Counts:
             self._labels: tuple[Hashable, ...] | None = None
             self._positions: dict[Hashable, int] | None = None
             self.size = whole_number(states, "states", meaning="the number of states")
+            if self.size > MOST_STATES:
+                raise InputError(f"states (their number) must be at most {MOST_STATES}, not {shown(states)}")
         else:
-            self._labels, self._positions = _labelled(states)
+            self._labels = unique_labels(states)
+            self._positions = {label: position for position, label in enumerate(self._labels)}
             self.size = len(self._labels)
         self._rows: dict[int, dict[int, int]] = {}
         self._exits: dict[int, int] = {}
@@ -66,21 +77,25 @@ class Counts:
     def from_path(cls, path: Iterable[Hashable], states: int | Sequence[Hashable]) -> Self:
         """The counts of one unbroken path."""
         counts = cls(states)
-        for state in path:
+        try:
+            observations = iter(path)
+        except TypeError:
+            raise InputError(f"a path must be a sequence of states, not {shown(path)}") from None
+        for state in observations:
             counts.record(state)
         return counts
 
     @classmethod
     def from_transitions(cls, transitions: npt.ArrayLike, states: Sequence[Hashable] | None = None) -> Self:
         """Counts from a matrix of transition counts, as a publication prints it (its segments are not known)."""
-        try:
-            matrix = np.asarray(transitions, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"transition counts must be a square table of numbers, not {shown(transitions)}") from None
+        matrix = number_array(transitions, "transition counts")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
             raise InputError(f"transition counts must be square with at least one state, not of shape {matrix.shape}")
-        if not (np.isfinite(matrix).all() and (matrix >= 0).all() and (matrix == np.floor(matrix)).all()):
-            raise InputError(f"transition counts must be whole numbers ≥ 0, not {shown(matrix.tolist())}")
+        whole = (matrix >= 0) & (matrix <= MOST_TRANSITIONS) & (matrix == np.floor(matrix))
+        if not whole.all() or matrix.sum() > MOST_TRANSITIONS:
+            raise InputError(
+                f"transition counts must be whole numbers ≥ 0, 2⁵³ in all at most, not {shown(matrix.tolist())}"
+            )
         counts = cls(len(matrix) if states is None else states)
         if counts.size != len(matrix):
             raise InputError(f"{len(matrix)} rows of counts need {len(matrix)} state labels, not {counts.size}")
@@ -122,6 +137,12 @@ class Counts:
         row[y] = row.get(y, 0) + number
         self._exits[x] = self._exits.get(x, 0) + number
 
+    def __copy__(self) -> "Counts":
+        # The default would share the rows with the original.
+        twin = self.merge(Counts(self.size if self._labels is None else self._labels))
+        twin._last = self._last
+        return twin
+
     # -- what was seen
 
     @property
@@ -156,7 +177,12 @@ class Counts:
 
     def exits_of(self, position: int) -> int:
         """N_x of the state at ``position``."""
-        return self._exits.get(position, 0)
+        try:
+            return self._exits[position]
+        except (KeyError, TypeError):
+            if isinstance(position, Integral) and not isinstance(position, bool) and 0 <= int(position) < self.size:
+                return 0
+        raise InputError(f"a position must be a whole number from 0 to {self.size - 1}, not {shown(position)}")
 
     def visited_exits(self) -> list[int]:
         """N_x of the states left at least once, in the order of their positions."""
@@ -216,18 +242,3 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"Counts({self.size} states, {self.observations} observations, {self.total} transitions)"
-
-
-def _labelled(states: Any) -> tuple[tuple[Hashable, ...], dict[Hashable, int]]:
-    if isinstance(states, (str, bytes, Real)):
-        raise InputError(f"states must be a whole number or a sequence of labels, not {shown(states)}")
-    try:
-        labels = tuple(states)
-        positions = {label: position for position, label in enumerate(labels)}
-    except TypeError:
-        raise InputError(
-            f"states must be a whole number or a sequence of hashable labels, not {shown(states)}"
-        ) from None
-    if not labels or len(positions) != len(labels):
-        raise InputError(f"states must be unique labels, at least one, not {shown(states)}")
-    return labels, positions

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .chains import MarkovChain
-from .checks import failure_probability, real_number, whole_number
+from .checks import failure_probability, number_array, real_number, whole_number
 from .counts import Counts, smoothing
-from .errors import InputError
+from .errors import InputError, NotErgodicError
 
 if TYPE_CHECKING:
     from .problems import Problem
@@ -27,6 +27,7 @@ PEELING = 1.1
 def zeta(n: int, delta: float, events: float, c: float = PEELING) -> float:
     """ζ = c·log(⌈log n/log c⌉·events/δ): Corollary 1 has one event, Lemmas 3 and 4 have 2S²."""
     n = whole_number(n, "n", meaning="the number of observations up to which the bound holds")
+    real_number(events, "events", least=1.0, meaning="how many events share delta")
     real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
     failure_probability(delta)
     # One observation has no time slice; max(1, ·) keeps the union over slices from being empty.
@@ -40,16 +41,17 @@ def beta(n: int, delta: float, pairs: int, c: float = PEELING) -> float:
 
 def beta_unknown_horizon(transitions: int, delta: float, pairs: int, c: float = PEELING) -> float:
     """β when no budget is set: log(cT)·log(c²T)/log²c stands for ⌈log n/log c⌉ (MATH §6; valid for T ≥ 1)."""
-    whole_number(transitions, "transitions")
+    transitions = whole_number(transitions, "transitions")
+    events = 6 * whole_number(pairs, "pairs", meaning="Σ_k S_k²")
+    real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
     failure_probability(delta)
     slices = math.log(c * transitions) * math.log(c * c * transitions) / math.log(c) ** 2
-    return c * math.log(slices * 6 * pairs / delta)
+    return c * math.log(slices * events / delta)
 
 
 def lemma_3(matrix: Array, exits: Array, zeta: float, alpha: float) -> Array:
     """Bernstein-Markov half-widths of |P̂ − P|(x,y), from the true matrix."""
-    size = matrix.shape[-1]
-    n = np.asarray(exits, dtype=np.float64)[:, None]
+    matrix, n, size = _entries(matrix, exits, zeta, alpha)
     spread = np.sqrt(2 * n * matrix * (1 - matrix) * zeta)
     return np.asarray((spread + zeta / 3 + alpha * np.abs(1 - size * matrix)) / (n + alpha * size))
 
@@ -63,7 +65,8 @@ class Lemma4(NamedTuple):
 
 def lemma_4_constants(size: int, zeta: float, alpha: float) -> Lemma4:
     """c₁ = √(8ζ)(2ζ + ζ') and c₂, ζ' = ζ/3 + α(S−1)."""
-    z, rest = zeta, zeta / 3 + alpha * (size - 1)
+    z = real_number(zeta, "zeta", least=0.0, meaning="the level of the inequality")
+    rest = z / 3 + smoothing(alpha, size) * (size - 1)
     first = math.sqrt(8 * z) * (2 * z + rest)
     second = rest**2 + 4 * z * (4 * z + rest + 2 * math.sqrt(z * rest))
     second += rest * math.sqrt(8 * z) * (5.3 * math.sqrt(z) + math.sqrt(2 * rest))
@@ -72,8 +75,7 @@ def lemma_4_constants(size: int, zeta: float, alpha: float) -> Lemma4:
 
 def lemma_4(estimate: Array, exits: Array, zeta: float, alpha: float) -> Array:
     """Empirical Bernstein-Markov half-widths of |P̂ − P|(x,y), from the estimate."""
-    size = estimate.shape[-1]
-    n = np.asarray(exits, dtype=np.float64)[:, None]
+    estimate, n, size = _entries(estimate, exits, zeta, alpha)
     variance = estimate * (1 - estimate)
     first, second = lemma_4_constants(size, zeta, alpha)
     inside = 2 * n * variance * zeta + first * np.sqrt(n * variance) + second
@@ -83,6 +85,8 @@ def lemma_4(estimate: Array, exits: Array, zeta: float, alpha: float) -> Array:
 def lemma_5(chain: MarkovChain, transitions: int, delta: float) -> Array:
     """Half-widths of |π̂ − π|(x) at one time, reversible chains only (Paulin 2015)."""
     whole_number(transitions, "transitions")
+    if not chain.is_ergodic:
+        raise NotErgodicError("Lemma 5 is about ergodic chains: this one is periodic or not irreducible")
     gap, law = chain.spectral_gap, chain.stationary
     failure = math.log(math.sqrt(2 / law.min()) / failure_probability(delta)) / (gap * transitions)
     return np.asarray(np.sqrt(8 * law * (1 - law) * failure) + 20 * failure)
@@ -96,7 +100,7 @@ def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
     weight = smoothing(None, chain.size) * chain.size
     variance = chain.matrix * (1 - chain.matrix)
     width = (np.sqrt(2 * exits * variance * beta) + beta / 3) / (exits + weight)
-    return bool((np.abs(counts.matrix() - chain.matrix) <= width)[counts.exits > 0].all())
+    return bool((np.abs(counts.matrix() - chain.matrix) <= width).all())
 
 
 def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:
@@ -122,14 +126,14 @@ def lemma_8(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[fl
 
 
 def theorem_1(problem: "Problem", n: int, delta: float) -> float:
-    """Theorem 1 *as stated* in its proof: L ≤ KS²β²·(304/(n−2K) + 564K/(n−2K)²), n ≥ 4K.
+    """Theorem 1 *as stated* in its proof: L ≤ KS²β²·(304/(n−2K) + 564K/(n−2K)²), n ≥ 4K, S = max_k S_k.
 
     Its proof uses that the index's third term does not grow, which fails when a state is seen for the first time.
     """
     chains = len(problem)
     whole_number(n, "n", least=4 * chains, meaning="Theorem 1 needs four observations a chain")
     size, rest = max(problem.sizes), n - 2 * chains
-    b = beta(n, delta, chains * size**2)
+    b = beta(n, delta, _pairs(problem))
     return float(chains * size**2 * b**2 * (304 / rest + 564 * chains / rest**2))
 
 
@@ -141,12 +145,29 @@ def theorem_2(problem: "Problem", n: int, delta: float) -> float:
     whole_number(n, "n")
     if n < problem.cutoff_budget(delta):
         return math.inf
-    b = beta(n, delta, len(problem) * max(problem.sizes) ** 2)
+    b = beta(n, delta, _pairs(problem))
     return float(2 * b * problem.variability / n + problem.excess_constant * (b / n) ** 1.5)
 
 
+def _pairs(problem: "Problem") -> int:
+    """Σ_k S_k², what a union over all entries of all chains takes (MATH §1; the paper: KS²)."""
+    return sum(size**2 for size in problem.sizes)
+
+
+def _entries(matrix: Array, exits: Array, zeta: float, alpha: float) -> tuple[Array, Array, int]:
+    """The matrix, N_x as a column, and S, for an inequality about every entry."""
+    real_number(zeta, "zeta", least=0.0, meaning="the level of the inequality")
+    real_number(alpha, "alpha", above=0.0, meaning="what is added to every count before the rows are normalised")
+    entries, n = number_array(matrix, "a matrix"), number_array(exits, "exits")
+    if n.ndim != 1 or entries.shape != (n.size, n.size):
+        raise InputError(f"a matrix must have one row and one column a state: {entries.shape} for exits of {n.shape}")
+    if not ((entries >= 0) & (entries <= 1)).all() or not (np.isfinite(n) & (n >= 0)).all():
+        raise InputError("a matrix must hold probabilities, and exits must be finite numbers ≥ 0")
+    return entries, n[:, None], n.size
+
+
 def _visited(chain: MarkovChain, exits: Sequence[float]) -> tuple[Array, float]:
-    n = np.asarray(exits, dtype=np.float64)
+    n = number_array(exits, "exits")
     if n.shape != (chain.size,) or not np.isfinite(n).all() or (n < 0).any() or n.sum() == 0:
         raise InputError(f"exits must be {chain.size} numbers ≥ 0, one a state and not all zero")
     return n[n > 0], smoothing(None, chain.size) * chain.size

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.special import rel_entr
 
 from .chains import MarkovChain
-from .checks import one_of
+from .checks import one_of, shown
 from .counts import Counts
 from .errors import InputError
 
@@ -23,14 +23,14 @@ def _total_variation(p: Array, q: Array) -> Array:
 
 
 def _kullback_leibler(p: Array, q: Array) -> Array:
-    return np.asarray(rel_entr(p, q).sum(axis=-1))
+    # Rounding can leave −1e-17 where both rows are equal.
+    return np.asarray(np.maximum(rel_entr(p, q).sum(axis=-1), 0.0))
 
 
 def _chi_squared(p: Array, q: Array) -> Array:
     # 0/0 is no distance, something/0 is infinitely far.
-    difference = (p - q) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(difference == 0, 0.0, difference / q).sum(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.where(p == q, 0.0, (p - q) * ((p - q) / q)).sum(axis=-1))
 
 
 def _squared_hellinger(p: Array, q: Array) -> Array:
@@ -61,13 +61,20 @@ def loss(
     """L_k = Σ_x w(x)·distance(P(x,·), P̂(x,·)): the loss of the estimate that ``counts`` give of ``chain``."""
     one_of(distance, "distance", DISTANCES)
     one_of(weights, "weights", WEIGHTS)
-    if counts.size != chain.size:
-        raise InputError(f"the counts must be over the chain's {chain.size} states, not over {counts.size}")
+    if not isinstance(chain, MarkovChain) or not isinstance(counts, Counts):
+        raise InputError(f"a loss compares a MarkovChain with Counts, not {shown(chain, 60)} with {shown(counts, 60)}")
+    # The states may be plain numbers on either side.
+    if counts.size != chain.size or len({chain.states, tuple(counts.states), tuple(range(chain.size))}) > 2:
+        raise InputError(
+            f"the counts must be over the chain's states {shown(list(chain.states), 60)},"
+            f" not over {shown(counts.states, 60)}"
+        )
     distances = DISTANCES[distance](chain.matrix, counts.matrix(alpha))
-    weight = {
-        "empirical": lambda: counts.occupancy,
-        "ones": lambda: np.ones(chain.size),
-        "stationary": lambda: chain.stationary,
-    }[weights]()
+    if weights == "empirical":
+        weight = counts.occupancy
+    elif weights == "ones":
+        weight = np.ones(chain.size)
+    else:
+        weight = chain.stationary
     # A row of no weight counts for nothing even where its distance is infinite.
     return float((weight[weight > 0] * distances[weight > 0]).sum())

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from .checks import one_of, real_number
+from .checks import number_array, one_of, real_number, shown
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -27,9 +27,15 @@ ALLOCATIONS = ("oracle", "oracle-max", "uniform")
 
 def quantile(mean: float, variance: float, q: float) -> float:
     """The q-quantile of the limit law: Q = μ·max(0, 1 − v/(9μ²) + z_q·√v/(3μ))³."""
+    real_number(q, "q", above=0.0, below=1.0, meaning="a probability")
+    return quantile_at(mean, variance, float(ndtri(q)))
+
+
+def quantile_at(mean: float, variance: float, z: float) -> float:
+    """The quantile at the standard normal deviate z = z_q; −z_{1−q} keeps its digits where q is close to one."""
     if mean == 0:
         return 0.0
-    return mean * max(0.0, 1 - variance / (9 * mean * mean) + float(ndtri(q)) * math.sqrt(variance) / (3 * mean)) ** 3
+    return mean * max(0.0, 1 - variance / (9 * mean * mean) + z * math.sqrt(variance) / (3 * mean)) ** 3
 
 
 def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
@@ -37,7 +43,10 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
 
     For a fixed normaliser c, τ = Q_k(1 − τ/2)/c has one root, since Q_k falls as τ grows; the roots' sum falls in c.
     """
-    mean, variance = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    mean, variance = number_array(means, "means"), number_array(variances, "variances")
+    both = np.concatenate([mean.ravel(), variance.ravel()])
+    if mean.ndim != 1 or mean.shape != variance.shape or not (np.isfinite(both) & (both >= 0)).all():
+        raise InputError("means and variances must be finite numbers ≥ 0, one of each a chain")
     if not mean.any():
         raise InputError("all chains are deterministic: there is nothing to share the budget for")
 
@@ -56,11 +65,12 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
 
 
 def _root(mean: float, variance: float, c: float) -> float:
-    def gap(share: float) -> float:
-        return quantile(mean, variance, 1 - share / 2) - c * share
+    # In log(share), and with −z_{τ/2} for z_{1−τ/2}, so that a tiny share is as exact as a large one.
+    def gap(log_share: float) -> float:
+        share = math.exp(log_share)
+        return quantile_at(mean, variance, -float(ndtri(share / 2))) - c * share
 
-    tiny = 1e-300
-    return 1.0 if gap(1.0) >= 0 else float(brentq(gap, tiny, 1.0, xtol=1e-15))
+    return 1.0 if gap(0.0) >= 0 else math.exp(brentq(gap, math.log(1e-300), 0.0, xtol=1e-15))
 
 
 def shares(problem: "Problem", allocation: str) -> Array:
@@ -92,10 +102,12 @@ def quantile_of_maximum(problem: "Problem", share: Array, q: float) -> float:
         return 0.0
     each = 1 - (1 - q) / len(mean)
     low = max(quantile(m, v, q) for m, v in zip(mean, variance, strict=True))
-    high = max(quantile(m, v, each) for m, v in zip(mean, variance, strict=True)) + 1e-12
-    if _law(mean, variance, high) <= q:  # a single chain, to rounding
+    if _law(mean, variance, low) >= q:  # one chain, or a quantile so low that Wilson-Hilferty puts it at zero
+        return low
+    high = max(quantile(m, v, each) for m, v in zip(mean, variance, strict=True))
+    if _law(mean, variance, high) <= q:  # one chain, to rounding
         return high
-    return float(brentq(lambda w: _law(mean, variance, w) - q, low * (1 - 1e-9), high))
+    return float(brentq(lambda w: _law(mean, variance, w) - q, low, high))
 
 
 def _moments(problem: "Problem") -> tuple[Array, Array]:
@@ -105,10 +117,13 @@ def _moments(problem: "Problem") -> tuple[Array, Array]:
 
 def _scaled(problem: "Problem", share: Array) -> tuple[Array, Array]:
     mean, variance = _moments(problem)
+    given = number_array(share, "shares")
+    if given.shape != mean.shape or not np.isfinite(given).all():
+        raise InputError(f"shares must be {len(problem)} finite numbers, one a chain, not {shown(share)}")
     used = mean > 0  # a deterministic chain is known after one visit of each state and never the worst
-    if (share[used] <= 0).any():
+    if (given[used] <= 0).any():
         raise InputError("every chain that is not deterministic needs a positive share of the budget")
-    return mean[used] / share[used], variance[used] / share[used] ** 2
+    return mean[used] / given[used], variance[used] / given[used] ** 2
 
 
 def _law(mean: Array, variance: Array, w: float) -> float:

@@ -3,14 +3,19 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from . import guarantees, predictions
-from .certificates import planning
+from .certificates import ASSUMPTION, planning
 from .chains import MarkovChain
 from .checks import failure_probability, real_number, whole_number
-from .errors import InputError, NotErgodicError
+from .errors import InputError
 from .problems import Problem
+
+
+#: No budget above this is looked for: a bound that has not come down by then is infinite.
+BEYOND = 10**60
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,12 @@ def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
             name,
             chain.size,
             chain.is_ergodic,
-            _if_any(lambda chain=chain: chain.is_reversible),
-            _if_any(lambda chain=chain: chain.spectral_gap),
-            _if_any(lambda chain=chain: chain.pseudo_spectral_gap),
-            _if_any(lambda chain=chain: "{:.3g} … {:.3g}".format(*chain.mixing_time_bounds())),
-            _if_any(lambda chain=chain: float(chain.stationary.min())),
-            _if_any(lambda chain=chain: chain.inverse_stationary_sum),
+            _quantity(chain, "is_reversible"),
+            _quantity(chain, "spectral_gap"),
+            _quantity(chain, "pseudo_spectral_gap"),
+            _if_any(partial(_mixing_time, chain)),
+            _if_any(partial(_smallest_probability, chain)),
+            _quantity(chain, "inverse_stationary_sum"),
             chain.variability,
             None if share is None else float(share),
         )
@@ -51,7 +56,7 @@ def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
     whole = (
         ("chains K", len(problem)),
         ("Λ = ΣΣG, the limit of n·max E[L]", problem.variability),
-        ("C₀ of Theorem 2", _if_any(lambda: _finite(problem.excess_constant))),
+        ("C₀ of Theorem 2", _if_any(lambda: problem.excess_constant)),
         (f"cut-off budget of Theorem 2, δ = {delta:g}, as stated", _if_any(lambda: problem.cutoff_budget(delta))),
         ("the same with its derivation's gaps closed", _if_any(lambda: problem.cutoff_budget(delta, corrected=True))),
     )
@@ -92,13 +97,19 @@ def plan(
     for quantity, kind, loss_at, budget_for in _lines(problem, delta):
         row: list[Any] = [quantity]
         if budget is not None:
-            row.append(_if_any(lambda f=loss_at: _finite(f(budget))))
+            row.append(_if_any(partial(loss_at, budget)))
         if target_loss is not None:
-            row.append(_if_any(lambda f=budget_for: _finite(f(target_loss))))
+            row.append(_if_any(partial(budget_for, target_loss)))
         rows.append((*row, kind))
-    title = f"{problem.name or 'problem'}: {chains} chains, δ = {delta:g}"
-    notes = ("a certificate assumes that whether an observation is lost does not depend on its value",)
-    return [_allocation(problem, budget), Table(title, columns, tuple(rows), notes)]
+    title = f"{problem.name or 'problem'}: {chains} chain{'s' * (chains > 1)}, δ = {delta:g}"
+    notes = [f"a certificate assumes that {ASSUMPTION}"]
+    passing = [name for name, chain in problem.chains.items() if not chain.is_irreducible]
+    if passing:
+        notes.append(
+            f"not irreducible: {', '.join(passing)}; limits and predictions count all their rows, also those of states"
+            " that are left for good"
+        )
+    return [_allocation(problem, budget), Table(title, columns, tuple(rows), tuple(notes))]
 
 
 Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
@@ -138,15 +149,12 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
             lambda e: planning.certified_budget(problem, e, lambda n: planning.paper_bound(problem, delta, n)),
         )
     )
-    for label, theorem in (("Theorem 2", guarantees.theorem_2), ("Theorem 1", guarantees.theorem_1)):
-        lines.append(
-            (
-                f"{label}, as stated",
-                "bound for BA-MC" + (", from its cut-off budget on" if label == "Theorem 2" else ""),
-                lambda n, f=theorem: f(problem, n, delta),  # type: ignore[misc]
-                lambda e, f=theorem: _first(lambda n: f(problem, n, delta) <= e, 4 * chains),  # type: ignore[misc]
-            )
-        )
+    for label, kind, theorem in (
+        ("Theorem 2, as stated", "bound for BA-MC, from its cut-off budget on", guarantees.theorem_2),
+        ("Theorem 1, as stated", "bound for BA-MC", guarantees.theorem_1),
+    ):
+        bound = partial(_theorem, theorem, problem, delta)
+        lines.append((label, kind, bound, partial(_first, bound, 4 * chains)))
     return lines
 
 
@@ -164,28 +172,43 @@ def _allocation(problem: Problem, budget: int | None) -> Table:
     return Table("how an oracle would share the budget", columns, tuple(rows), notes)
 
 
-def _first(holds: Callable[[int], bool], least: int) -> int:
-    """The least n ≥ ``least`` from which on a bound that falls with n holds."""
+def _theorem(theorem: Callable[[Problem, int, float], float], problem: Problem, delta: float, n: int) -> float:
+    return theorem(problem, n, delta)
+
+
+def _first(bound: Callable[[int], float], least: int, target: float) -> float:
+    """The least n ≥ ``least``, to a relative 1e-6, at which a bound that falls with n is ≤ ``target``."""
     high = least
-    while not holds(high):
+    while bound(high) > target:
+        if high > BEYOND:
+            return math.inf
         high *= 2
     low = high // 2
     while high - low > max(1, high // 1_000_000):
         middle = (low + high) // 2
-        low, high = (low, middle) if middle >= least and holds(middle) else (middle, high)
+        low, high = (low, middle) if middle >= least and bound(middle) <= target else (middle, high)
     return high
 
 
 def _if_any(quantity: Callable[[], Any]) -> Any:
-    """The quantity, or None where this chain has none."""
+    """The quantity, or None where it does not exist (here or at this budget) or is infinite."""
     try:
-        return quantity()
-    except NotErgodicError:
+        value = quantity()
+    except InputError:
         return None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _quantity(chain: MarkovChain, name: str) -> Any:
+    return _if_any(lambda: getattr(chain, name))
+
+
+def _mixing_time(chain: MarkovChain) -> str:
+    return "{:,} … {:,}".format(*chain.mixing_time_bounds())
+
+
+def _smallest_probability(chain: MarkovChain) -> float:
+    return float(chain.stationary.min())
 
 
 def _about(problem: Problem) -> tuple[str, ...]:

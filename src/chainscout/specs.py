@@ -23,9 +23,8 @@ def parse(specification: str) -> tuple[str, dict[str, Any]]:
     for pair in rest.split(",") if colon else []:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not (key and equals and value):
-            raise InputError(
-                f"parameters must be given as key=value, separated by commas, not {shown(pair)} in {shown(specification)}"
-            )
+            text = f"{shown(pair)} in {shown(specification)}"
+            raise InputError(f"parameters must be given as key=value, separated by commas, not as {text}")
         if key in parameters:
             raise InputError(f"a parameter can be given only once, but {shown(specification)} gives {key} twice")
         parameters[key] = _value(value)

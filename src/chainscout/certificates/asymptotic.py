@@ -3,8 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from scipy.special import ndtri
+
 from ..counts import Counts, smoothing
-from ..predictions import quantile
+from ..predictions import quantile_at
 
 
 def plug_in_moments(counts: Counts) -> tuple[float, float]:
@@ -15,12 +17,17 @@ def plug_in_moments(counts: Counts) -> tuple[float, float]:
     for x, row in sorted(counts.rows().items()):
         exits = counts.exits_of(x)
         inverse = 1 / (exits + alpha * size)
-        unseen = (size - len(row)) * (alpha * inverse) ** 2
-        second = sum(((n + alpha) * inverse) ** 2 for n in row.values()) + unseen
-        third = sum(((n + alpha) * inverse) ** 3 for n in row.values()) + unseen * alpha * inverse
-        mean += min(1 - 1 / size, 1 - second + 1 / exits)
-        variance += 2 * (second - 2 * third + second * second)
-    return mean, max(variance, 0.0)
+        seen = sorted((n + alpha) * inverse for n in row.values())
+        unseen, times = alpha * inverse, size - len(row)
+        gini = math.fsum(p * (1 - p) for p in seen) + times * unseen * (1 - unseen)
+        mean += min(1 - 1 / size, gini + 1 / exits)
+        # ŝ₂ − 2ŝ₃ + ŝ₂² = Σ_y p²(1−p)² + Σ_{y≠z} p_y²p_z², which unlike the left side loses no digits in a row that is
+        # nearly deterministic; the largest p is kept apart for the same reason.
+        own = math.fsum((p * (1 - p)) ** 2 for p in seen) + times * (unseen * (1 - unseen)) ** 2
+        second = math.fsum(p**2 for p in seen[:-1]) + times * unseen**2
+        fourth = math.fsum(p**4 for p in seen[:-1]) + times * unseen**4
+        variance += 2 * (own + 2 * seen[-1] ** 2 * second + max(0.0, second**2 - fourth))
+    return mean, variance
 
 
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
@@ -31,6 +38,6 @@ def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
         if chain.total == 0:
             found.append(math.inf)
             continue
-        level = 1 - delta * chain.total / everything
-        found.append(quantile(*plug_in_moments(chain), level) / chain.total)
+        deviate = -float(ndtri(delta * chain.total / everything))
+        found.append(quantile_at(*plug_in_moments(chain), deviate) / chain.total)
     return found

@@ -37,16 +37,17 @@ def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: floa
 def row_bounds(counts: Counts, log_inverse: float) -> dict[int, float]:
     """For each state left at least once, the largest ‖P̂(x,·) − P(x,·)‖² that the intervals of its row allow."""
     alpha = smoothing(None, counts.size)
-    found = {}
-    for x, row in counts.rows().items():
-        exits = counts.exits_of(x)
-        seen = np.array([*row.values(), 0.0])
-        times = np.array([1.0] * len(row) + [counts.size - len(row)])  # the last: all y never seen from x
-        low, high = intervals(seen, exits, log_inverse)
-        estimate = (seen + alpha) / (exits + alpha * counts.size)
-        widest = np.maximum(high - estimate, estimate - low) ** 2
-        found[x] = min(2.0, float((times * widest).sum()))
-    return found
+    rows = counts.rows()
+    # Each row's positive counts and one zero, which stands for all y never seen from x: all rows in one array.
+    seen = np.array([count for row in rows.values() for count in (*row.values(), 0)], dtype=np.float64)
+    times = np.array([number for row in rows.values() for number in (*[1] * len(row), counts.size - len(row))])
+    lengths = [len(row) + 1 for row in rows.values()]
+    exits = np.repeat([counts.exits_of(x) for x in rows], lengths)
+    low, high = intervals(seen, exits, log_inverse)
+    estimate = (seen + alpha) / (exits + alpha * counts.size)
+    widest = times * np.maximum(high - estimate, estimate - low) ** 2
+    sums = np.add.reduceat(widest, np.cumsum([0, *lengths[:-1]]))
+    return dict(zip(rows, np.minimum(2.0, sums).tolist(), strict=True))
 
 
 def log_inverse(counts: Sequence[Counts], delta: float) -> float:

@@ -7,8 +7,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import failure_probability, whole_number
+from ..checks import failure_probability, shown, whole_number
 from ..counts import Counts
+from ..errors import InputError
 from .entrywise import intervals
 
 Array = npt.NDArray[np.float64]
@@ -24,6 +25,8 @@ class Estimate:
     def __init__(
         self, counts: Counts, delta: float = 0.05, *, entries: int | None = None, alpha: float | str | None = None
     ) -> None:
+        if not isinstance(counts, Counts):
+            raise InputError(f"an estimate is made from Counts, not from {shown(counts)}")
         self.delta = failure_probability(delta)
         least = counts.size**2
         meaning = "Σ S² over the chains that share delta"

@@ -34,13 +34,14 @@ def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
     level = beta(budget, delta, sum(size**2 for size in problem.sizes))
 
     def bound(chain: MarkovChain, transitions: float) -> float:
-        sums = np.zeros(3)
+        gini = roots = inverses = 0.0
         alpha = smoothing(None, chain.size)
         for x in np.flatnonzero(chain.stationary > 0):
             exits = float(chain.stationary[x] * transitions)
             row = (chain.matrix[x] * exits).tolist()
-            sums += paper.row_terms(row, chain.size, exits, chain.size, alpha)
-        return paper.index(*sums.tolist(), transitions, chain.size, level, paper.STATED)
+            terms = paper.row_terms(row, chain.size, exits, chain.size, alpha)
+            gini, roots, inverses = gini + terms[0], roots + terms[1], inverses + terms[2]
+        return paper.index(gini, roots, inverses, transitions, chain.size, level, paper.STATED)
 
     return bound
 

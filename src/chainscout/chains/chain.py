@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import real_number, shown
+from ..checks import number_array, real_number, shown, unique_labels
 from ..errors import InputError, NotErgodicError, RenormalisedWarning
 
 Array = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ class MarkovChain:
         _check_rows(checked, labels, tolerance)
         sums = checked.sum(axis=1)
         largest = float(np.abs(sums - 1).max())
-        if largest > 0:
+        if largest > ROW_TOLERANCE:
             text = f"rows were divided by their sums, which are off by up to {largest:.3g}"
             warnings.warn(text, RenormalisedWarning, stacklevel=2)
         chain = cls.__new__(cls)
@@ -75,6 +75,13 @@ class MarkovChain:
         matrix.setflags(write=False)
         law.setflags(write=False)
         self.__dict__.update(matrix=matrix, initial=law, states=states)
+
+    def __getstate__(self) -> tuple[Array, Array, tuple[Hashable, ...]]:
+        return self.matrix, self.initial, self.states
+
+    def __setstate__(self, state: tuple[Array, Array, tuple[Hashable, ...]]) -> None:
+        # A pickled or copied array is writable again.
+        self._set(*state)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a MarkovChain does not change: {name!r} cannot be set")
@@ -171,13 +178,13 @@ class MarkovChain:
     @cached_property
     def inverse_stationary_sum(self) -> float:
         """H = Σ_x 1/π(x)."""
-        self._need_irreducible("Σ 1/π")
+        self._need_every_state("Σ 1/π")
         return float((1 / self.stationary).sum())
 
     @cached_property
     def reversal(self) -> "MarkovChain":
         """The chain seen backwards in time, P*(x,y) = π(y)P(y,x)/π(x)."""
-        self._need_irreducible("a time reversal")
+        self._need_every_state("a time reversal")
         flow = self.stationary[:, None] * self.matrix
         backward = flow.T / self.stationary[:, None]
         chain = MarkovChain.__new__(MarkovChain)
@@ -200,6 +207,7 @@ class MarkovChain:
 
         if not self.is_reversible:
             raise NotErgodicError("only a reversible chain has an absolute spectral gap; use pseudo_spectral_gap")
+        self._need_every_state("an absolute spectral gap")
         return absolute_spectral_gap(self.matrix, self.stationary)
 
     @cached_property
@@ -207,29 +215,33 @@ class MarkovChain:
         """γ_ps, the pseudo-spectral gap; positive if and only if the chain is ergodic."""
         from .spectral import pseudo_spectral_gap
 
-        self._need_irreducible("a pseudo-spectral gap")
+        self._need_every_state("a pseudo-spectral gap")
         return pseudo_spectral_gap(self.matrix, self.stationary) if self.is_aperiodic else 0.0
 
-    def mixing_time_bounds(self, epsilon: float = 0.25) -> tuple[float, float]:
+    def mixing_time_bounds(self, epsilon: float = 0.25) -> tuple[int, int]:
         """A lower and an upper bound on the first t with max_x TV(P^t(x,·), π) ≤ ε, from the spectral gap."""
-        from .spectral import mixing_bounds, reversible_mixing_bounds
+        from .spectral import ROUNDING, mixing_bounds, reversible_mixing_bounds
 
         real_number(epsilon, "epsilon", above=0.0, below=0.5, meaning="a distance in total variation")
         if not self.is_ergodic:
             raise NotErgodicError("only an ergodic chain forgets its start: this one is periodic or not irreducible")
         if self.size == 1:
-            return 0.0, 0.0
-        smallest = float(self.stationary.min())
-        if self.is_reversible:
-            return reversible_mixing_bounds(self.spectral_gap, smallest, epsilon)
-        return mixing_bounds(self.pseudo_spectral_gap, smallest, epsilon)
+            return 0, 0
+        gap = self.spectral_gap if self.is_reversible else self.pseudo_spectral_gap
+        if gap <= ROUNDING:
+            raise NotErgodicError(f"a spectral gap of {gap:g} cannot be told from zero: nothing bounds the mixing time")
+        bounds, smallest = reversible_mixing_bounds if self.is_reversible else mixing_bounds, self.stationary.min()
+        lower, _ = bounds(gap + ROUNDING, smallest, epsilon)
+        _, upper = bounds(gap - ROUNDING, smallest, epsilon)
+        return math.ceil(lower * (1 - 1e-12)), math.ceil(upper)  # a time is whole; 1e-12 is for rounding
 
     # -- how hard its rows are to learn
 
     @cached_property
     def gini(self) -> Array:
         """G(x) = Σ_y P(x,y)(1 − P(x,y)) for each state."""
-        values = (self.matrix * (1 - self.matrix)).sum(axis=1)
+        # A probability may be above one by ROW_TOLERANCE.
+        values = (self.matrix * np.maximum(1 - self.matrix, 0)).sum(axis=1)
         values.setflags(write=False)
         return np.asarray(values)
 
@@ -283,18 +295,20 @@ class MarkovChain:
                 f"only an irreducible chain has {what}: here some state cannot be reached from another"
             )
 
+    def _need_every_state(self, what: str) -> None:
+        from .stationary import SMALLEST
 
-def _numbers(values: npt.ArrayLike, what: str) -> Array:
-    """``values`` as a new float64 array."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what} must be numbers in rows of equal length, not {shown(values)}") from None
-    return array
+        self._need_irreducible(what)
+        least = int(self.stationary.argmin())
+        if self.stationary[least] < SMALLEST:
+            raise NotErgodicError(
+                f"{what} needs stationary probabilities ≥ {SMALLEST:g} to be computed, but that of"
+                f" {shown(self.states[least])} is {self.stationary[least]:g}"
+            )
 
 
 def _square(matrix: npt.ArrayLike) -> Array:
-    array = _numbers(matrix, "a transition matrix")
+    array = number_array(matrix, "a transition matrix")
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise InputError(f"a transition matrix must be square with at least one state, not of shape {array.shape}")
     return array
@@ -303,23 +317,14 @@ def _square(matrix: npt.ArrayLike) -> Array:
 def _labels(states: Sequence[Hashable] | None, size: int) -> tuple[Hashable, ...]:
     if states is None:
         return tuple(range(size))
-    try:
-        labels = tuple(states)
-        known = set(labels)
-    except TypeError:
-        raise InputError(f"states must be a sequence of hashable labels, not {shown(states)}") from None
+    labels = unique_labels(states)
     if len(labels) != size:
         raise InputError(f"states must have one label a row, {size} in all, not {len(labels)}: {shown(states)}")
-    if len(known) != size:
-        twice = next(label for position, label in enumerate(labels) if label in labels[:position])
-        raise InputError(f"states must be unique, but {shown(twice)} stands for more than one row")
-    if any(isinstance(label, float) and math.isnan(label) for label in labels):
-        raise InputError("states must be labels that equal themselves, not nan")
     return labels
 
 
 def _check_rows(matrix: Array, states: tuple[Hashable, ...], tolerance: float) -> None:
-    bad = ~np.isfinite(matrix) | (matrix < 0)
+    bad = ~((matrix >= 0) & (matrix <= 1 + tolerance))
     if bad.any():
         x, y = np.argwhere(bad)[0]
         raise InputError(
@@ -340,8 +345,9 @@ def _check_rows(matrix: Array, states: tuple[Hashable, ...], tolerance: float) -
 def _initial(initial: npt.ArrayLike | None, size: int) -> Array:
     if initial is None:
         return np.full(size, 1 / size)
-    law = _numbers(initial, "the initial law")
-    if law.shape != (size,) or not np.isfinite(law).all() or (law < 0).any() or abs(law.sum() - 1) > ROW_TOLERANCE:
+    law = number_array(initial, "the initial law")
+    inside = (law >= 0) & (law <= 1 + ROW_TOLERANCE)
+    if law.shape != (size,) or not inside.all() or abs(law.sum() - 1) > ROW_TOLERANCE:
         raise InputError(
             f"the initial law must be {size} probabilities, one a state, that sum to one, not {shown(initial)}"
         )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import shown
+from ..checks import real_number, shown
 from ..errors import ChainscoutError, InputError
 
 if TYPE_CHECKING:
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 def to_chain(thing: Any) -> "MarkovChain":
     """The chain that ``thing`` describes."""
+    try:
+        return _read(thing)
+    except ChainscoutError:
+        raise
+    except Exception as error:  # whatever an object raises that has the attributes of a chain and no more
+        raise InputError(f"{shown(thing)} cannot be read as a Markov chain: {shown(error)}") from error
+
+
+def _read(thing: Any) -> "MarkovChain":
     from .chain import MarkovChain
 
     if isinstance(thing, MarkovChain):
@@ -35,12 +44,16 @@ def to_pandas(chain: "MarkovChain") -> Any:
     """A DataFrame with the states as index and columns."""
     pandas = _library("pandas")
     labels = pandas.Index(list(chain.states), tupleize_cols=False)
+    if tuple(labels) != chain.states:  # None became NaN, or 2⁵³ + 1 a float
+        labels = pandas.Index(list(chain.states), tupleize_cols=False, dtype=object)
     return pandas.DataFrame(chain.matrix.copy(), index=labels, columns=labels)
 
 
 def to_networkx(chain: "MarkovChain") -> Any:
     """A DiGraph with an edge for every possible transition."""
     graph = _library("networkx").DiGraph()
+    if None in chain.states:
+        raise InputError(f"a networkx graph cannot have None as a node: {shown(list(chain.states))}")
     graph.add_nodes_from(chain.states)
     for x, y in np.argwhere(chain.matrix > 0):
         graph.add_edge(chain.states[x], chain.states[y], weight=float(chain.matrix[x, y]))
@@ -49,7 +62,17 @@ def to_networkx(chain: "MarkovChain") -> Any:
 
 def to_quantecon(chain: "MarkovChain") -> Any:
     """A quantecon.MarkovChain with the states as its values."""
-    return _library("quantecon").MarkovChain(chain.matrix.copy(), state_values=list(chain.states))
+    quantecon = _library("quantecon")
+    try:
+        values = np.array(list(chain.states))
+        kept = values.dtype != object and tuple(_labels(values)) == chain.states
+    except ValueError:  # tuples of unlike length
+        kept = False
+    if not kept:
+        raise InputError(
+            f"QuantEcon keeps states in an array of one type, and these do not fit: {shown(list(chain.states))}"
+        )
+    return quantecon.MarkovChain(chain.matrix.copy(), state_values=values)
 
 
 def to_pydtmc(chain: "MarkovChain") -> Any:
@@ -108,9 +131,7 @@ def _from_digraph(graph: Any) -> "MarkovChain":
     position = {state: number for number, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for x, y, weight in graph.edges(data="weight"):
-        if weight is None:
-            raise InputError(
-                f"every edge must carry its probability as 'weight'; that from {shown(x)} to {shown(y)} has none"
-            )
-        matrix[position[x], position[y]] += weight
+        name = f"the 'weight' of the edge from {shown(x)} to {shown(y)}"
+        with np.errstate(over="ignore"):  # infinite, and refused below
+            matrix[position[x], position[y]] += real_number(weight, name, least=0.0, meaning="its probability")
     return MarkovChain(matrix, states=states)

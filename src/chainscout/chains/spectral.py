@@ -9,6 +9,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 Array = npt.NDArray[np.float64]
 
+#: How far a gap may be off: it is one minus a number near one that is rounded.
+ROUNDING = 1e-13
+
 #: Up to this size all singular values are computed; above it only the largest, by Lanczos.
 DENSE = 256
 
@@ -64,8 +67,8 @@ def reversible_mixing_bounds(gap: float, smallest: float, epsilon: float) -> tup
     """
     if gap >= 1:
         return 1.0, 1.0
-    rate = -math.log1p(-gap)
-    return math.log(1 / (2 * epsilon)) / rate, math.log(1 / (2 * epsilon * math.sqrt(smallest))) / rate
+    rate, closeness = -math.log1p(-gap), -math.log(2 * epsilon)
+    return closeness / rate, (closeness - math.log(smallest) / 2) / rate
 
 
 def mixing_bounds(pseudo_gap: float, smallest: float, epsilon: float) -> tuple[float, float]:
@@ -74,7 +77,7 @@ def mixing_bounds(pseudo_gap: float, smallest: float, epsilon: float) -> tuple[f
     Lower: if P^t is within ε of π in total variation, (P*)^t P^t moves functions of mean zero by at most 2ε in ‖·‖∞,
     so its gap is ≥ 1 − 2ε. Upper, with ℓ the maximiser: 2·TV·√π_min ≤ ‖A^ℓ‖^{⌊t/ℓ⌋} ≤ e^{(1−γ_ps t)/2}.
     """
-    return (1 - 2 * epsilon) / pseudo_gap, (1 + 2 * math.log(1 / (2 * epsilon)) + math.log(1 / smallest)) / pseudo_gap
+    return (1 - 2 * epsilon) / pseudo_gap, (1 - 2 * math.log(2 * epsilon) - math.log(smallest)) / pseudo_gap
 
 
 def _gap(second: float) -> float:

@@ -6,15 +6,23 @@ whatever ε is. GTH never subtracts: it takes every diagonal from the row's othe
 has a small *relative* error (O'Cinneide 1993). So GTH it is.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
+
+from ..errors import NotErgodicError
 
 #: States eliminated between two matrix products. 64 makes S = 2,000 five times faster than one rank-one update a state.
 PANEL = 64
 
+#: Probabilities of leaving a set of states that are smaller are refused, so that no quotient overflows; and whatever
+#: divides by π needs π to be as large as this.
+SMALLEST = 1e-150
+
 
 def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """π with π = πP for an irreducible matrix, each entry to full relative accuracy.
+    """π with π = πP for an irreducible matrix, each entry ≥ 1e-150 to full relative accuracy.
 
     States are eliminated from the last to the first: removing state n from the chain adds
     P(x,n)·P(n,y)/ΣP(n,:n) to P(x,y). A panel's updates of the states below it are gathered into one matrix product of
@@ -25,7 +33,13 @@ def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     for stop in range(size, 1, -PANEL):
         start = max(1, stop - PANEL)
         for n in range(stop - 1, start - 1, -1):
-            p[:n, n] /= p[n, :n].sum()
+            leaving = p[n, :n].sum()
+            if leaving < SMALLEST:
+                raise NotErgodicError(
+                    "this chain's stationary law cannot be computed in floating point: some of its states are left"
+                    f" with a probability of {leaving:.3g} only"
+                )
+            p[:n, n] /= leaving
             # States of the panel need the update now: their rows, and the columns above the panel's start.
             p[start:n, :n] += np.multiply.outer(p[start:n, n], p[n, :n])
             p[:start, start:n] += np.multiply.outer(p[:start, n], p[n, start:n])
@@ -33,4 +47,6 @@ def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     law = np.ones(size)
     for n in range(1, size):
         law[n] = law[:n] @ p[:n, n]
+        if law[n] > 1:  # A power of two keeps every digit.
+            law[: n + 1] = np.ldexp(law[: n + 1], -math.frexp(law[n])[1])
     return np.asarray(law / law.sum())

@@ -1,6 +1,6 @@
 """Problems: named sets of chains, their files, and a catalogue of examples."""
 
-from .catalogue import get, names
+from .catalogue import describe, get, names
 from .problem import Problem
 
-__all__ = ["Problem", "get", "names"]
+__all__ = ["Problem", "describe", "get", "names"]

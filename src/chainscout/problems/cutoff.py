@@ -3,22 +3,24 @@
 Both say from which budget on, with probability 1 − δ, every π̂_k(x) under BA-MC is at least π_k(x)/2.
 
 The corrected value repeats the proof of the paper's concentration lemma with its gaps closed. For a chain started
-anywhere, Paulin's Bernstein inequalities (2015, theorems 3.3 and 3.4, with proposition 3.10 for the start) give, for one
-state and one time, |π̂ − π| ≤ √(8πε/T) + 20ε/T if the chain is reversible, with γ its absolute spectral gap, and
+anywhere, Paulin's Bernstein inequalities (2015, theorems 3.3 and 3.4, with proposition 3.10 for the start) give, for
+one state and one time, |π̂ − π| ≤ √(8πε/T) + 20ε/T if the chain is reversible, with γ its absolute spectral gap, and
 √(16(1 + 1/(Tγ))πε/T) + 40ε/T if it is not, with γ its pseudo-spectral gap; ε = (1/γ)·log(√(2/π_min)/δ′) and δ′ is the
 probability of failure. Either is ≤ π/2 once T ≥ A·ε/π with A = 96, or 192.
 
 - T_k is random and all states count: a union over the states of all chains and over the at most n values of T_k makes
   δ′ = δ/(n·Σ_j S_j). The paper has neither, and 300 for non-reversible chains where its derivation gives about 585.
-- T_k is bounded below as in the paper's proof of Theorem 1. There are n − K transitions, so some chain j has at least
-  (n − K)/K of them and had at least (n − 2K)/K when it was last chosen, and Lemma 8 puts its index at ≤ 44KS²β²/(n − 2K),
-  S = max S_k. Chain k's index was no larger, and its third term alone is ≥ 28β²S_k/(T_k(T_k + 1/3)) as soon as *one* of
-  its states was left. The paper takes all states as visited, which gains a factor S, and lets the third term decrease,
-  which it does not when a state is seen for the first time. So T_k + 1/3 ≥ √(28·S_k·(n − 2K)/(44·K·S²)).
+- T_k is bounded below as in the paper's proof of Theorem 1. There are n − K transitions (MATH §1), so some chain j has
+  at least (n − K)/K of them and had at least (n − 2K)/K when it was last chosen; its index was then ≤ 44KS²β²/(n − 2K)
+  by Lemma 8, S = max S_k. Chain k's index was no larger, and its third term alone is ≥ 28β²S_k/(T_k(T_k + 1/3)) as soon
+  as *one* of its states was left. The paper takes all states as visited, which gains a factor S, and lets the third
+  term decrease, which it does not when a state is seen for the first time. So T_k + 1/3 ≥ √(28·S_k·(n − 2K)/(44·K·S²)).
 """
 
 import math
 from typing import TYPE_CHECKING
+
+from ..chains import MarkovChain
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -26,24 +28,24 @@ if TYPE_CHECKING:
 
 def stated_cutoff(problem: "Problem", delta: float) -> float:
     """K·max_k(300/(γ_ps·π_min) · log((2K/δ)·√(1/π_min)))², for every chain as for a non-reversible one (Theorem 2)."""
+    number = len(problem)
+    gaps = problem.of_each(lambda chain: chain.pseudo_spectral_gap)
     largest = 0.0
-    for gap, chain in zip(problem.of_each("pseudo_spectral_gap"), problem.chains.values(), strict=True):
-        smallest = float(chain.stationary.min())
-        logarithm = math.log(2 * len(problem) / delta) - _log(smallest) / 2
-        largest = max(largest, _quotient(300 * logarithm, gap * smallest))
-    return len(problem) * largest * largest
+    for gap, chain in zip(gaps, problem.chains.values(), strict=True):
+        pi = _smallest(chain)
+        largest = max(largest, _quotient(300 * (math.log(2 * number / delta) - math.log(pi) / 2), gap * pi))
+    return number * largest * largest
 
 
 def corrected_cutoff(problem: "Problem", delta: float) -> float:
     """The smallest n ≥ 4K that is enough for every chain (this module's text); a whole number, or infinity."""
-    number = len(problem)
-    enough = 4 * number
+    enough = least = 4 * len(problem)
     while not suffices(problem, delta, enough):
         enough *= 2
         if enough > 1e300:
             return math.inf
     # Once the inequality holds it goes on holding: where it does, (n − 2K)/K > 10⁴ and the left side grows faster.
-    too_few = max(4 * number - 1, enough // 2)
+    too_few = max(least - 1, enough // 2)
     while enough - too_few > 1:
         middle = (enough + too_few) // 2
         if suffices(problem, delta, middle):
@@ -55,21 +57,22 @@ def corrected_cutoff(problem: "Problem", delta: float) -> float:
 
 def suffices(problem: "Problem", delta: float, budget: int) -> bool:
     """Whether √(28·S_k·(n−2K)/(44·K·S²)) − 1/3 ≥ A_k·ε_k(n)/π_min,k for every chain k."""
-    number, largest, states = len(problem), max(problem.sizes), sum(problem.sizes)
-    for chain in problem.chains.values():
+    number, states = len(problem), sum(problem.sizes)
+    scale = 28 * (budget - 2 * number) / (44 * number * max(problem.sizes) ** 2)
+
+    def margin(chain: MarkovChain) -> float:
         factor, gap = (96, chain.spectral_gap) if chain.is_reversible else (192, chain.pseudo_spectral_gap)
-        smallest = float(chain.stationary.min())
-        logarithm = math.log(states) + math.log(budget) + (math.log(2) - _log(smallest)) / 2 - math.log(delta)
-        transitions = math.sqrt(28 * chain.size * (budget - 2 * number) / (44 * number * largest**2)) - 1 / 3
-        if transitions < _quotient(factor * logarithm, gap * smallest):
-            return False
-    return True
+        pi = _smallest(chain)
+        logarithm = math.log(states) + math.log(budget) + math.log(2 / pi) / 2 - math.log(delta)
+        return math.sqrt(scale * chain.size) - 1 / 3 - _quotient(factor * logarithm, gap * pi)
+
+    return min(problem.of_each(margin)) >= 0
 
 
-# A gap or a probability of an ergodic chain can be too small for a double.
+def _smallest(chain: MarkovChain) -> float:
+    return float(chain.stationary.min())
+
+
 def _quotient(numerator: float, denominator: float) -> float:
+    # The gap of an ergodic chain can be too small for a double.
     return numerator / denominator if denominator else math.inf
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value else -math.inf

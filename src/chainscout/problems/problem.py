@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -44,14 +44,12 @@ class Problem:
         for what, text in (("name", name), ("description", description), ("source", source)):
             if not isinstance(text, str):
                 raise InputError(f"{what} of a problem must be a string, not {shown(text)}")
-        self.__dict__.update(
-            chains=MappingProxyType(dict(chains)), name=name, description=description, source=source
-        )
+        self.__dict__.update(chains=MappingProxyType(dict(chains)), name=name, description=description, source=source)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Problem":
         """The problem in a ``.toml`` or ``.json`` file, a ``.csv`` matrix, or a directory of CSV matrices."""
-        from .files import load
+        from .reading import load
 
         return load(path)
 
@@ -60,7 +58,7 @@ class Problem:
 
         All or nothing: an interrupted save leaves what was there before.
         """
-        from .files import save
+        from .writing import save
 
         save(self, path)
 
@@ -142,12 +140,13 @@ class Problem:
 
         (The theorem's statement has 3·√(SΛ)·max H_k/η_k as its second term; MATH §5.) Infinite when some η_k = 0.
         """
-        size, total, shares = max(self.sizes), self.variability, self.allocation
-        inverse = self.of_each("inverse_stationary_sum")
-        first = 150 * len(self) * math.sqrt(size * total * max(inverse))
-        if not shares.all():
+        shares: list[float] = self.allocation.tolist()
+        inverse = self.of_each(lambda chain: chain.inverse_stationary_sum)
+        if 0 in shares:
             return math.inf
-        return first + max(2.4 * math.sqrt(size * h * total) / eta for h, eta in zip(inverse, shares, strict=True))
+        scale = math.sqrt(max(self.sizes) * self.variability)
+        second = max(2.4 * math.sqrt(h) / eta for h, eta in zip(inverse, shares, strict=True))
+        return scale * (150 * len(self) * math.sqrt(max(inverse)) + second)
 
     def cutoff_budget(self, delta: float, corrected: bool = False) -> float:
         """n_cutoff, the budget from which Theorem 2 speaks: as stated, or ``corrected`` (``problems.cutoff``)."""
@@ -161,12 +160,12 @@ class Problem:
                 )
         return corrected_cutoff(self, delta) if corrected else stated_cutoff(self, delta)
 
-    def of_each(self, quantity: str) -> list[float]:
-        """One quantity (a ``MarkovChain`` attribute) of each chain; the error of a chain without it names the chain."""
+    def of_each(self, quantity: Callable[[MarkovChain], float]) -> list[float]:
+        """A quantity of each chain; the error of a chain that does not have it names the chain."""
         values = []
         for name, chain in self.chains.items():
             try:
-                values.append(float(getattr(chain, quantity)))
+                values.append(quantity(chain))
             except NotErgodicError as error:
                 raise NotErgodicError(f"chain {shown(name)}: {error}") from None
         return values

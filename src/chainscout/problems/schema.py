@@ -21,16 +21,21 @@ from .problem import Problem
 
 #: The version of the format that this version of chainscout reads and writes.
 FORMAT = 1
+#: The texts at the top of a file, each optional.
+TEXTS = ("name", "description", "source")
 
 
-def _label(value: object) -> str | int:
+def label(value: object) -> str | int:
+    """A state's label as a file can hold it."""
+    if isinstance(value, np.integer):
+        return int(value)
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise PydanticCustomError("label", "a state's label must be a string or an integer")
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class Head(_Strict):
@@ -40,13 +45,13 @@ class Head(_Strict):
     name: str = ""
     description: str = ""
     source: str = ""
-    chains: dict[str, dict[str, Any]]
+    chains: dict[str, Any]
 
 
 class ChainNotes(_Strict):
     """A chain without its matrix, which a directory keeps in a CSV file."""
 
-    states: list[Annotated[str | int, PlainValidator(_label)]] | None = None
+    states: list[Annotated[str | int, PlainValidator(label)]] | None = None
     initial: list[float] | None = None
     tolerance: float | None = None
 
@@ -58,15 +63,19 @@ class ChainEntry(ChainNotes):
 
 
 class Errors:
-    """The errors of a problem's files, each one line: file, place, sentence."""
+    """The errors of one file, each one line: file, place, sentence."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.lines: list[str] = []
 
     def add(self, place: str, sentence: str) -> None:
-        """One error; ``place`` may be empty when the file as a whole is meant."""
-        self.lines.append(": ".join(part for part in (self.file, place, sentence) if part))
+        """One error; ``place`` is empty when the file as a whole is meant."""
+        self.lines.append(self.line(place, sentence))
+
+    def line(self, place: str, sentence: str) -> str:
+        """``file: place: sentence``."""
+        return ": ".join(part for part in (self.file, place, sentence) if part)
 
     def check(self, model: type[BaseModel], data: Any, place: str = "") -> set[str]:
         """Add what ``model`` finds wrong with ``data``; returns the keys that are affected."""
@@ -75,143 +84,120 @@ class Errors:
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=False)
             for detail in details:
-                where = _place(place, detail["loc"])
-                self.add(where, _sentence(detail["type"], detail["msg"], detail["input"], model))
+                sentence = _sentence(detail["type"], detail["msg"], detail["input"], model)
+                self.add(place_of(*detail["loc"], within=place), sentence)
             return {str(detail["loc"][0]) for detail in details if detail["loc"]}
         return set()
 
 
-def problem_of(data: Any, errors: Errors, matrices: bool = True) -> tuple[Problem | None, dict[str, dict[str, Any]]]:
-    """The problem that a TOML or JSON file's data describe, and its chains' checked data.
-
-    With ``matrices=False`` the file is the note in a directory of CSV matrices, and there is no problem yet.
-    """
+def check_document(data: Any, errors: Errors, model: type[ChainNotes]) -> dict[str, dict[str, Any]]:
+    """The chains' entries of a file, without what is wrong in them; every wrong key and type is added to ``errors``."""
     if not isinstance(data, dict):
         errors.add("", f"a problem file holds a table of keys at its top, not {shown(data)}")
-        return None, {}
-    wrong = errors.check(Head, data)
-    entries = data.get("chains")
-    if "chains" in wrong or not isinstance(entries, dict):
-        return None, {}
-    if not entries:
+        return {}
+    if "chains" in errors.check(Head, data) or "chains" not in data:
+        return {}
+    if not data["chains"]:
         errors.add("chains", "a problem must have at least one chain, and this table is empty")
-    kept: dict[str, dict[str, Any]] = {}
-    for name, entry in entries.items():
-        place = _place("", ("chains", name))
+    entries = {}
+    for name, entry in data["chains"].items():
+        place = place_of("chains", name)
         if not name:
             errors.add(place, "a chain's name must be a non-empty string, not ''")
-        model = ChainEntry if matrices else ChainNotes
-        bad = errors.check(model, entry, place)
-        kept[name] = {key: value for key, value in entry.items() if key not in bad and value is not None}
-    if not matrices:
-        return None, kept
-    chains = {name: chain_of(entry, errors, name) for name, entry in kept.items()}
-    if errors.lines:
-        return None, kept
-    return Problem({name: chain for name, chain in chains.items() if chain}, **texts(data)), kept
-
-
-def texts(data: dict[str, Any]) -> dict[str, str]:
-    """The name, description and source of a file."""
-    return {key: data.get(key, "") for key in ("name", "description", "source")}
+        wrong = errors.check(model, entry, place)
+        entries[name] = {key: entry[key] for key in entry if key not in wrong} if isinstance(entry, dict) else {}
+    return entries
 
 
 def chain_of(
-    entry: dict[str, Any], errors: Errors, name: str, lines: Sequence[int] | None = None
+    entry: dict[str, Any], place: str, errors: Errors, table: Errors | None = None, lines: Sequence[int] = ()
 ) -> MarkovChain | None:
-    """The chain of a checked entry, or None when an error was added. ``lines``: the line of each row in a CSV file."""
+    """The chain of a checked entry, or None when it has no matrix or an error was added.
+
+    A matrix that stands in a CSV file has its own ``table`` of errors, and its rows the ``lines`` of that file.
+    """
     if "matrix" not in entry:
         return None
-    place = _place("", ("chains", name)) if lines is None else ""
-    rows, states = entry["matrix"], entry.get("states")
-    initial, tolerance = entry.get("initial"), entry.get("tolerance")
-    before = len(errors.lines)
-
-    def attempt(key: str, **arguments: Any) -> None:
-        try:
-            MarkovChain.from_table(np.eye(len(rows)), **arguments)
-        except InputError as error:
-            errors.add(f"{place}.{key}".strip("."), str(error))
-
-    matrix_place = f"{place}.matrix".strip(".") if lines is None else ""
+    rows, states, tolerance = entry["matrix"], entry.get("states"), entry.get("tolerance")
+    reports = (errors, table or errors)
+    before = sum(len(report.lines) for report in reports)
     if not rows:
-        errors.add(matrix_place, "a transition matrix must be square with at least one state, and this one is empty")
+        reports[1].add(place_of("matrix", within=place), "a transition matrix must have at least one state, not none")
         return None
-    attempt("states", states=states)
-    attempt("initial", initial=initial)
-    if tolerance is not None:
-        attempt("tolerance", tolerance=tolerance)
+    for key in ("states", "initial", "tolerance"):
+        if entry.get(key) is not None:
+            try:
+                MarkovChain.from_table(np.eye(len(rows)), **{key: entry[key]})
+            except InputError as error:
+                errors.add(_within(place, key), str(error))
     labels = states if states is not None and len(states) == len(rows) else range(len(rows))
+    matrix = "" if table else _within(place, "matrix")
     for row, sentence in _row_errors(rows, labels, ROW_TOLERANCE if tolerance is None else tolerance):
-        errors.add(matrix_place if lines is None else f"line {lines[row]}", sentence)
-    if len(errors.lines) > before:
+        reports[1].add(f"line {lines[row]}" if lines else matrix, sentence)
+    if sum(len(report.lines) for report in reports) > before:
         return None
     if tolerance is None:
-        return MarkovChain(rows, initial, states)
+        return MarkovChain(rows, entry.get("initial"), states)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        chain = MarkovChain.from_table(rows, tolerance=tolerance, initial=initial, states=states)
+        chain = MarkovChain.from_table(rows, tolerance=tolerance, initial=entry.get("initial"), states=states)
     for warning in caught:
-        text = ": ".join(part for part in (errors.file, matrix_place, str(warning.message)) if part)
-        warnings.warn(text, RenormalisedWarning, stacklevel=2)
+        warnings.warn(reports[1].line(matrix, str(warning.message)), RenormalisedWarning, stacklevel=2)
     return chain
 
 
 def document(problem: Problem) -> dict[str, Any]:
     """The plain data of a problem, as its files hold them; what would be the default is left out."""
     data: dict[str, Any] = {"format": FORMAT}
-    data |= {key: text for key in ("name", "description", "source") if (text := getattr(problem, key))}
+    data |= {key: text for key in TEXTS if (text := getattr(problem, key))}
     data["chains"] = {name: _entry(name, chain) for name, chain in problem.chains.items()}
     return data
+
+
+def place_of(*location: str | int, within: str = "") -> str:
+    """``chains.north.matrix, row 2, column 1``."""
+    place = within
+    ranks = ["column", "row"] if location[:1] == ("matrix",) else ["item"]
+    for part in location:
+        place = f"{place}, {ranks.pop()} {part + 1}" if isinstance(part, int) else _within(place, part)
+    return place
+
+
+def _within(place: str, key: str) -> str:
+    quoted = key if re.fullmatch(r"[\w-]+", key) else repr(key)
+    return f"{place}.{quoted}" if place else quoted
 
 
 def _entry(name: str, chain: MarkovChain) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     if chain.states != tuple(range(chain.size)):
-        entry["states"] = [_saved_label(name, label) for label in chain.states]
+        try:
+            entry["states"] = [label(state) for state in chain.states]
+        except PydanticCustomError:
+            raise InputError(
+                "a file can hold only strings and integers as state labels, but those of chain"
+                f" {shown(name)} are {shown(list(chain.states))}"
+            ) from None
     if (chain.initial != 1 / chain.size).any():
         entry["initial"] = chain.initial.tolist()
     return entry | {"matrix": chain.matrix.tolist()}
 
 
-def _saved_label(name: str, label: Any) -> str | int:
-    if isinstance(label, np.integer):
-        return int(label)
-    try:
-        return _label(label)
-    except PydanticCustomError:
-        raise InputError(
-            f"a file can hold only strings and integers as state labels, but chain {shown(name)} has {shown(label)}"
-        ) from None
-
-
 def _row_errors(rows: list[list[float]], labels: Sequence[Any], tolerance: float) -> Iterator[tuple[int, str]]:
     """Each row that is not a probability law over as many states as there are rows."""
     for x, row in enumerate(rows):
-        label = shown(labels[x])
+        name = shown(labels[x])
         if len(row) != len(rows):
-            yield x, f"row {label} has {len(row)} entries, but a matrix of {len(rows)} rows needs {len(rows)} in each"
+            yield x, f"row {name} has {len(row)} entries, but a matrix of {len(rows)} rows needs {len(rows)} in each"
             continue
         values = np.array(row, dtype=np.float64)
-        bad = np.flatnonzero(~(values >= 0) | ~np.isfinite(values))
+        bad = np.flatnonzero(~(values >= 0) | ~np.isfinite(values)).tolist()
         for y in bad:
-            yield x, f"row {label} holds probabilities, but that of {shown(labels[y])} is {values[y]:g}"
+            yield x, f"row {name} holds probabilities, but that of {shown(labels[y])} is {values[y]:g}"
         total = values.sum()
-        if not len(bad) and abs(total - 1) > tolerance:
+        if not bad and abs(total - 1) > tolerance:
             hint = "; a table that is off by rounding needs a 'tolerance'" if tolerance == ROW_TOLERANCE else ""
-            yield x, f"row {label} sums to {total:.12g}, but each row must sum to one within {tolerance:g}{hint}"
-
-
-def _place(prefix: str, location: Sequence[str | int]) -> str:
-    """``chains.north.matrix, row 2, column 1``."""
-    text, ranks = prefix, iter(("row", "column") if "matrix" in location[:3] else ("item",))
-    for part in location:
-        if isinstance(part, int):
-            text += f", {next(ranks, 'item')} {part + 1}"
-        else:
-            key = part if re.fullmatch(r"[\w-]+", part) else repr(part)
-            text += f".{key}" if text else key
-    return text
+            yield x, f"row {name} sums to {total:.12g}, but each row must sum to one within {tolerance:g}{hint}"
 
 
 def _sentence(kind: str, message: str, given: object, model: type[BaseModel]) -> str:
@@ -221,4 +207,6 @@ def _sentence(kind: str, message: str, given: object, model: type[BaseModel]) ->
         return f"unknown key; the keys known here are {', '.join(model.model_fields)}"
     if kind == "literal_error":
         return f"this version of chainscout reads format {FORMAT}, not {shown(given)}"
+    if kind == "model_type":
+        return f"a chain must be a table of keys, not {shown(given)}"
     return f"{message[0].lower()}{message[1:]}, not {shown(given)}"

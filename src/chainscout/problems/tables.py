@@ -28,8 +28,7 @@ class Table:
 
 
 def read_table(text: str, errors: Errors) -> Table | None:
-    """The table in a CSV file's text, or None when errors were added."""
-    before = len(errors.lines)
+    """The table in a CSV file's text, as far as it can be read; what is wrong with it is added to ``errors``."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     records: list[tuple[int, list[str]]] = []
     try:
@@ -50,15 +49,13 @@ def read_table(text: str, errors: Errors) -> Table | None:
                 f"line {line}",
                 f"the header's labels must be those of the rows, in the same order: {shown(labels)}, but rows {found}",
             )
-    rows = []
-    for line, record in records:
-        cells = record if labels is None else record[1:]
-        rows.append([_number(cell, line, column + 1, errors) for column, cell in enumerate(cells)])
-    return Table(rows, [line for line, _ in records], labels) if len(errors.lines) == before else None
+    skipped = 0 if labels is None else 1
+    rows = [_row(record, skipped, line, errors) for line, record in records]
+    return Table(rows, [line for line, _ in records], labels)
 
 
 def table_text(chain: MarkovChain, labels: Sequence[str | int] | None) -> str:
-    """The CSV text of a chain's matrix, with labels unless None; every number is written so that it reads back exactly."""
+    """The CSV text of a chain's matrix, with labels unless None; every number reads back exactly."""
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\n")
     rows = [[repr(value) for value in row] for row in chain.matrix.tolist()]
@@ -69,13 +66,17 @@ def table_text(chain: MarkovChain, labels: Sequence[str | int] | None) -> str:
     return output.getvalue()
 
 
-def _number(cell: str, line: int, column: int, errors: Errors) -> float:
-    try:
-        # float() also takes 1_000, which no table means.
-        return float(cell.replace("_", "x"))
-    except ValueError:
-        errors.add(f"line {line}, column {column}", f"a probability must be a number, not {shown(cell)}")
-        return 0.0
+def _row(record: list[str], skipped: int, line: int, errors: Errors) -> list[float]:
+    numbers = []
+    for column, cell in enumerate(record[skipped:], skipped + 1):
+        try:
+            # float() also takes 1_000, which no table means.
+            numbers.append(float(cell.replace("_", "x")))
+        except ValueError:
+            errors.add(f"line {line}, column {column}", f"a probability must be a number, not {shown(cell)}")
+    cells = len(record) - skipped
+    # A law stands in for a row that cannot be read: its fault is told, and the other rows are still checked.
+    return numbers if len(numbers) == cells else [1.0] + [0.0] * (cells - 1)
 
 
 def _is_integer(label: str) -> bool:

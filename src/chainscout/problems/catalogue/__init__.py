@@ -42,6 +42,11 @@ def get(name: str, **parameters: Any) -> Problem:
     return Problem(chains, specs.compose(name, given), entry.description, entry.source)
 
 
+def describe(name: str) -> str:
+    """What the problem of that name is, in a sentence or two."""
+    return _entry(name).description
+
+
 def _entry(name: str) -> Entry:
     if name not in _ENTRIES:
         near = difflib.get_close_matches(name, _ENTRIES, 1)

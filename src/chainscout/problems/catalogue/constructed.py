@@ -30,8 +30,7 @@ def gilbert_elliott(failure: Any = (0.001, 0.02, 0.1, 0.4), recovery: Any = (0.0
     pairs = list(zip(falls, rises, strict=True))
     unlike(pairs, "the pairs of failure and recovery")
     return {
-        f"failure={p!r} recovery={q!r}": MarkovChain([[1 - p, p], [q, 1 - q]], states=["good", "bad"])
-        for p, q in pairs
+        f"failure={p!r} recovery={q!r}": MarkovChain([[1 - p, p], [q, 1 - q]], states=["good", "bad"]) for p, q in pairs
     }
 
 
@@ -56,7 +55,9 @@ def birth_death(birth: Any = (0.1, 0.2, 0.3, 0.4), death: Any = 0.3, states: Any
     down = real_number(death, "death", above=0.0, below=1.0, meaning="the probability of a step down")
     _, size = sizes(len(ups), states, least_states=2)
     if max(ups) + down > 1:
-        raise InputError(f"birth and death are probabilities of one step, but {max(ups)} and {down} sum to more than one")
+        raise InputError(
+            f"birth and death are probabilities of one step, but {max(ups)} and {down} sum to more than one"
+        )
     chains = {}
     for up in ups:
         matrix = np.diag(np.full(size - 1, up), 1) + np.diag(np.full(size - 1, down), -1)
@@ -102,13 +103,14 @@ CONSTRUCTED = (
         "E. N. Gilbert, Capacity of a burst-noise channel, Bell System Technical Journal 39 (1960) 1253-1265; E. O."
         " Elliott, Estimates of error rates for codes on burst-noise channels, Bell System Technical Journal 42 (1963)"
         " 1977-1997; the two-state form is that of M. Mushkin and I. Bar-David, Capacity and coding for the"
-        " Gilbert-Elliott channels, IEEE Transactions on Information Theory 35 (1989) 1277-1290. The parameters are ours.",
+        " Gilbert-Elliott channels, IEEE Transactions on Information Theory 35 (1989) 1277-1290. The parameters are"
+        " ours.",
     ),
     Entry(
         "unlike",
         unlike_variabilities,
-        "A sticky, a cyclic and a uniform chain: the last holds nearly all the variability, so uniform allocation wastes"
-        " most of its budget.",
+        "A sticky, a cyclic and a uniform chain: the last holds nearly all the variability, so uniform allocation"
+        " wastes most of its budget.",
         "Constructed for chainscout.",
     ),
     Entry(
@@ -123,8 +125,8 @@ CONSTRUCTED = (
         nearly_decomposable,
         "Blocks of states that are hardly ever left: the same work to learn each row, but a path can stay in one block"
         " for the whole budget.",
-        "After H. A. Simon and A. Ando, Aggregation of variables in dynamic systems, Econometrica 29 (1961) 111-138. The"
-        " parameters are ours.",
+        "After H. A. Simon and A. Ando, Aggregation of variables in dynamic systems, Econometrica 29 (1961) 111-138."
+        " The parameters are ours.",
     ),
     Entry(
         "equal",

@@ -54,7 +54,7 @@ def _chains(environment: Any, actions: tuple[str, ...], epsilon: Any) -> Chains:
 
 
 def _chain(moves: Any, start: npt.NDArray[np.float64], policy: npt.NDArray[np.float64]) -> MarkovChain:
-    """The chain of cells under a policy; a terminal cell leads back to the start, and unreachable cells are left out."""
+    """The chain of cells under a policy; a terminal cell leads back to the start, unreachable cells are left out."""
     matrix = np.zeros((len(start), len(start)))
     terminal = set()
     for cell, choices in moves.items():
@@ -83,8 +83,8 @@ ENVIRONMENTS = (
     Entry(
         "cliff-walking",
         cliff_walking,
-        "Cells of CliffWalking under five fixed policies: random, and each direction with some random moves. A fall or a"
-        " finish starts again.",
+        "Cells of CliffWalking under five fixed policies: random, and each direction with some random moves. A fall or"
+        " a finish starts again.",
         "Environment CliffWalking of Gymnasium (Farama Foundation), after R. S. Sutton and A. G. Barto, Reinforcement"
         " Learning: An Introduction, 2nd edition, MIT Press 2018, example 6.6; transition probabilities read from the"
         " environment.",

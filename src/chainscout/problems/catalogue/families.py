@@ -33,7 +33,7 @@ def reversible(chains: Any = 5, states: Any = 5, concentration: Any = 1.0, seed:
 
 
 def sparse(chains: Any = 5, states: Any = 20, exits_per_state: Any = 3, seed: Any = 0) -> Chains:
-    """From each state to ``exits_per_state`` others, uniform Dirichlet weights; one is next on a cycle of all states."""
+    """From each state to ``exits_per_state`` states, by Dirichlet weights; one is next on a cycle of all states."""
     number, size = sizes(chains, states, least_states=2)
     exits = whole_number(exits_per_state, "exits_per_state", least=2, meaning="the states that follow each state")
     if exits > size:

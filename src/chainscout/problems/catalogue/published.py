@@ -36,7 +36,7 @@ CD4_COUNTS = (
     (154, 64, 47),
     (19, 19, 43),
 )
-#: Gupton, Finger & Bhatia (1997), one-year transition matrix, in per cent. The last row (a default is final) is implied.
+#: Gupton, Finger & Bhatia (1997), one-year transition matrix, in per cent. The last row, default is final, is implied.
 SP_RATINGS = (
     (90.81, 8.33, 0.68, 0.06, 0.12, 0.00, 0.00, 0.00),
     (0.70, 90.65, 7.79, 0.64, 0.06, 0.14, 0.02, 0.00),
@@ -89,7 +89,8 @@ PUBLISHED = (
     Entry(
         "alofi-rainfall",
         alofi_rainfall,
-        "Daily rainfall at Alofi, Niue, 1987 to 1989, in three classes: none, up to 5 mm, more. From 1,095 transitions.",
+        "Daily rainfall at Alofi, Niue, 1987 to 1989, in three classes: none, up to 5 mm, more. From 1,095"
+        " transitions.",
         "P. J. Avery and D. A. Henderson, Fitting Markov chain models to discrete state series such as DNA sequences,"
         " Applied Statistics 48 (1999) 53-61; counts as in the data set rain of the R package markovchain.",
     ),
@@ -104,7 +105,8 @@ PUBLISHED = (
         "sp-ratings",
         sp_ratings,
         "Standard & Poor's credit ratings a year apart. Default is absorbing, so the chain is not irreducible: what"
-        " needs ergodicity is refused. The table is in per cent; rows are divided by their sums, off by at most 0.01 %.",
+        " needs ergodicity is refused. The table is in per cent; rows are divided by their sums, off by at most"
+        " 0.01 %.",
         "G. M. Gupton, C. C. Finger and M. Bhatia, CreditMetrics: Technical Document, J. P. Morgan 1997, the one-year"
         " transition matrix, there taken from Standard & Poor's CreditWeek, 15 April 1996.",
     ),

@@ -1,0 +1,5 @@
+"""``python -m chainscout``."""
+
+from .cli import main
+
+main(prog_name="chainscout")

@@ -1,0 +1,124 @@
+"""The command line as a person meets it: real processes for the entry point, the runner for the rest."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import chainscout as cs
+from chainscout.cli import _cell, main
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_demo_ends_well_and_says_what_it_ran() -> None:
+    done = subprocess.run([sys.executable, "-m", "chainscout", "demo"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "$ chainscout plan unlike" in done.stdout
+    assert "certificate 'mixture'" in done.stdout
+    assert done.stderr == ""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom chainscout.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'rich', 'pydantic', 'numba', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_inspect_lists_the_catalogue() -> None:
+    shown = run("inspect")
+    assert shown.exit_code == 0
+    assert all(name in shown.output for name in cs.problems.names())
+
+
+def test_json_is_what_the_library_says(tmp_path: Path) -> None:
+    file = tmp_path / "channels.toml"
+    cs.problems.get("gilbert-elliott").save(file)
+    shown = run("inspect", str(file), "--json")
+    assert shown.exit_code == 0
+    tables = json.loads(shown.output)
+    chains = cs.problems.get("gilbert-elliott").chains
+    assert [row["chain"] for row in tables[0]["rows"]] == list(chains)
+    assert [row["ΣG"] for row in tables[0]["rows"]] == [chain.variability for chain in chains.values()]
+    name = next(iter(chains))
+    states = json.loads(run("inspect", str(file), "--chain", name, "--json").output)[0]["rows"]
+    assert [row["state"] for row in states] == list(chains[name].states)
+
+
+@pytest.mark.parametrize(
+    "options", [["--budget", "5000"], ["--target-loss", "0.05"], ["--budget", "60", "--delta", ".2"]]
+)
+def test_plan_prints_a_table_and_json(options: list[str]) -> None:
+    assert "Theorem 1" in run("plan", "two-state", *options).output
+    tables = json.loads(run("plan", "two-state", *options, "--json").output)
+    assert {"quantity", "what it is"} < set(tables[1]["rows"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["inspect", "no-such-thing"], 2, "neither a file nor a built-in problem"),
+        (["inspect", "missing.toml"], 1, "missing.toml"),
+        (["inspect", "unlike", "--chain", "purple"], 2, "unknown chain 'purple'"),
+        (["inspect", "dirichlet:states=0"], 2, "states"),
+        (["inspect", "unlike", "--delta", "2"], 2, "delta"),
+        (["plan", "unlike"], 2, "needs a budget"),
+        (["plan", "unlike", "--budget", "many"], 2, "--budget"),
+        (["plan", "unlike", "--target-loss", "-1"], 2, "target_loss"),
+        (["plan"], 2, "FILE|NAME"),
+        (["fly"], 2, "fly"),
+    ],
+)
+def test_a_wrong_use_ends_with_a_sentence_and_no_traceback(arguments: list[str], status: int, words: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "chainscout", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_bad_file_has_every_error_listed(tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text('format = 1\n[chains.a]\nmatrix = [[0.5, 0.4], [0, 1]]\n[chains.b]\nmatrix = "x"\n')
+    shown = run("inspect", str(file))
+    assert shown.exit_code == 1
+    assert "chains.a" in shown.output
+    assert "chains.b" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (True, "yes"),
+        (False, "no"),
+        (1234567, "1,234,567"),
+        (10**40, "1e+40"),
+        (0.0, "0.0000"),
+        (0.12345678, "0.1235"),
+        (1234.5678, "1,235"),
+        (1e-9, "1.000e-09"),
+        (2.5e9, "2.500e+09"),
+        ("a [bold] name", "a [bold] name"),
+    ],
+)
+def test_a_cell_is_short_and_true(value: object, text: str) -> None:
+    assert _cell(value) == text
+
+
+def test_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "names.json"
+    chain = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["[red]x[/red]", "<b>"])
+    cs.Problem({"[bold]north[/bold]": chain}).save(file)
+    assert "[bold]north[/bold]" in run("inspect", str(file)).output
+    assert "[red]x[/red]" in run("inspect", str(file), "--chain", "[bold]north[/bold]").output
