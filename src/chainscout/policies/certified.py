@@ -14,7 +14,7 @@ def constants_for(delta: float) -> Any:
     failure_probability(delta)
 
     def constants(setting: Setting) -> tuple[float, ...]:
-        return (1 - 1 / setting.size, setting.size - 1.0, math.log(len(setting.sizes) / delta), 1 / 3)
+        return (1 - 1 / setting.size, setting.size - 1.0, math.log(setting.chains / delta), 1 / 3)
 
     return constants
 

@@ -1,6 +1,7 @@
 """Policies with shares that are known before the first observation: index = share/T."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,21 +47,28 @@ def static(weights: Sequence[float] | float = 1.0) -> Policy:
     checked = tuple(real_number(w, "weights", above=0.0, meaning="one share of the budget a chain") for w in values)
 
     def constants(setting: Setting) -> tuple[float]:
-        if len(checked) != len(setting.sizes):
-            raise InputError(f"static needs one weight a chain, {len(setting.sizes)} in all, not {shown(checked)}")
+        if len(checked) != setting.chains:
+            raise InputError(f"static needs one weight a chain, {setting.chains} in all, not {shown(checked)}")
         return (checked[setting.chain],)
 
     return Policy("static", share_index, no_terms, constants, target=lambda problem: np.array(checked) / sum(checked))
 
 
 def _true_variability(setting: Setting) -> tuple[float]:
-    return (list(truth(setting, "oracle").chains.values())[setting.chain].variability,)
+    return (_variabilities(truth(setting, "oracle"))[setting.chain],)
 
 
 def _true_shares(setting: Setting) -> tuple[float]:
     return (float(_share_rule(truth(setting, "oracle-max"))[setting.chain]),)
 
 
+# Every chain asks for its own number out of these: they are computed once for a set.
+@lru_cache(maxsize=4)
+def _variabilities(problem: "Problem") -> tuple[float, ...]:
+    return tuple(chain.variability for chain in problem.chains.values())
+
+
+@lru_cache(maxsize=4)
 def _share_rule(problem: "Problem") -> npt.NDArray[np.float64]:
     return predictions.shares(problem, "oracle-max")
 

@@ -9,7 +9,7 @@ and compiled for the GPU. They must not allocate, and must use nothing but arith
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
 class Setting:
     """What a rule may know before the first observation, for one chain of many."""
 
-    #: S_j of every chain j.
-    sizes: tuple[int, ...]
-    #: The number k of the chain that constants are prepared for.
+    #: k, this chain's number.
     chain: int
+    #: S_k, its number of states.
+    size: int
+    #: K, the number of chains.
+    chains: int
+    #: Σ_j S_j² over all chains, where the paper has KS².
+    pairs: int
     #: n, the observations that will be made; None if there is no end in sight.
     budget: int | None
     #: The truth, in an experiment; None in a live study.
     problem: "Problem | None" = None
 
-    @property
-    def size(self) -> int:
-        """S_k."""
-        return self.sizes[self.chain]
 
-    @property
-    def pairs(self) -> int:
-        """Σ_j S_j², where the paper has KS²."""
-        return sum(size * size for size in self.sizes)
+def settings(sizes: Sequence[int], budget: int | None, problem: "Problem | None" = None) -> Iterator[Setting]:
+    """The setting of each chain of a set."""
+    pairs = sum(size * size for size in sizes)
+    for chain, size in enumerate(sizes):
+        yield Setting(chain, size, len(sizes), pairs, budget, problem)
 
 
 def no_constants(setting: Setting) -> tuple[float, ...]:
