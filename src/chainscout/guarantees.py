@@ -45,8 +45,13 @@ def beta_unknown_horizon(transitions: int, delta: float, pairs: int, c: float = 
     events = 6 * whole_number(pairs, "pairs", meaning="Σ_k S_k²")
     real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
     failure_probability(delta)
-    slices = math.log(c * transitions) * math.log(c * c * transitions) / math.log(c) ** 2
-    return c * math.log(slices * events / delta)
+    return unknown_horizon_beta(transitions, math.log(events / delta), c)
+
+
+def unknown_horizon_beta(transitions: float, log_events: float, c: float = PEELING) -> float:
+    """The same from log(6·pairs/δ); plain arithmetic, for rules that are compiled."""
+    slices = math.log(c * transitions) * math.log(c * c * transitions) / (math.log(c) * math.log(c))
+    return c * (math.log(slices) + log_events)
 
 
 def lemma_3(matrix: Array, exits: Array, zeta: float, alpha: float) -> Array:

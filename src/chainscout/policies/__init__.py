@@ -1,5 +1,6 @@
-"""Index rules: whom to sample next."""
+"""Index rules: whom to sample next. Each is written once and interpreted, or compiled for the CPU and the GPU."""
 
-from .policy import Policy, Setting
+from .catalogue import DEFAULT, get, names
+from .policy import Policy, Setting, settings
 
-__all__ = ["Policy", "Setting"]
+__all__ = ["DEFAULT", "Policy", "Setting", "get", "names", "settings"]
