@@ -88,6 +88,10 @@ class Server:
 
         pg_ctl(list(words), pgdata=self.folder, user=self.server.system_user)
 
+    def restart(self) -> None:
+        """Ends every connection at once, and is there again a little later."""
+        self.control("-w", "-m", "immediate", "restart")
+
     def stop(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,6 +101,14 @@ class Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("postgres"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that a test may restart."""
+    running = Server(tmp_path_factory.mktemp("own"))
     yield running
     running.stop()
 

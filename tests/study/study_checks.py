@@ -62,7 +62,7 @@ def naive_index(policy, setting, counts: Counts) -> float:
     size = counts.size
     if policy.terms is not None:
         rows = [[row.get(y, 0) for y in range(size)] for _, row in sorted(counts.rows().items())]
-        terms = [policy.terms(r, float(sum(r)), float(sum(n * n for n in r)), constants) for r in rows]
+        terms = [policy.row_terms(r, size, float(sum(r)), float(sum(n * n for n in r)), constants) for r in rows]
         sums = tuple(map(sum, zip(*terms, strict=True)))
     else:
         dense = counts.transitions

@@ -2,6 +2,7 @@
 
 import math
 
+from chainscout import policies
 from chainscout.policies import Policy
 
 
@@ -47,4 +48,6 @@ BLOCKS = Policy("blocks", index=lambda sums, t, _: sums[0] / t, summary=_summary
 
 FLOOR = Policy("floor", index=_index, terms=_terms, constants=_constants, floor=lambda t: math.sqrt(t) + 1.0)
 
-RULES = [RULE, TWO_TERMS, BLOCKS, FLOOR]
+ROW_BLOCKS = policies.get("ba-mc:block=0.05")
+
+RULES = [RULE, TWO_TERMS, BLOCKS, ROW_BLOCKS, FLOOR]

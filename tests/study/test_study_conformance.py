@@ -54,7 +54,7 @@ def test_indices_are_those_of_the_counts(place, policy):
     drive(study, 90)
     counts = replayed_counts(study, STATES)
     for number, (name, index) in enumerate(study.indices().items()):
-        setting = Setting((3, 4, 2), number, 200)
+        setting = Setting(number, counts[name].size, 3, 29, 200)
         assert index == pytest.approx(naive_index(policy, setting, counts[name]), rel=1e-9)
 
 

@@ -42,6 +42,8 @@ class Setting:
     budget: int | None
     #: The truth, in an experiment; None in a live study.
     problem: "Problem | None" = None
+    #: Whether new states may appear: then ``size`` is the number known so far (MATH §6, Open states).
+    open: bool = False
 
 
 def settings(sizes: Sequence[int], budget: int | None, problem: "Problem | None" = None) -> Iterator[Setting]:

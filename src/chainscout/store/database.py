@@ -136,6 +136,9 @@ class Database:
             except Exception:
                 connection.detach()
 
+    def check_whole(self) -> None:
+        """Raises FileError if the database finds that it is damaged."""
+
     def now(self) -> float:
         """Seconds since 1970, by one clock for all workers."""
         raise NotImplementedError

@@ -69,6 +69,9 @@ class Transaction(Protocol):
     def events(self, after: int) -> Iterator[Event]:
         """What else happened, in order."""
 
+    def check_whole(self) -> None:
+        """Asks the database itself whether it is sound."""
+
     # -- changing
     def save(self, chain: ChainRecord) -> None:
         """The chain was changed."""

@@ -84,6 +84,7 @@ def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
             "squares": record.squares,
             "counts": encoding.pack_counts(record.counts),
             "terms": encoding.pack_floats(record.terms),
+            "stale": int(record.stale),
             "discoveries": encoding.pack_discoveries(record.discoveries),
         },
         ROW_COLUMNS,
@@ -98,6 +99,7 @@ def row_record(values: Sequence[Any]) -> RowRecord:
         row["squares"],
         encoding.unpack_counts(row["counts"]),
         encoding.unpack_floats(row["terms"]),
+        bool(row["stale"]),
         encoding.unpack_discoveries(row["discoveries"]),
         stored=True,
     )

@@ -83,8 +83,8 @@ class ChainRecord:
         return self.segments + (self.last is None)
 
 
-class RowView(Sequence[int]):
-    """N[x,·] with all its zeros, over counts that have none."""
+class RowView(Sequence[float]):
+    """N[x,·] with all its zeros, as floats, over counts that have none."""
 
     __slots__ = ("counts", "size")
 
@@ -97,11 +97,11 @@ class RowView(Sequence[int]):
 
     def __getitem__(self, y):  # type: ignore[no-untyped-def]
         if 0 <= y < self.size:
-            return self.counts.get(y, 0)
+            return float(self.counts.get(y, 0))
         raise IndexError(y)
 
-    def __iter__(self) -> Iterator[int]:
-        return (self.counts.get(y, 0) for y in range(self.size))
+    def __iter__(self) -> Iterator[float]:
+        return (float(self.counts.get(y, 0)) for y in range(self.size))
 
 
 @dataclass(slots=True)
@@ -113,6 +113,8 @@ class RowRecord:
     #: y → N[x,y], of those seen.
     counts: dict[int, int] = field(default_factory=dict)
     terms: tuple[float, ...] = ()
+    #: Whether it has changed since its terms were computed: within a block.
+    stale: bool = False
     #: y → (the pair's number in order of discovery, N_x and N[x,y] just after it was discovered); open states only.
     discoveries: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     #: Whether the store has it already.

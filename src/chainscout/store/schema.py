@@ -114,6 +114,7 @@ row = Table(
     Column("squares", BigInteger, nullable=False),
     Column("counts", LargeBinary, nullable=False),
     Column("terms", LargeBinary, nullable=False),
+    Column("stale", Integer, nullable=False),
     Column("discoveries", LargeBinary, nullable=False),
     Column("check_sum", BigInteger, nullable=False),
     sqlite_with_rowid=False,

@@ -160,6 +160,10 @@ class SqlTransaction:
                 return
             after = found[-1][key]
 
+    def check_whole(self) -> None:
+        """Asks the database itself whether it is sound."""
+        self._database.check_whole()
+
     # -- changing
 
     def save(self, chain: ChainRecord) -> None:

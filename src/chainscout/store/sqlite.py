@@ -104,6 +104,12 @@ class Sqlite(Database):
         finally:
             self._execute("ROLLBACK", {})
 
+    def check_whole(self) -> None:
+        """Reads every page and compares every index with its table."""
+        found = [text for (text,) in self.query("PRAGMA integrity_check")]
+        if found != ["ok"]:
+            raise FileError(f"{self.path} is damaged: {found[0]}")
+
     def has_tables(self) -> bool:
         """Whether there is a table of a study."""
         return bool(self.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'study'"))

@@ -5,14 +5,14 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 from ..checks import failure_probability, one_of, real_number, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
-from ..store import ChainRecord, Content, RowRecord, RowView, StudyRecord
-from .rule import Rule, renewed_sums
+from ..store import ChainRecord, Content, RowRecord, StudyRecord
+from .rule import Rule
 
 Label = str | int
 
@@ -96,18 +96,18 @@ def new_content(
         largest_cost=largest,
     )
     rows = _warm(warm_start, prepared)
-    constants = Constants(policy, prepared.sizes, opened, horizon(study))
-    rule = Rule(policy)
+    rule = Rule(policy.facing(horizon(study)))
+    constants = Constants(rule.policy, study)
 
     def records() -> Iterator[ChainRecord]:
         for number, name in enumerate(prepared.names):
             chain = ChainRecord(number, name, prepared.sizes[number], open=name in opened)
             chain.labels, chain.label_list = prepared.labels_of(number)
             chain.weight, chain.cost = omega.get(name, 1.0), price.get(name, 1.0)
-            chain.constants = constants.of(number)
-            chain.sums = rule.no_sums(chain)
+            chain.constants = constants.of(chain)
             if number in rows:
-                _start_warm(rule, chain, rows[number])
+                _warm_chain(chain, rows[number])
+            rule.begin(chain, rows.get(number, {}))
             yield chain
 
     return Content(study, records(), prepared.label_lists, prepared.open_labels, rows, policy.floor is not None)
@@ -121,19 +121,16 @@ def horizon(study: StudyRecord) -> int | None:
 class Constants:
     """A policy's constants for each chain of a study."""
 
-    def __init__(self, policy: Policy, sizes: tuple[int, ...], opened: frozenset[str], budget: int | None) -> None:
+    def __init__(self, policy: Policy, study: StudyRecord) -> None:
         self._policy = policy
-        self._setting = {"sizes": sizes, "budget": budget}
+        self._study = study
 
-    @classmethod
-    def for_study(cls, policy: Policy, study: StudyRecord, chains: Sequence[ChainRecord]) -> Self:
-        """Of a study that exists."""
-        opened = frozenset(chain.name for chain in chains if chain.open)
-        return cls(policy, tuple(chain.size for chain in chains), opened, horizon(study))
-
-    def of(self, number: int) -> tuple[float, ...]:
+    def of(self, chain: ChainRecord) -> tuple[float, ...]:
         """The constants of one chain."""
-        return self._policy.prepare(Setting(chain=number, **self._setting))  # type: ignore[arg-type]
+        study = self._study
+        return self._policy.prepare(
+            Setting(chain.number, chain.size, study.chains, study.pairs, horizon(study), open=chain.open)
+        )
 
 
 class _Chains:
@@ -239,21 +236,11 @@ def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int,
     return found
 
 
-def _start_warm(rule: Rule, chain: ChainRecord, rows: dict[int, RowRecord]) -> None:
+def _warm_chain(chain: ChainRecord, rows: dict[int, RowRecord]) -> None:
     """The chain as if its counts had been observed in segments before the study."""
-    sums = chain.sums
     for row in rows.values():
         chain.transitions += row.exits
-        if rule.policy.terms is not None:
-            view = RowView(row.counts, chain.size)
-            row.terms = rule.policy.terms(view, float(row.exits), float(row.squares), chain.constants)
-            sums = renewed_sums(sums, (), row.terms)
         if chain.open:
             for y in row.counts:
                 chain.discovered += 1
                 row.discoveries[y] = chain.discovered, row.exits, row.counts[y]
-    if rule.policy.summary is not None and rows:
-        sums = rule.summarise(chain, {x: (row.exits, row.squares) for x, row in rows.items()})
-    chain.sums = sums
-    chain.index = rule.index(chain, sums, chain.transitions)
-    chain.look = rule.next_look(chain.transitions) if chain.transitions else 0

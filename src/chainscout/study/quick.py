@@ -22,7 +22,7 @@ class Quick:
         self._rule = rule
         self._positions = states
         self._lock = lock
-        self._plain = rule.policy.terms is not None and rule.policy.floor is None
+        self._plain = rule.plain and rule.policy.floor is None
 
     def ask(self) -> str | None:
         """The chain with the largest index; None if the general way has to find it."""

@@ -1,21 +1,19 @@
 """What a study shows: estimates, certificates, its log. Nothing here changes anything."""
 
-import json
 import threading
 from collections.abc import Iterator
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from .. import specs
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..checks import shown
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, MemoryStore, Store, Transaction
-from . import certifying, telling
+from ..store import ChainRecord, MemoryStore, Store, StudyRecord, Transaction
+from . import audit, certifying, telling
 from .certifying import StudyCertificate
 from .quick import Quick
 from .rule import Rule
@@ -31,10 +29,21 @@ class Reading:
 
     def __init__(self, store: Store, policy: Policy) -> None:
         self._store = store
-        self._rule = Rule(policy)
+        self._policy = policy
+        # A rule may need other functions when no end is in sight; which it is can change while the study is open.
+        self._rules = {bounded: Rule(policy.facing(1 if bounded else None)) for bounded in (True, False)}
         self._states = States()
         self._lock = threading.RLock()
-        self._quick = Quick(store, self._rule, self._states, self._lock) if isinstance(store, MemoryStore) else None
+        self._quick = self._make_quick()
+
+    def _rule(self, study: StudyRecord) -> Rule:
+        return self._rules[study.budget is not None]
+
+    def _make_quick(self) -> Quick | None:
+        store = self._store
+        if not isinstance(store, MemoryStore):
+            return None
+        return Quick(store, self._rule(store.study), self._states, self._lock)
 
     def close(self) -> None:
         """Gives up the database connection; the study can be opened again."""
@@ -118,7 +127,7 @@ class Reading:
                 target_loss=study.target_loss,
                 deadline=study.deadline,
                 delta=study.delta,
-                policy=specs.compose(study.policy, json.loads(study.parameters)),
+                policy=study.policy,
                 leases=study.leases,
                 lost=study.lost,
                 aside=study.aside,
@@ -154,6 +163,12 @@ class Reading:
                 )
                 for e in transaction.events(0)
             ]
+
+    def verify(self) -> None:
+        """Reads the whole log and raises FileError if anything that is kept of it is not what it says."""
+        with self._lock, self._store.reading() as transaction:
+            transaction.check_whole()
+            audit.verify(transaction)
 
     def _find(self, transaction: Transaction, name: str) -> ChainRecord:
         chain = transaction.chain(name) if isinstance(name, str) else None

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self, overload
 
-from .. import policies
+from .. import policies, specs
 from ..checks import real_number, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError, NothingFree, RecomputedWarning, StudyFinished
@@ -52,7 +52,7 @@ class Study(Reading):
         ``on_lost_lease``: whether a chain whose worker died restarts a segment or continues. ``open_states``: True, or
         the names of the chains whose states are not all known beforehand. ``warm_start``: counts to begin with.
         """
-        rule = find_policy(policy)
+        rule = policies.get(policy)
         content = creation.new_content(
             chains,
             rule,
@@ -108,12 +108,12 @@ class Study(Reading):
         with self._lock, self._store.reading() as transaction:
             telling.check_going(transaction)
             if number is None:
-                chain = choice.first(transaction, self._rule)
+                chain = choice.first(transaction, self._rule(transaction.study))
                 if chain is None or chain.cost > choice.remaining(transaction):
                     raise _nothing_free(transaction)
                 return chain.name
             count = whole_number(number, "number", meaning="how many observations are to be made")
-            chosen = choice.batch(transaction, self._rule, count)
+            chosen = choice.batch(transaction, self._rule(transaction.study), count)
             if not chosen:
                 raise _nothing_free(transaction)
             return [chain.name for chain in chosen]
@@ -129,7 +129,7 @@ class Study(Reading):
         with self._lock, self._store.writing() as transaction:
             moved = self._tell(transaction, chain, state, step, token)
             if moved is not None:
-                telling.settle(transaction, self._rule, (moved,))
+                telling.settle(transaction, self._rule(transaction.study), (moved,))
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Observations in order, (chain, state) each; all are stored at once, or none."""
@@ -141,7 +141,7 @@ class Study(Reading):
                 record = self._tell(transaction, chain, state, None, None)
                 assert record is not None
                 moved[record.number] = record
-            telling.settle(transaction, self._rule, moved.values())
+            telling.settle(transaction, self._rule(transaction.study), moved.values())
 
     def _tell(
         self, transaction: Transaction, name: str, state: Hashable, step: int | None, token: str | None
@@ -158,7 +158,7 @@ class Study(Reading):
         telling.check_holder(transaction, chain, token)
         if position is None:
             position = self._states.discover(transaction, chain, state)
-        telling.observe(transaction, self._rule, chain, position, token)
+        telling.observe(transaction, self._rule(transaction.study), chain, position, token)
         return chain
 
     def _check_many(self, transaction: Transaction, pairs: list[tuple[str, Hashable]]) -> None:
@@ -188,7 +188,7 @@ class Study(Reading):
             transaction.happened("restarted", record, lost=bool(lost))
             transaction.study.lost += bool(lost)
             telling.restart(transaction, record)
-            telling.settle(transaction, self._rule)
+            telling.settle(transaction, self._rule(transaction.study))
 
     # -- leases
 
@@ -218,10 +218,10 @@ class Study(Reading):
         with self._lock, self._store.writing() as transaction:
             # Ended leases are swept and stops recorded even if there is nothing to give.
             telling.sweep(transaction)
-            telling.settle(transaction, self._rule)
+            telling.settle(transaction, self._rule(transaction.study))
             try:
                 telling.check_going(transaction)
-                chain = choice.first(transaction, self._rule)
+                chain = choice.first(transaction, self._rule(transaction.study))
                 affordable = 0 if chain is None else int(min(steps, choice.remaining(transaction) / chain.cost))
                 if chain is None or affordable < 1:
                     raise _nothing_free(transaction)
@@ -255,7 +255,7 @@ class Study(Reading):
                 telling.lapse(transaction, record, "lease abandoned")
             else:
                 telling.free(transaction, record)
-            telling.settle(transaction, self._rule)
+            telling.settle(transaction, self._rule(transaction.study))
 
     # -- stopping and going on
 
@@ -265,6 +265,7 @@ class Study(Reading):
             raise InputError("a study is extended by a budget, a target_loss or a deadline, and none was given")
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
+            endless = study.budget is None
             if budget is not None:
                 limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
                 assert limit is not None
@@ -279,57 +280,50 @@ class Study(Reading):
                 study.deadline = creation.deadline_of(deadline)
             study.stop_reason = None
             if budget is not None:
-                self._renew_constants(transaction)
+                self._renew(transaction, always=endless)
+                self._quick = self._make_quick()
             transaction.happened(
                 "extended", budget=study.budget, target_loss=study.target_loss, deadline=study.deadline
             )
-            telling.settle(transaction, self._rule)
+            telling.settle(transaction, self._rule(transaction.study))
 
-    def _renew_constants(self, transaction: Transaction) -> None:
-        """Rules that know the budget get their constants anew, and indices with them where they differ."""
-        chains = list(transaction.every())
-        constants = creation.Constants.for_study(self._rule.policy, transaction.study, chains)
-        for chain in chains:
-            fresh = constants.of(chain.number)
-            if fresh != chain.constants:
+    def _renew(self, transaction: Transaction, *, always: bool) -> None:
+        """Constants anew, for they may depend on the budget, and indices with them: of all chains, or as needed."""
+        rule = self._rule(transaction.study)
+        constants = creation.Constants(rule.policy, transaction.study)
+        for chain in transaction.every():
+            fresh = constants.of(chain)
+            if always or fresh != chain.constants:
                 chain.constants = fresh
-                self._rule.recompute(transaction, chain)
+                rows = transaction.rows(chain)
+                rule.begin(chain, rows)
+                for position, row in rows.items():
+                    transaction.save_row(chain, position, row)
+                transaction.save(chain)
 
-    def _recompute(self, rule: Policy) -> None:
+    def _recompute(self, policy: Policy) -> None:
         with self._store.writing() as transaction:
             study = transaction.study
-            old = study.version
-            chains = list(transaction.every())
-            constants = creation.Constants.for_study(rule, study, chains)
-            for chain in chains:
-                chain.constants = constants.of(chain.number)
-                self._rule.recompute(transaction, chain)
-            study.version = rule.version
-            transaction.happened("indices recomputed", policy=rule.name, old=old, new=rule.version)
+            old, study.version = study.version, policy.version
+            self._renew(transaction, always=True)
+            transaction.happened("indices recomputed", policy=policy.name, old=old, new=policy.version)
         warnings.warn(
-            f"the rule {rule.name!r} has changed from version {old} to {rule.version} since this study was last open: "
-            "its indices were computed anew",
+            f"the rule {policy.name!r} has changed from version {old} to {policy.version} since this study was last "
+            "open: its indices were computed anew",
             RecomputedWarning,
             stacklevel=3,
         )
-
-
-def find_policy(policy: str | Policy) -> Policy:
-    """A policy, or the built-in one of this specification."""
-    if isinstance(policy, Policy):
-        return policy
-    return policies.get(policy)
 
 
 def _matching(stored: StudyRecord, policy: Policy | None) -> tuple[Policy, bool]:
     """The policy that the study was created with, and whether its rule has changed since."""
     parameters = json.loads(stored.parameters)
     if policy is None:
-        if stored.policy not in policies.names():
+        if specs.parse(stored.policy)[0] not in policies.names():
             raise InputError(
                 f"the study uses the policy {stored.policy!r}, which is not built in: open it with policy=…"
             )
-        rule = policies.get(stored.policy, **parameters)
+        rule = policies.get(stored.policy)
         return rule, rule.version != stored.version
     given = json.loads(json.dumps(dict(policy.parameters)))
     if (policy.name, given, policy.version) != (stored.policy, parameters, stored.version):
