@@ -5,6 +5,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -98,19 +99,28 @@ class Server:
             self.server.cleanup()
 
 
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """A server in a folder of its own. Root cannot run one: then another user does, who must be able to go there."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        running = Server(Path(folder) / "data")
+        yield running
+        running.stop()
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = Server(tmp_path_factory.mktemp("postgres"))
-    yield running
-    running.stop()
+def server() -> Iterator[Server]:
+    """One server for all tests of a process; each study has a schema of its own."""
+    with running_server() as running:
+        yield running
 
 
 @pytest.fixture
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def own_server() -> Iterator[Server]:
     """A server that a test may restart."""
-    running = Server(tmp_path_factory.mktemp("own"))
-    yield running
-    running.stop()
+    with running_server() as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,38 +1,17 @@
 """Real processes that are killed, crowded and starved; what was acknowledged is there, once, and the study goes on."""
 
-import os
 import random
-import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from study_checks import check
 from study_rules import RULE
-from study_worker import SIZES, nth_state
+from study_worker import SIZES, Worker, nth_state
 
 from chainscout.errors import ChainscoutError, FileError
 from chainscout.study import Study
-
-WORKER = Path(__file__).with_name("study_worker.py")
-
-
-def start(where, name="worker", way="ask", number=10**9) -> subprocess.Popen:
-    command = [sys.executable, str(WORKER), str(where), name, way, str(number)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(WORKER.parent), *sys.path])}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    return process
-
-
-def acknowledged(output: str) -> list[tuple[str, int]]:
-    """The whole lines of what a worker said; its last one may be cut."""
-    lines = output.split("\n")[:-1]
-    pairs = [line.split() for line in lines if line not in ("ready", "done")]
-    return [(chain, int(step)) for chain, step in pairs]
 
 
 def is_sound(where, told: list[tuple[str, int]]) -> Study:
@@ -51,12 +30,9 @@ def killed_at_random(where, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     told: list[tuple[str, int]] = []
     for _ in range(kills):
-        worker = start(where, way=rng.choice(["ask", "lease"]))
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
+        worker = Worker(where, way=rng.choice(["ask", "lease"]))
         time.sleep(rng.uniform(0.0, 0.25))
-        worker.send_signal(signal.SIGKILL)
-        told += acknowledged(worker.communicate()[0])
+        told += worker.kill()
     study = is_sound(where, told)
     assert study.progress().observations - len(told) <= kills  # at most one a kill was stored and not acknowledged
     before = study.progress().observations
@@ -74,7 +50,7 @@ def where(request, folder):
 
 
 def test_a_writer_is_killed_at_any_moment(where):
-    killed_at_random(where, 10, seed=1)
+    killed_at_random(where, 20, seed=1)
 
 
 @pytest.mark.soak
@@ -82,13 +58,18 @@ def test_a_writer_is_killed_at_two_hundred_moments(where):
     killed_at_random(where, 200, seed=2)
 
 
-def crowd(where, workers: int, number: int) -> None:
-    running = [start(where, f"worker {n}", "lease", number) for n in range(workers)]
+def gather(workers: list[Worker]) -> list[tuple[str, int]]:
+    """What they all told, once they are done."""
     told = []
-    for worker in running:
-        output, errors = worker.communicate(timeout=300)
-        assert worker.returncode == 0, errors
-        told += acknowledged(output)
+    for worker in workers:
+        pairs, words = worker.finish()
+        assert words == "done"
+        told += pairs
+    return told
+
+
+def crowd(where, workers: int, number: int) -> None:
+    told = gather([Worker(where, f"worker {n}", "lease", number) for n in range(workers)])
     assert len(told) == workers * number
     study = is_sound(where, told)
     assert study.progress().observations == workers * number
@@ -109,8 +90,7 @@ def test_eight_workers_for_a_long_time(where):
 def test_the_budget_is_exact_under_a_crowd(where):
     with Study.open(where, RULE) as study:
         study.extend(budget=60)
-    running = [start(where, f"worker {n}", "lease") for n in range(4)]
-    told = [pair for worker in running for pair in acknowledged(worker.communicate(timeout=120)[0])]
+    told = gather([Worker(where, f"worker {n}", "lease") for n in range(4)])
     assert len(told) == 60
     study = is_sound(where, told)
     assert study.stop_reason == "budget"
@@ -121,11 +101,8 @@ def test_workers_die_and_their_chains_go_on(where):
     """Leases of the dead end after their time; the others take the chains over, each with a new segment."""
     with Study.open(where, RULE) as study:
         dead = [study.lease("dead", seconds=0.5, wait=0) for _ in range(len(SIZES))]
-    crowd_before = time.monotonic()
-    running = [start(where, f"worker {n}", "lease", 10) for n in range(3)]
-    told = [pair for worker in running for pair in acknowledged(worker.communicate(timeout=120)[0])]
+    told = gather([Worker(where, f"worker {n}", "lease", 10) for n in range(3)])
     assert len(told) == 30
-    assert time.monotonic() - crowd_before < 60
     study = is_sound(where, told)
     assert study.progress().lost >= 1
     for lease in dead:
@@ -138,17 +115,11 @@ def test_workers_die_and_their_chains_go_on(where):
 def restart_under_load(server, times: int) -> None:
     where = server.address()
     Study.create(where, SIZES, policy=RULE).close()
-    running = [start(where, f"worker {n}", "lease", 150) for n in range(3)]
-    for worker in running:
-        assert worker.stdout.readline() == "ready\n"
+    running = [Worker(where, f"worker {n}", "lease", 150) for n in range(3)]
     for _ in range(times):
         time.sleep(0.3)
         server.restart()
-    told = []
-    for worker in running:
-        output, errors = worker.communicate(timeout=180)
-        assert worker.returncode == 0, errors
-        told += acknowledged(output)
+    told = gather(running)
     assert len(told) == 450
     is_sound(where, told).close()
 
@@ -160,29 +131,14 @@ def test_postgres_is_restarted_under_load(own_server):
 # -- disks
 
 
-def fill(path: Path, limit: int) -> tuple[list[tuple[str, int]], str]:
-    """A worker whose files may not grow beyond ``limit`` bytes, which is what a full disk looks like."""
-    command = [sys.executable, str(WORKER), str(path), "worker", "ask", str(10**6)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(WORKER.parent), *sys.path])}
-
-    def little_room() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    found = subprocess.run(
-        command, capture_output=True, text=True, env=environment, preexec_fn=little_room, timeout=120, check=False
-    )
-    assert found.returncode != 0
-    return acknowledged(found.stdout), found.stderr
-
-
 def test_a_full_disk(folder):
     path = folder / "study.db"
     Study.create(path, SIZES, policy=RULE).close()
-    told, errors = fill(path, 600_000)
+    told, words = Worker(path, room=600_000).finish()
     assert len(told) > 10
-    assert "could not be written" in errors
-    assert "nothing was changed" in errors
+    assert words.startswith("FileError")
+    assert "could not be written" in words
+    assert "nothing was changed" in words
     study = is_sound(path, told)
     chain = study.ask()
     study.tell(chain, nth_state(chain, study.next_step(chain)))
@@ -219,7 +175,7 @@ def test_a_truncated_file_is_refused(folder):
         path.write_bytes(whole[: int(share * len(whole))])
         for leftover in folder.glob("study.db-*"):
             leftover.unlink()
-        with pytest.raises(FileError, match="damaged|not a study"):
+        with pytest.raises(FileError, match=r"damaged|not a study"):
             use_all_of_it(path)
 
 

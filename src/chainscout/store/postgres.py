@@ -32,7 +32,7 @@ class Postgres(Database):
             url = make_url(address).set(drivername="postgresql+psycopg")
         except ArgumentError:
             raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
-        engine = create_engine(url, poolclass=NullPool)
+        engine = create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
         super().__init__(engine, url.render_as_string(hide_password=True), read_only)
         self._reached = False
 

@@ -45,7 +45,9 @@ class Sqlite(Database):
         self.path = path
         mode = "ro" if read_only else "rw"
         self._uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-        engine = create_engine("sqlite://", creator=self._open, poolclass=NullPool, paramstyle="named")
+        engine = create_engine(
+            "sqlite://", creator=self._open, poolclass=NullPool, pool_reset_on_return=None, paramstyle="named"
+        )
         super().__init__(engine, str(path), read_only)
         self._written = 0
 

@@ -10,11 +10,11 @@ from typing import Any, Self, overload
 from .. import policies, specs
 from ..checks import real_number, shown, whole_number
 from ..counts import Counts
-from ..errors import InputError, NothingFree, RecomputedWarning, StudyFinished
+from ..errors import ConnectionLost, InputError, NothingFree, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, StudyRecord, Transaction, Where, find, make
 from . import certifying, choice, creation, telling
-from .lease import Lease
+from .lease import PATIENCE, Lease
 from .reading import Reading
 
 #: Seconds between two looks for a free chain, at first and at most.
@@ -202,10 +202,14 @@ class Study(Reading):
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
         steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
         end = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
+        patience = time.monotonic() + PATIENCE
         pause = POLL[0]
         while True:
             try:
                 return self._lease(worker, seconds, steps)
+            except ConnectionLost:  # if a lease was granted and not heard of, it runs out by itself
+                if time.monotonic() > patience:
+                    raise
             except NothingFree:
                 if end is not None and time.monotonic() + pause > end:
                     raise
