@@ -5,12 +5,8 @@ from typing import Any
 
 from ..checks import real_number
 from ..errors import InputError
+from ..rows import frequency_gini, smoothed_gini
 from .policy import Policy, Setting
-
-
-def frequency_gini(exits: float, squares: float) -> float:
-    """Ĝ of the unsmoothed frequencies, 1 − Σ_y N[x,y]²/N_x²."""
-    return 1.0 - squares / (exits * exits)
 
 
 def sum_over_transitions(sums: Any, transitions: float, c: Any) -> float:
@@ -59,7 +55,7 @@ def ch_as() -> Policy:
 
 def b_as_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float]:
     """(√Ĝ + b/√N)²."""
-    root = math.sqrt(max(frequency_gini(exits, squares), 0.0)) + c[0] / math.sqrt(exits)
+    root = math.sqrt(frequency_gini(exits, squares)) + c[0] / math.sqrt(exits)
     return (root * root,)
 
 
@@ -77,18 +73,16 @@ def b_as() -> Policy:
 
 
 def bayes_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float]:
-    """N·(1 − Σp̄²)/(N + αS + 1), p̄ the posterior mean of a Dirichlet(α) row; c = (α, αS, Sα²)."""
-    total = exits + c[1]
-    mean_squares = (squares + 2.0 * c[0] * exits + c[2]) / (total * total)
-    return (exits * (1.0 - mean_squares) / (total + 1.0),)
+    """N·(1 − Σp̄²)/(N + αS + 1), p̄ the posterior mean of a Dirichlet(α) row; c = (α, αS)."""
+    return (exits * smoothed_gini(exits, squares, c[0], c[1]) / (exits + c[1] + 1.0),)
 
 
 def bayes(alpha: float = 0.5) -> Policy:
     """The expected posterior loss under independent Dirichlet(α) rows, over T."""
     a = real_number(alpha, "alpha", above=0.0, meaning="the parameter of the Dirichlet prior")
 
-    def constants(setting: Setting) -> tuple[float, float, float]:
-        return a, a * setting.size, a * a * setting.size
+    def constants(setting: Setting) -> tuple[float, float]:
+        return a, a * setting.size
 
     return Policy("bayes", sum_over_transitions, bayes_terms, constants, target=lambda p: p.allocation)
 

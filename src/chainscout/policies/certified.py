@@ -5,7 +5,8 @@ from typing import Any
 
 from ..certificates.mixture import combine, largest_excess, smoothing_excess
 from ..checks import failure_probability
-from .bandits import frequency_gini, sum_over_transitions
+from ..rows import frequency_gini
+from .bandits import sum_over_transitions
 from .policy import Policy, Setting
 
 
@@ -37,7 +38,7 @@ def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, w
 
 def certifier(delta: float = 0.05) -> Policy:
     """Index b of the mixture certificate: reaches a certified loss with the fewest samples."""
-    return Policy("certifier", sum_over_transitions, None, constants_for(delta), certifier_summary, block=0.01)
+    return Policy("certifier", sum_over_transitions, None, constants_for(delta), summary=certifier_summary, block=0.01)
 
 
 def gini_ucb_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:
@@ -55,6 +56,6 @@ def gini_ucb_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wh
 
 def gini_ucb(delta: float = 0.05) -> Policy:
     """Optimism with a guarantee: an upper confidence bound on ΣG, over T."""
-    summary = gini_ucb_summary
+    aim = {"target": lambda problem: problem.allocation}
     constants = constants_for(delta)
-    return Policy("gini-ucb", sum_over_transitions, None, constants, summary, block=0.01, target=lambda p: p.allocation)
+    return Policy("gini-ucb", sum_over_transitions, None, constants, summary=gini_ucb_summary, block=0.01, **aim)
