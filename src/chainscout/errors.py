@@ -44,6 +44,14 @@ class ConnectionLost(ChainscoutError):
     """The database went away. What had not been committed was not stored."""
 
 
+class SourceError(ChainscoutError):
+    """A source did not give a state: it died, was too slow, or gave what is no state."""
+
+
+class SourceEnded(ChainscoutError):
+    """A source has no more states to give."""
+
+
 class MissingExtraError(ChainscoutError, ImportError):
     """An optional dependency is needed and not installed."""
 

@@ -44,7 +44,8 @@ def replayed_indices(study: Study, states: dict, policy, weights: dict | None = 
     """The indices of a new study in memory that is told the same log, to the bit."""
     budget = study.progress().budget
     again = Study.create(None, states, budget=budget, policy=policy, weights=weights)
-    again._store.study.budget = None  # the log may be longer: a holder's tell is always kept
+    if budget is not None:  # the log may be longer: a holder's tell is always kept
+        again._store.study.budget = 1e18
     segments: dict[str, int] = {}
     for line in study.log():
         if segments.get(line.chain, line.segment) != line.segment:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..policies import Policy, settings
 from ..problems import Problem
 from . import alias
-from .layout import EXITS, FOUR, ROW, SEEN, SIZE, START, TRANSITIONS, WORDS
+from .layout import FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
 from .rounds import BATCH, LATEST
 from .specialising import Rule, common
 
@@ -105,7 +105,7 @@ def prepare(
         law_starts=law_starts.astype(np.uint64),
         starts=np.array(starts, np.uint64),
         constants=np.array(constants, np.float64).ravel(),
-        weights=np.asarray(weights, np.float64) ** policy.power,
+        weights=np.array([policy.factor(float(weight)) for weight in weights], np.float64),
         batch=batch,
     )
 

@@ -107,6 +107,12 @@ class Policy:
         """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget."""
         return self.endless if budget is None and self.endless is not None else self
 
+    def factor(self, weight: float) -> float:
+        """ω**power, made of square roots where they do: their bits are the same everywhere (MATH §6)."""
+        root = math.sqrt(weight)
+        powers = {1.0: weight, 0.5: root, 0.75: root * math.sqrt(root)}
+        return powers[self.power] if self.power in powers else weight**self.power
+
     def prepare(self, setting: Setting) -> tuple[float, ...]:
         """The constants of one chain, checked."""
         values = tuple(float(value) for value in self.constants(setting))

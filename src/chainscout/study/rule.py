@@ -22,13 +22,10 @@ class Rule:
         self.move = self._mover()
 
     def factor(self, weight: float) -> float:
-        """ω**power, with square roots where they do: their bits are the same everywhere (MATH §6)."""
+        """ω**power, what a chain's weight does to its index."""
         known = self._factors.get(weight)
         if known is None:
-            root = math.sqrt(weight)
-            powers = {1.0: weight, 0.5: root, 0.75: root * math.sqrt(root)}
-            power = self.policy.power
-            known = self._factors[weight] = powers[power] if power in powers else weight**power
+            known = self._factors[weight] = self.policy.factor(weight)
         return known
 
     def index(self, chain: ChainRecord, sums: tuple[float, ...], transitions: int) -> float:
