@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import problems
+    from . import problems, sources
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
     from .errors import ChainscoutError
     from .losses import loss
+    from .policies import Policy
     from .problems import Problem
+    from .study import Study, learn
 
 __all__ = [
     "Certificate",
@@ -23,11 +25,15 @@ __all__ = [
     "Counts",
     "Estimate",
     "MarkovChain",
+    "Policy",
     "Problem",
+    "Study",
     "__version__",
     "certify",
+    "learn",
     "loss",
     "problems",
+    "sources",
 ]
 
 _HOMES = {
@@ -36,8 +42,11 @@ _HOMES = {
     "Counts": "counts",
     "Estimate": "certificates",
     "MarkovChain": "chains",
+    "Policy": "policies",
     "Problem": "problems",
+    "Study": "study",
     "certify": "certificates",
+    "learn": "study",
     "loss": "losses",
 }
 
@@ -45,8 +54,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name == "problems":
-        return importlib.import_module(".problems", __name__)
+    if name in ("problems", "sources"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

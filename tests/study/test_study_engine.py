@@ -65,6 +65,18 @@ def test_weights_mean_the_same_live_and_compiled(place, policy):
     assert choices == expected.tolist()
 
 
+@pytest.mark.parametrize("policy", ["scout", "ba-mc", "gafs-max"])
+def test_a_batch_means_the_same_live_and_compiled(policy):
+    study = Study.create(None, {n: list(c.states) for n, c in PROBLEM.chains.items()}, budget=400, policy=policy)
+    sources = simulated(PROBLEM, seed=4)
+    choices = []
+    while not study.finished:
+        chosen = study.ask(8)
+        choices += [PROBLEM.names.index(name) for name in chosen]
+        study.tell_many([(name, sources[name].advance()[0]) for name in chosen])
+    assert choices == engine.trace(PROBLEM, policy, 400, 0, seed=4, engine="cpu", batch=8)[0].tolist()
+
+
 def test_the_live_path_imports_no_compiler(tmp_path):
     script = f"""
 import sys

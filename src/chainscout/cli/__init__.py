@@ -8,6 +8,7 @@ from .._version import __version__
 from ..errors import ChainscoutError
 from .experiments import compare
 from .problems import demo, inspect, plan
+from .studies import ask, export, learn, new, status, tell
 
 
 class Commands(click.Group):
@@ -28,5 +29,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare):
+for command in (demo, inspect, plan, compare, new, learn, ask, tell, status, export):
     main.add_command(command)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..policies import Policy, settings
 from ..problems import Problem
 from . import alias
-from .layout import FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
+from .layout import EXITS, FOUR, ROW, SEEN, SIZE, START, TRANSITIONS, WORDS
 from .rounds import BATCH, LATEST
 from .specialising import Rule, common
 

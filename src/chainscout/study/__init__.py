@@ -1,8 +1,20 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
 from .certifying import StudyCertificate
+from .learning import learn
 from .lease import Lease
+from .simulated import Simulated, simulated
 from .study import Study
 from .views import EventLine, LogLine, Progress
 
-__all__ = ["EventLine", "Lease", "LogLine", "Progress", "Study", "StudyCertificate"]
+__all__ = [
+    "EventLine",
+    "Lease",
+    "LogLine",
+    "Progress",
+    "Simulated",
+    "Study",
+    "StudyCertificate",
+    "learn",
+    "simulated",
+]

@@ -51,14 +51,14 @@ def batch(transaction: Transaction, rule: Rule, number: int) -> list[ChainRecord
         if floor is not None:
             while fewest[0][0] != chains[fewest[0][1]].transitions + pending[fewest[0][1]]:
                 heapq.heappop(fewest)
-            if fewest[0][0] < floor(float(transaction.study.observations + len(chosen))):
+            if fewest[0][0] < floor(float(transaction.study.observations)):
                 k = fewest[0][1]
         if k is None:
             while order[0][0] != -_pending_index(rule, chains[order[0][1]], pending[order[0][1]]):
                 heapq.heappop(order)
             k = order[0][1]
         chain = chains[k]
-        if chain.cost > left:
+        if chain.cost > left or _pending_index(rule, chain, pending[k]) == -math.inf:
             break
         left -= chain.cost
         chosen.append(chain)
@@ -70,7 +70,12 @@ def batch(transaction: Transaction, rule: Rule, number: int) -> list[ChainRecord
 
 
 def _pending_index(rule: Rule, chain: ChainRecord, pending: int) -> float:
-    """The index with T + pending for T; within a block the stored one stands."""
+    """The index with T + pending for T; within a block the stored one stands.
+
+    A chain of which nothing is known gets the observations that bring its first transition, and no more.
+    """
+    if chain.transitions == 0:
+        return math.inf if pending + (chain.last is not None) < 2 else -math.inf
     transitions = chain.transitions + pending
     if pending == 0 or transitions < chain.look:
         return chain.index

@@ -1,7 +1,7 @@
 """What a study shows: estimates, certificates, its log. Nothing here changes anything."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -103,6 +103,17 @@ class Reading:
         """Each chain's observations so far."""
         with self._lock, self._store.reading() as transaction:
             return {chain.name: chain.observations for chain in transaction.every()}
+
+    def state_from_text(self, chain: str, text: str) -> Hashable:
+        """The state that a text means: a label of the chain as it is written, or else a whole number."""
+        with self._lock, self._store.reading() as transaction:
+            return self._states.from_text(self._find(transaction, chain), text)
+
+    def states(self, chain: str) -> list[Hashable]:
+        """The chain's states, as far as they are known."""
+        with self._lock, self._store.reading() as transaction:
+            known = self._states.all(transaction, self._find(transaction, chain))
+            return list(range(known)) if isinstance(known, int) else list(known)
 
     def next_step(self, chain: str) -> int:
         """The number of the chain's next observation, from 1."""

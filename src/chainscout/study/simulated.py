@@ -26,6 +26,11 @@ class Simulated(Source):
         self._position, self._gamma = stream(seed, replication, number)
         self._state: int | None = None
 
+    @property
+    def states(self) -> list[Hashable]:
+        """The chain's states."""
+        return list(self._chain.states)
+
     def advance(self) -> tuple[Hashable, bool]:
         """The next state; the first is drawn from the initial law."""
         fresh = self._state is None

@@ -190,6 +190,14 @@ class Study(Reading):
             telling.restart(transaction, record)
             telling.settle(transaction, self._rule(transaction.study))
 
+    def set_aside(self, chain: str, reason: str, *, token: str | None = None) -> None:
+        """Asks for the chain no more: its source has ended, or does not work. The certificate will say so."""
+        with self._lock, self._store.writing() as transaction:
+            record = self._find(transaction, chain)
+            telling.check_holder(transaction, record, token)
+            telling.set_aside(transaction, record, str(reason))
+            telling.settle(transaction, self._rule(transaction.study))
+
     # -- leases
 
     def lease(self, worker: str, seconds: float = 60.0, *, steps: int = 1, wait: float | None = None) -> Lease:
