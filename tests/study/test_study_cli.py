@@ -117,7 +117,7 @@ policy = "scout"
 
 [chains.program]
 states = ["up", "down"]
-command = [{python!r}, "-S", "-c", "import sys\\nfor n, line in enumerate(sys.stdin): print(['up', 'down'][n % 2], flush=True)"]
+command = [{python!r}, "-S", "walk.py"]
 timeout = 20.0
 
 [chains.matrix]
@@ -135,6 +135,9 @@ seed = 4
 
 def study_file(folder, text=None):
     (folder / "paths.csv").write_text("chain,state\n" + "recorded,0\nrecorded,1\n" * 40)
+    (folder / "walk.py").write_text(
+        "import sys\nfor n, line in enumerate(sys.stdin):\n    print(['up', 'down'][n % 2], flush=True)\n"
+    )
     path = folder / "study.toml"
     path.write_text((text or STUDY).replace("{python!r}", json.dumps(sys.executable)), encoding="utf-8")
     return path

@@ -126,7 +126,7 @@ def tell(
         if chain == "-":
             if state is not None or step is not None or token is not None or restart:
                 raise InputError("lines from standard input are told all at once, without a state or options")
-            pairs = [_line(study, number, line) for number, line in enumerate(click.get_text_stream("stdin"), start=1)]
+            pairs = [_line(study, number, line) for number, line in enumerate(sys.stdin, start=1)]
             study.tell_many(pairs)
         else:
             if state is None:
@@ -172,7 +172,7 @@ def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
                 study
             )
             if out is None:
-                click.get_binary_stream("stdout").write(content)
+                sys.stdout.buffer.write(content)
                 return
             out.write_bytes(content)
     say({"written": str(out)}, f"{out} written", json_output)

@@ -35,22 +35,21 @@ def status(study: "Study") -> list[Table]:
 def chains(study: "Study") -> Table:
     """Every chain: how much it was sampled, and what is known of its loss."""
     certificate = study.certificate()
-    observations, indices = study.allocation(), study.indices()
-    total = max(1, sum(observations.values()))
+    total = max(1, study.progress().observations)
     names = sorted(certificate.loss, key=lambda name: -certificate.loss[name])[:MOST]
     names.sort(key=list(certificate.loss).index)
     rows = []
     for name in names:
-        counts = study.counts(name)
+        chain = study.chain(name)
         rows.append(
             (
                 name,
-                counts.size,
-                observations[name],
-                observations[name] / total,
-                counts.total,
-                counts.segments,
-                _finite(indices[name]),
+                chain.states,
+                chain.observations,
+                chain.observations / total,
+                chain.transitions,
+                chain.segments,
+                _finite(chain.index),
                 _finite(certificate.loss[name]),
             )
         )

@@ -5,9 +5,10 @@ from .learning import learn
 from .lease import Lease
 from .simulated import Simulated, simulated
 from .study import Study
-from .views import EventLine, LogLine, Progress
+from .views import ChainProgress, EventLine, LogLine, Progress
 
 __all__ = [
+    "ChainProgress",
     "EventLine",
     "Lease",
     "LogLine",

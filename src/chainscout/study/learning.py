@@ -136,17 +136,19 @@ class Paths:
 
     def is_broken(self, name: str, fresh: bool) -> bool:
         """Whether the study must be told of a new segment before the source's next state."""
-        broken = fresh and self._going.get(name, False)
+        return fresh and self._going.get(name, False)
+
+    def has_told(self, name: str) -> None:
+        """Notes a state that was told."""
         self._going[name] = True
         self._failures[name] = 0
-        return broken
 
     def find(self, name: str) -> None:
         """Brings a source to where the study is; if it cannot be, its next state is a fresh start."""
         if name not in self._going:
-            counts = self._study.counts(name)
-            self._going[name] = counts.last is not None
-            if counts.last is not None and not self._sources[name].resume(counts.observations, counts.last):
+            chain = self._study.chain(name)
+            self._going[name] = chain.last is not None
+            if chain.last is not None and not self._sources[name].resume(chain.observations, chain.last):
                 self._sources[name].restart()
 
     def has_failed(self, name: str) -> bool:
@@ -173,6 +175,7 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
             if paths.is_broken(name, fresh):
                 study.restart(name)
             _tell(study, name, source, state, study.tell)
+            paths.has_told(name)
         except SourceEnded as end:
             study.set_aside(name, str(end))
         except SourceError as error:
@@ -261,6 +264,7 @@ class _Crew:
             if self._paths.is_broken(name, fresh):
                 lease.restart()
             _tell(self._study, name, self._sources[name], state, lambda _, known: lease.tell(known))
+            self._paths.has_told(name)
         except SourceEnded as end:
             self._study.set_aside(name, str(end), token=lease.token)
             lease.give_back()

@@ -18,7 +18,7 @@ from .certifying import StudyCertificate
 from .quick import Quick
 from .rule import Rule
 from .states import States
-from .views import EventLine, LogLine, Progress
+from .views import ChainProgress, EventLine, LogLine, Progress
 
 #: Lines of the log that are read at a time.
 PAGE = 1000
@@ -63,6 +63,22 @@ class Reading:
         with self._lock, self._store.reading() as transaction:
             record = self._find(transaction, chain)
             return self._states.counts(transaction, record)
+
+    def chain(self, name: str) -> ChainProgress:
+        """Where one chain stands."""
+        with self._lock, self._store.reading() as transaction:
+            record = self._find(transaction, name)
+            last = None if record.last is None else self._states.label(transaction, record, record.last)
+            return ChainProgress(
+                states=record.size,
+                observations=record.observations,
+                transitions=record.transitions,
+                segments=record.segments,
+                last=last,
+                index=record.index,
+                worker=record.worker,
+                aside=record.aside,
+            )
 
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
