@@ -31,9 +31,9 @@ def bar(study: Study) -> Iterator[Callable[[], None]]:
     with Progress(*columns, transient=True) as shown:
         state = study.progress()
         line = shown.add_task(
-            "", total=state.budget, completed=state.used, done="", rate="", certificate="", allocation=""
+            "", total=state.budget, completed=int(state.used), done="", rate="", certificate="", allocation=""
         )
-        look = _Look(study, lambda **fields: shown.update(line, **fields))  # type: ignore[arg-type]
+        look = _Look(study, lambda **fields: shown.update(line, **fields))
         look(force=True)
         yield look
         look(force=True)
@@ -57,7 +57,7 @@ class _Look:
         state = self._study.progress()
         rate = (state.observations - self._first) / max(1e-9, now - self._begun)
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
-        self._update(completed=state.used, done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
+        self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
         if now >= self._next_whole or force:
             largest = self._study.certificate().max
             counts = self._study.allocation()
