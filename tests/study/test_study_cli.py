@@ -196,7 +196,9 @@ def test_control_c_leaves_a_study_that_resumes(folder):
     )
     while not (folder / "p.db").exists():
         time.sleep(0.05)
-    time.sleep(0.5)
+    with Study.open(folder / "p.db", read_only=True) as reader:
+        while reader.progress().observations < 10:
+            time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     assert "goes on" in process.communicate(timeout=60)[1]
     assert process.returncode == 130

@@ -204,7 +204,7 @@ class Model(RuleBasedStateMachine):
         else:  # the step is taken: the same state is a repetition, another one is refused
             known = [state for part in self.paths[lease.chain] for state in part][lease.step - 1]
             if known:
-                with pytest.raises(InputError):
+                with pytest.raises((InputError, LeaseLost)):
                     lease.tell(0)
 
     @precondition(lambda self: self.holders)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(slots=True)
@@ -123,8 +123,7 @@ class RowRecord:
     view: RowView | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """One line of the log."""
 
     #: The observation's number in the study, from 1.

@@ -42,7 +42,8 @@ def batch(transaction: Transaction, rule: Rule, number: int) -> list[ChainRecord
         fewest = [(c.transitions, k) for k, c in chains.items()]
         heapq.heapify(fewest)
     pending = dict.fromkeys(chains, 0)
-    order = [(-c.index, k) for k, c in chains.items()]
+    keys = {k: -c.index for k, c in chains.items()}
+    order = [(key, k) for k, key in keys.items()]
     heapq.heapify(order)
     chosen: list[ChainRecord] = []
     left = remaining(transaction)
@@ -54,16 +55,17 @@ def batch(transaction: Transaction, rule: Rule, number: int) -> list[ChainRecord
             if fewest[0][0] < floor(float(transaction.study.observations)):
                 k = fewest[0][1]
         if k is None:
-            while order[0][0] != -_pending_index(rule, chains[order[0][1]], pending[order[0][1]]):
+            while order[0][0] != keys[order[0][1]]:
                 heapq.heappop(order)
             k = order[0][1]
         chain = chains[k]
-        if chain.cost > left or _pending_index(rule, chain, pending[k]) == -math.inf:
+        if chain.cost > left or keys[k] == math.inf:
             break
         left -= chain.cost
         chosen.append(chain)
         pending[k] += 1
-        heapq.heappush(order, (-_pending_index(rule, chain, pending[k]), k))
+        keys[k] = -_pending_index(rule, chain, pending[k])
+        heapq.heappush(order, (keys[k], k))
         if floor is not None:
             heapq.heappush(fewest, (chain.transitions + pending[k], k))
     return chosen

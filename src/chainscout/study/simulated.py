@@ -14,7 +14,6 @@ from ..engine import alias, randomness
 from ..problems import Problem
 from ..sources import Source
 
-
 # The generator's functions take whole numbers here and unsigned words when compiled: they have no types.
 _random: Any = randomness
 _alias: Any = alias
@@ -29,8 +28,6 @@ class Simulated(Source):
         self._table = _tables(chain.matrix)
         self._law = _tables(chain.initial[None, :])
         self._position, self._gamma = _random.stream(seed, replication, number)
-        self._position: int
-        self._gamma: int
         self._state: int | None = None
 
     @property
