@@ -66,9 +66,8 @@ def certificates(table, exits, transitions, size, log_inverse, level, visited, o
             gini += terms[0]
             roots += terms[1]
             inverses += terms[2]
-    spread = 1.0 - 1.0 / size
-    excess = largest_excess(visited, number, spread, size - 1.0, log_inverse, offset, theta, order)
-    moved = smoothing_excess(visited, number, spread, 1.0 / 3.0)
+    excess = largest_excess(visited, number, size - 1.0, log_inverse, offset, theta, order)
+    moved = smoothing_excess(visited, number, 1.0 - 1.0 / size, 1.0 / 3.0)
     stated = index(gini, roots, inverses, transitions, size, level, STATED)
     return combine(excess, moved, transitions), stated
 
