@@ -28,7 +28,7 @@ ENGINE = __name__.rpartition(".")[0]
 KNOWN = {"math", "numpy", "numba", "builtins"}
 
 #: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
-OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
 
 _COMPILING = threading.Lock()
 
@@ -40,7 +40,7 @@ def bound(function: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..
 
 def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool) -> Callable[..., Any]:
     """A compiled copy of an engine function in which ``names`` have these values."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(OPTIONS).encode())
     copies = _Copies(names, digest)
     copy = copies.copy(function, outermost=True)  # type: ignore[arg-type]
     copy.__qualname__ = f"{function.__qualname__}_{digest.hexdigest()[:16]}"

@@ -85,7 +85,7 @@ def _loop(rule: Rule, engine: str) -> Callable[..., None]:
         "entry": rule.entry or no_entry,
         "summary": rule.summary,
         "floor": rule.floor or no_floor,
-        "described": steps.row_itself if rule.entry is None else steps.sum_of_entries,
+        "row_terms": steps.terms_of_row if rule.entry is None else steps.terms_of_entries,
         "take_constants": constants["take"],
         "take_sums": sums["take"],
         "totals": sums["totals"],
