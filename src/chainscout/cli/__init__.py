@@ -1,5 +1,8 @@
 """The command line. Everything heavy is imported inside the commands, so that ``--help`` answers at once."""
 
+import os
+import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -20,6 +23,12 @@ class Commands(click.Group):
         except ChainscoutError as error:
             click.echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
+        except KeyboardInterrupt as interruption:
+            click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            with suppress(OSError):
+                sys.stdout.flush()
+            # An ordinary exit would wait for the threads that are still in the middle of a task.
+            os._exit(130)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -19,7 +19,7 @@ class Rate(ProgressColumn):
 
 @contextmanager
 def bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over ``total`` steps on standard error; gives the function that advances it. Pipes and files get nothing."""
+    """A bar over ``total`` steps on standard error; gives the function that advances it. A pipe gets nothing."""
     console = Console(stderr=True)
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
     watched = console.is_terminal or console.is_jupyter

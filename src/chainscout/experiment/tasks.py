@@ -93,7 +93,8 @@ def _collected(
             for future in done:
                 yield running.pop(future), future.result()
     except (BrokenExecutor, CancelledError) as error:
-        raise ChainscoutError(f"the executor broke while an experiment ran on it: {error or 'tasks vanished'}") from None
+        what = str(error) or "it dropped a task"
+        raise ChainscoutError(f"the executor broke while an experiment ran on it: {what}") from None
     finally:
         for future in running:
             future.cancel()
@@ -103,7 +104,7 @@ def _run(policy: Policy, start: int, stop: int, common: Mapping[str, Any]) -> Ou
     return engine.run(policy=policy, replications=range(start, stop), **common)
 
 
-# --- in other processes: rules travel by cloudpickle, which also takes those typed at a prompt --------------------------
+# --- in other processes: rules travel by cloudpickle, which also takes those typed at a prompt ------------------
 
 
 def _by_pickle(
