@@ -11,6 +11,7 @@ from .._version import __version__
 from ..errors import ChainscoutError
 from .experiments import compare
 from .problems import demo, inspect, plan
+from .verification import verify
 
 
 class Commands(click.Group):
@@ -37,5 +38,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare):
+for command in (demo, inspect, plan, compare, verify):
     main.add_command(command)
