@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from datetime import date
 from pathlib import Path
 
 import click
@@ -32,7 +33,8 @@ def verify(context: click.Context, quick: bool, scale: float, seed: int, out: Pa
         words = ["chainscout", "verify", "--quick" if quick else "--full"]
         words += [f"--scale={scale:g}"] * (scale != 1) + [f"--seed={seed}"] * (seed != 0) + [f"--out={out}"]
         try:
-            out.write_text(report.markdown(shown, f"Made by `{shlex.join(words)}`; {_versions()}."), encoding="utf-8")
+            made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {_versions()}."
+            out.write_text(report.markdown(shown, made_by), encoding="utf-8")
         except OSError as error:
             raise FileError(f"{out} could not be written: {error.strerror or error}") from None
     if json_output:

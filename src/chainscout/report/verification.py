@@ -15,7 +15,8 @@ COLUMNS = ("claim", "place", "setting", "measured", "95 % interval", "verdict", 
 
 
 def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Table:
-    """One row a claim and setting; what surprised stands below."""
+    """One row a claim and setting, those of one claim together; what surprised stands below."""
+    claims = list(dict.fromkeys(f.claim for f in findings))
     rows = tuple(
         (
             f.claim,
@@ -26,7 +27,7 @@ def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Tabl
             f.verdict,
             f.note,
         )
-        for f in findings
+        for f in sorted(findings, key=lambda f: claims.index(f.claim))
     )
     notes = [f"δ = {delta:g} unless the setting says otherwise; 'holds' is meant for these settings, not for all"]
     surprises = [f for f in findings if f.surprising(effort.thorough)]
