@@ -124,7 +124,7 @@ def follow(  # type: ignore[no-untyped-def]
                 if exits[z] > 0.0:
                     seen[number] = exits[z]
                     number += 1
-            excess = largest_excess(seen, number, spread, size - 1.0, log_inverse, offset, theta, order)
+            excess = largest_excess(seen, number, size - 1.0, log_inverse, offset, theta, order)
             mixture = combine(excess, smoothing_excess(seen, number, spread, weight), 1.0)
             found[MIXTURE] = max(found[MIXTURE], loss / mixture)
             if last:
