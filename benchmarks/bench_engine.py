@@ -18,32 +18,29 @@ import chainscout as cs
 from chainscout import policies
 from chainscout.engine import run
 from chainscout.engine.compiling import compiled
-from chainscout.engine.layout import GAMMA, POSITION, ROW, SIZE, START, WORDS
 from chainscout.engine.state import State, prepare
 
 ROUNDS = 5
-MASK = (1 << 64) - 1
 
 
 # -- what it is compared with
 
 _BARE = """
-from chainscout.engine.layout import GAMMA, POSITION, ROW, SIZE, START, WORDS
+from chainscout.engine.layout import BASE, FOUR, GAMMA, POSITION, ROW, SIZE, START, record
 from chainscout.engine.randomness import MASK, mix, sample
 
-def bare(steps, lanes, chains, span, head, table, words, rows):
+def bare(steps, lanes, chains, head, table, words, rows):
     for lane in range(lanes):
-        base = lane * span
         for step in range(steps):
             for chain in range(chains):
-                word = (lane * chains + chain) * WORDS
+                word = record(lane, chain, chains)
                 position = (words[word + POSITION] + words[word + GAMMA]) & MASK
                 words[word + POSITION] = position
                 size = words[word + SIZE]
                 place = words[word + ROW]
                 after = sample(mix(position), size, table, place + head)
                 words[word + ROW] = words[word + START] + after * (size + head)
-                rows[base + place + head + after] += 1.0
+                rows[words[word + BASE] + place + head + after] += 1.0
 """
 
 
@@ -59,7 +56,7 @@ BARE = bare_loop()
 
 def bare(state: State, budget: int) -> None:
     prepared = state.prepared
-    shape = (budget // prepared.chains, state.lanes, prepared.chains, prepared.span, prepared.rule.head)
+    shape = (budget // prepared.chains, state.lanes, prepared.chains, prepared.rule.head)
     BARE(*(np.uint64(value) for value in shape), prepared.table, state.words, state.rows)
 
 
