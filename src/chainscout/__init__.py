@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import problems, sources
+    from . import policies, problems, sources
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
     from .errors import ChainscoutError
+    from .experiment import Results, compare
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
@@ -27,11 +28,14 @@ __all__ = [
     "MarkovChain",
     "Policy",
     "Problem",
+    "Results",
     "Study",
     "__version__",
     "certify",
+    "compare",
     "learn",
     "loss",
+    "policies",
     "problems",
     "sources",
 ]
@@ -44,8 +48,10 @@ _HOMES = {
     "MarkovChain": "chains",
     "Policy": "policies",
     "Problem": "problems",
+    "Results": "experiment",
     "Study": "study",
     "certify": "certificates",
+    "compare": "experiment",
     "learn": "study",
     "loss": "losses",
 }
@@ -54,7 +60,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name in ("problems", "sources"):
+    if name in ("policies", "problems", "sources"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -5,7 +5,7 @@ N_x stands for the exits of a state and T for a chain's transitions, where the p
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -99,18 +99,25 @@ def lemma_5(chain: MarkovChain, transitions: int, delta: float) -> Array:
 
 def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
     """Whether Definition 2's inequality holds for every pair at this moment (event C: at every moment up to n)."""
+    real_number(beta, "beta", least=0.0, meaning="the level of the event C")
     if counts.size != chain.size:
         raise InputError(f"the counts must be over the chain's {chain.size} states, not over {counts.size}")
-    exits = counts.exits[:, None]
     weight = smoothing(None, chain.size) * chain.size
-    variance = chain.matrix * (1 - chain.matrix)
-    width = (np.sqrt(2 * exits * variance * beta) + beta / 3) / (exits + weight)
+    width = event_c_width(chain.matrix, counts.exits[:, None], beta, weight)
     return bool((np.abs(counts.matrix() - chain.matrix) <= width).all())
+
+
+def event_c_width(probability: Any, exits: Any, beta: float, weight: float) -> Any:
+    """How far P̂(x,y) may be from P(x,y) on the event C (Definition 2); ``weight`` = αS.
+
+    Of numbers or of arrays: plain arithmetic, which is also compiled to look at whole paths.
+    """
+    return ((2 * exits * (probability * (1 - probability)) * beta) ** 0.5 + beta / 3) / (exits + weight)
 
 
 def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:
     """The upper bound on a chain's loss on the event C, from the true matrix."""
-    n, weight = _visited(chain, exits)
+    n, weight = _visited(chain, exits, beta)
     gini = chain.gini[np.asarray(exits) > 0]
     size, total = chain.size, n.sum()
     shrunk = n / (n + weight) ** 2
@@ -121,7 +128,7 @@ def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:
 
 def lemma_8(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[float, float]:
     """The lower and the upper bound on BA-MC's index on the event C, from the true matrix."""
-    n, weight = _visited(chain, exits)
+    n, weight = _visited(chain, exits, beta)
     gini = chain.gini[np.asarray(exits) > 0]
     total = n.sum()
     lower = 2 * beta * gini.sum() / total
@@ -171,7 +178,9 @@ def _entries(matrix: Array, exits: Array, zeta: float, alpha: float) -> tuple[Ar
     return entries, n[:, None], n.size
 
 
-def _visited(chain: MarkovChain, exits: Sequence[float]) -> tuple[Array, float]:
+def _visited(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[Array, float]:
+    """The exits of the states left at least once, and αS."""
+    real_number(beta, "beta", least=0.0, meaning="the level of the event C")
     n = number_array(exits, "exits")
     if n.shape != (chain.size,) or not np.isfinite(n).all() or (n < 0).any() or n.sum() == 0:
         raise InputError(f"exits must be {chain.size} numbers ≥ 0, one a state and not all zero")

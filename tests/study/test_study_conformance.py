@@ -4,8 +4,8 @@ import math
 import random
 
 import pytest
-from conftest import set_clock
 from study_checks import check, naive_index, replayed_counts
+from study_places import set_clock
 from study_rules import BLOCKS, FLOOR, RULE, RULES, TWO_TERMS
 
 from chainscout.counts import Counts
