@@ -43,7 +43,7 @@ class Finding:
     """One claim on trial in one setting."""
 
     claim: str
-    #: Where it stands: the paper's numbering, or MATH for what is ours.
+    #: Where it stands, by the paper's numbering.
     place: str
     setting: str
     #: What was measured.
