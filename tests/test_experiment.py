@@ -125,7 +125,7 @@ FAIR = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
 )
 def test_small_and_deterministic_problems(chains: dict[str, cs.MarkovChain]) -> None:
     problem = cs.Problem(chains)
-    results = cs.compare(problem, cs.policies.names()[:3] + ("ba-mc", "scout", "gini-ucb"), [10, 200], 6)
+    results = cs.compare(problem, ["uniform", "oracle", "oracle-max", "ba-mc", "scout", "gini-ucb"], [10, 200], 6)
     assert np.isfinite(results.loss).all()
     assert (results.pulls.sum(axis=3) == np.array([10, 200])[None, :, None]).all()
     assert results.is_normalised is (problem.variability > 0)

@@ -51,9 +51,9 @@ def test_errors_of_quantiles_are_those_of_repeated_experiments(experiments: np.n
     pairs = both(experiments, "quantile(L)")
     found = [a if combination == "value" else getattr(a, combination)(b) for a, b in pairs]
     # The slope of the quantile function is itself estimated: between levels .9 ± w, w = 0.0566 at 400 replications. Of
-    # an exponential tail that difference quotient is log((1 + w/.1)/(1 − w/.1))/(2w) = 11.3 instead of 10, and its square
-    # 1.29 times too large; its own noise adds its relative variance, about 1/(2w·400) = .02. The tail here is nearly
-    # exponential, and the two policies share it.
+    # an exponential tail that difference quotient is log((1 + w/.1)/(1 − w/.1))/(2w) = 11.3 instead of 10, and its
+    # square 1.29 times too large; its own noise adds its relative variance, about 1/(2w·400) = .02. The tail here is
+    # nearly exponential, and the two policies share it.
     assert 1 - TOLERANCE <= ratio_of_variances(found) <= 1.31 + TOLERANCE
 
 

@@ -26,9 +26,9 @@ def dask_executor(address: str) -> Iterator[Executor]:
                 # A process a core; any free port for the dashboard, and no log lines beside the table.
                 quiet = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
                 cluster = stack.enter_context(LocalCluster(threads_per_worker=1, preload=[__name__], **quiet))
-                client = stack.enter_context(Client(cluster))
+                client = stack.enter_context(Client(cluster, set_as_default=False))
             else:
-                client = stack.enter_context(Client(address, timeout=PATIENCE))
+                client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
         try:
