@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
-    from .study import Study, learn
+    from .study import Study, learn, simulated
 
 __all__ = [
     "Certificate",
@@ -37,6 +37,7 @@ __all__ = [
     "loss",
     "policies",
     "problems",
+    "simulated",
     "sources",
 ]
 
@@ -54,6 +55,7 @@ _HOMES = {
     "compare": "experiment",
     "learn": "study",
     "loss": "losses",
+    "simulated": "study",
 }
 
 
