@@ -1,8 +1,7 @@
 """Certificates and intervals of a chain whose states are not all known beforehand (MATH §6, 'Open states').
 
-S′ is the number of states known so far. The mixture's first cost, (1 − 1/S)·u/2 ≤ u/2, holds whatever S is; its second
-grows with S and is left out. Smoothing over S′ states moves a row that has mass elsewhere by at most
-‖1/S′ − P(x,·)‖² ≤ 1 + 1/S′.
+S′ is the number of states known so far. The mixture's cost grows with S towards u/2, which holds whatever S is.
+Smoothing over S′ states moves a row that has mass elsewhere by at most ‖1/S′ − P(x,·)‖² ≤ 1 + 1/S′.
 
 Intervals: the j-th pair that is discovered gets δ/(K·j(j+1)). Which pair that is depends on what was observed, so its
 coin is counted from the exit after the one that revealed it: from there on it is a fixed coin, and Ville's inequality
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .entrywise import intervals
-from .mixture import combine, largest_excess, smoothing_excess
+from .mixture import OPEN, combine, largest_excess, smoothing_excess
 
 Array = npt.NDArray[np.float64]
 
@@ -30,7 +29,7 @@ def open_bound(exits: Sequence[float], known: int, log_inverse: float) -> float:
     if number == 0:
         return math.inf
     values = [float(n) for n in exits]
-    excess = largest_excess(values, number, 1.0, math.inf, log_inverse, [0] * number, [0.0] * number, [0] * number)
+    excess = largest_excess(values, number, OPEN, log_inverse, [0] * number, [0.0] * number, [0] * number)
     return combine(excess, smoothing_excess(values, number, 1 + 1 / known, WEIGHT), float(sum(exits)))
 
 
