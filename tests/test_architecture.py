@@ -25,6 +25,7 @@ LAYERS = [
     {"policies"},
     {"engine"},
     {"experiment"},
+    {"verification"},
     {"report"},
     {"cli"},
     {"__main__"},

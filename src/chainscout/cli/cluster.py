@@ -1,8 +1,10 @@
 """Executors on a Dask cluster."""
 
+import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from ..errors import ChainscoutError, InputError, MissingExtraError
 
@@ -21,14 +23,20 @@ def dask_executor(address: str) -> Iterator[Executor]:
     with ExitStack() as stack:
         try:
             if address == "local":
-                # One process a core: no port for a dashboard that nobody looks at, no log lines beside the table.
-                cluster = LocalCluster(threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL")
-                client = stack.enter_context(Client(stack.enter_context(cluster)))
+                # A process a core; any free port for the dashboard, and no log lines beside the table.
+                quiet = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
+                cluster = stack.enter_context(LocalCluster(threads_per_worker=1, preload=[__name__], **quiet))
+                client = stack.enter_context(Client(cluster, set_as_default=False))
             else:
-                client = stack.enter_context(Client(address, timeout=PATIENCE))
+                client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
         try:
             yield client.get_executor()
         except KilledWorker as error:
             raise ChainscoutError(f"the workers of the Dask cluster die again and again: {error}") from None
+
+
+def dask_setup(worker: Any) -> None:
+    """Dask calls this in each worker: a terminal's Ctrl-C goes to all processes, and only the first shall heed it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

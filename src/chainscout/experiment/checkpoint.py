@@ -53,7 +53,7 @@ class Checkpoint:
         budgets, chains = self.shape
         shape = (budgets, task.stop - task.start, chains)
         try:
-            with np.load(self._file(task), allow_pickle=False) as file:
+            with open(self._file(task), "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 loss, pulls = file["loss"], file["pulls"]
         except (OSError, ValueError, KeyError, EOFError, BadZipFile, ZlibError):
             return None  # not there, or damaged by a crash: it is run again

@@ -53,7 +53,7 @@ def below_the_cutoff(
             Measured.exactly(cutoff),
             NOT_REACHED,
             NOT_REACHED,
-            f"{cutoff / max(budgets):,.0f} times the largest n of this trial",
+            f"corrected, it would be {problem.cutoff_budget(delta, corrected=True):.2g}",
         ),
     ]
 

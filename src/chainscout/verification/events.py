@@ -35,7 +35,7 @@ def whole_paths(
     ]
     for claim, place, largest, end in (
         ("BA-MC's index is above the loss at all times", "§3", paths.PAPER, paths.END_PAPER),
-        ("the mixture certificate is above the loss at all times", "MATH §7", paths.MIXTURE, paths.END_MIXTURE),
+        ("the mixture certificate is above the loss at all times", "ours", paths.MIXTURE, paths.END_MIXTURE),
     ):
         misses = _share((found[:, :, largest] > 1).any(axis=1))
         note = f"at the end b is {1 / np.median(found[:, :, end]):,.0f} times L (median)"
@@ -103,7 +103,7 @@ def lemma_8_line(
         Finding(claim, place, setting, "P(it is false once | C)", printed, once_seen(printed), FAILS),
         Finding(
             "the same with 12β",
-            "MATH §5",
+            "Lemma 8, corrected",
             setting,
             "P(it is false once | C)",
             corrected,

@@ -43,7 +43,7 @@ class Finding:
     """One claim on trial in one setting."""
 
     claim: str
-    #: Where it stands: the paper's numbering, or MATH for what is ours.
+    #: Where it stands, by the paper's numbering.
     place: str
     setting: str
     #: What was measured.
@@ -159,9 +159,9 @@ def tends(measured: Measured, limit: float, tolerance: float, slope: Measured) -
     return FAILS if away and slope.low > SLOWEST else NOT_REACHED
 
 
-def as_fast_as(slope: Measured, claimed: float) -> str:
-    """Of a rate n^claimed, to a tenth. A slower one so far refutes nothing: the rate is for large n."""
-    return HOLDS if slope.high <= claimed + 0.1 else NOT_REACHED
+def as_fast_as(slope: Measured, claimed: float, slack: float = 0.0) -> str:
+    """Of a rate n^claimed, within ``slack``. A slower one so far refutes nothing: the rate is for large n."""
+    return HOLDS if slope.high <= claimed + slack else NOT_REACHED
 
 
 def says_nothing(measured: Measured, allowed: float) -> str:

@@ -11,7 +11,7 @@ def coins(*leaving: float) -> Problem:
     chains = {f"leaves-{p:g}": [[1 - p, p], [p, 1 - p]] for p in leaving}
     if len(chains) < len(leaving):  # equal chains
         chains = {f"coin-{k + 1}": [[1 - p, p], [p, 1 - p]] for k, p in enumerate(leaving)}
-    name = f"two states, left with {', '.join(f'{p:g}' for p in leaving)}"
+    name = f"two states, left with probability {' and '.join(f'{p:g}' for p in leaving)}"
     return Problem({key: MarkovChain(matrix) for key, matrix in chains.items()}, name)
 
 
