@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .chains import MarkovChain
     from .counts import Counts
     from .errors import ChainscoutError
+    from .logs import count_transitions
     from .losses import loss
     from .problems import Problem
 
@@ -26,6 +27,7 @@ __all__ = [
     "Problem",
     "__version__",
     "certify",
+    "count_transitions",
     "loss",
     "problems",
 ]
@@ -38,6 +40,7 @@ _HOMES = {
     "MarkovChain": "chains",
     "Problem": "problems",
     "certify": "certificates",
+    "count_transitions": "logs",
     "loss": "losses",
 }
 

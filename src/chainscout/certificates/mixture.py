@@ -96,21 +96,32 @@ def combine(excess: float, smoothing: float, transitions: float) -> float:
     return root * root / transitions
 
 
-def bound_from_exits(exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3) -> float:
-    """b for the exits of the states left at least once; ``weight`` is r = αS. Infinite if there are none."""
+def bound_from_exits(
+    exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3, open_states: bool = False
+) -> float:
+    """b for the exits of the states left at least once; ``weight`` is r = αS. Infinite if there are none.
+
+    With ``open_states`` the chain may have more states than the ``size`` seen: cost(u) = u/2, and 1 + 1/S′ stands
+    for 1 − 1/S where the estimate is smoothed (MATH §6).
+    """
     number = len(exits)
     if number == 0:
         return math.inf
-    if size == 1:
+    if size == 1 and not open_states:
         return 0.0
-    spread = 1 - 1 / size
+    spread, dimension, smoothed = 1 - 1 / size, size - 1.0, 1 - 1 / size
+    if open_states:
+        spread, dimension, smoothed = 1.0, math.inf, 1 + 1 / size
     excess = largest_excess(
-        [float(n) for n in exits], number, spread, size - 1.0, log_inverse, [0] * number, [0.0] * number, [0] * number
+        [float(n) for n in exits], number, spread, dimension, log_inverse, [0] * number, [0.0] * number, [0] * number
     )
-    return combine(excess, smoothing_excess(exits, number, spread, weight), float(sum(exits)))
+    return combine(excess, smoothing_excess(exits, number, smoothed, weight), float(sum(exits)))
 
 
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
     """b_k for every chain, all at once with probability ≥ 1 − δ: δ/K each."""
     log_inverse = math.log(len(counts) / delta)
-    return [bound_from_exits(chain.visited_exits(), chain.size, log_inverse) for chain in counts]
+    return [
+        bound_from_exits(chain.visited_exits(), chain.size, log_inverse, open_states=chain.open_states)
+        for chain in counts
+    ]

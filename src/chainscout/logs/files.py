@@ -1,0 +1,146 @@
+"""Files: Parquet, CSV and JSON lines, one or many, compressed or not, counted by an embedded DuckDB."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from ..checks import shown
+from ..errors import InputError
+from .question import Kind, Question
+from .spool import Spool, guarded
+from .statement import counting, positional, table_named
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: The ending of a file's name → its format; a compression's ending may follow.
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+COMPRESSED = (".gz", ".zst")
+
+_KINDS = {
+    "boolean": Kind.BOOLEAN,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "decimal": Kind.DECIMAL,
+    "varchar": Kind.TEXT,
+    "date": Kind.DATE,
+    **dict.fromkeys(
+        ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"), Kind.INTEGER
+    ),
+    **dict.fromkeys(
+        ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), Kind.MOMENT
+    ),
+    **dict.fromkeys(("uuid", "enum", "time", "hugeint", "uhugeint", "interval"), Kind.OTHER),
+}
+
+
+class Files:
+    """One log in one or more files of one format."""
+
+    text_times = True
+
+    def __init__(self, spool: Spool, paths: Sequence[str], question: Question) -> None:
+        self.spool = spool
+        self.name = shown(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown(paths[0])} on"
+        formats = {path: file_format(path) for path in paths}
+        if len(set(formats.values())) > 1:
+            raise InputError(f"all files of a log must have one format, not {shown(formats)}")
+        self.format = formats[paths[0]]
+        self.table = table_named("log")
+        with guarded(self.name):
+            relation = self._relation(list(paths), question)
+            self.kinds = _kinds(relation)
+            if self.format == "csv" and self.kinds.keys() >= set(question.columns):
+                # CSV has no types, and '007' is not 7: labels are read as they are written.
+                labels = [question.chain, question.state, *([question.segment] if question.segment else [])]
+                types = {name: "VARCHAR" for name in labels if name not in (question.time, question.order)}
+                relation = self._relation(list(paths), question, types)
+                self.kinds = _kinds(relation)
+            elif self.format == "json":
+                relation = self._as_written(relation, list(paths), question)
+            relation.create_view("log", replace=True)
+
+    @property
+    def untyped(self) -> bool:
+        """Whether the format has no types, so that a whole number may be one or a text."""
+        return self.format == "csv"
+
+    def _relation(
+        self, paths: list[str], question: Question, types: dict[str, str] | None = None
+    ) -> "duckdb.DuckDBPyRelation":
+        connection = self.spool.connection
+        if self.format == "parquet":
+            return connection.read_parquet(paths)  # type: ignore[arg-type]
+        if self.format == "json":
+            options = {} if types is None else {"columns": types}
+            return connection.read_json(paths, format="newline_delimited", **options)  # type: ignore[arg-type]
+        # Quotes are set, not guessed: a first quoted field far down the file must be read as one.
+        return connection.read_csv(
+            paths,  # type: ignore[arg-type]
+            header=True,
+            skiprows=0,
+            quotechar='"',
+            escapechar='"',
+            strict_mode=True,
+            **({} if types is None else {"dtype": types}),
+        )
+
+    def _as_written(
+        self, relation: "duckdb.DuckDBPyRelation", paths: list[str], question: Question
+    ) -> "duckdb.DuckDBPyRelation":
+        """JSON's texts that look like dates or UUIDs stay texts where they are labels."""
+        if not self.kinds.keys() >= set(question.columns):
+            return relation
+        types = {}
+        for name, kind in zip(relation.columns, relation.types, strict=True):
+            ordered = name in (question.time, question.order)
+            if name in question.columns:
+                guessed = self.kinds[name] in (Kind.DATE, Kind.MOMENT, Kind.OTHER)
+                types[name] = "VARCHAR" if guessed and not ordered else str(kind)
+        relation = self._relation(paths, question, types)
+        self.kinds = _kinds(relation)
+        return relation
+
+    def count(self, question: Question) -> None:
+        """Run the statement where the spool is."""
+        with guarded(self.name):
+            self.spool.count_here(*positional(counting(question, self.table, self.kinds)))
+
+    def rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The answer to a small question about the log."""
+        with guarded(self.name):
+            yield from self.spool.connection.execute(*positional(statement)).fetchall()
+
+    def close(self) -> None:
+        """Nothing is held but the spool."""
+
+
+def file_format(path: str) -> str:
+    """The format that a file's name tells."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    if not suffixes or suffixes[-1] not in FORMATS:
+        raise InputError(
+            f"a log's file must end in one of {', '.join(FORMATS)}, possibly followed by {' or '.join(COMPRESSED)},"
+            f" not {shown(os.path.basename(path))}; a directory is given as a pattern such as 'logs/*.parquet'"
+        )
+    return FORMATS[suffixes[-1]]
+
+
+def _kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:
+    return {
+        name: _KINDS.get(kind.id.lower(), Kind.UNUSABLE)
+        for name, kind in zip(relation.columns, relation.types, strict=True)
+    }
