@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import chainscout as cs
-from chainscout.cli import _cell, main
+from chainscout.cli import main
+from chainscout.cli.rendering import cell
 
 
 def run(*arguments: str) -> Result:
@@ -113,7 +114,7 @@ def test_a_bad_file_has_every_error_listed(tmp_path: Path) -> None:
     ],
 )
 def test_a_cell_is_short_and_true(value: object, text: str) -> None:
-    assert _cell(value) == text
+    assert cell(value) == text
 
 
 def test_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:

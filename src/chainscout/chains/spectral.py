@@ -36,27 +36,41 @@ def absolute_spectral_gap(matrix: Array, stationary: Array) -> float:
 
 
 def pseudo_spectral_gap(matrix: Array, stationary: Array) -> float:
-    """γ_ps = max over ℓ ≥ 1 of γ((P*)^ℓ P^ℓ)/ℓ, with a proven stopping point.
+    """γ_ps = max over ℓ ≥ 1 of f(ℓ) = γ((P*)^ℓ P^ℓ)/ℓ, to a relative 1e-9, with a proven stopping point.
 
-    With A the deviation, γ((P*)^ℓ P^ℓ) = 1 − ‖A^ℓ‖² ≤ 1 − |λ₂|^{2ℓ}, and (1 − q^ℓ)/ℓ falls as ℓ grows, so the search
-    is over once (1 − |λ₂|^{2(ℓ+1)})/(ℓ+1) ≤ the best so far. The eigenvalue costs more than everything else, so
-    the same test is made with 0 in its place first: most chains pass it at ℓ = 1.
+    With A the deviation, f(ℓ) = (1 − ‖A^ℓ‖²)/ℓ. Two bounds tell which ℓ need no look:
+    - ‖A^ℓ‖ ≥ |λ₂|^ℓ, so f(ℓ) ≤ (1 − |λ₂|^{2ℓ})/ℓ, which falls as ℓ grows: past some ℓ nothing can be better;
+    - ‖A^ℓ‖ falls as ℓ grows, so f ≤ (1 − ‖A^high‖²)/(low + 1) between low and high.
+    ℓ = 1, 2, 4, … are looked at until the first bound ends it, then the gaps between them by halving. The eigenvalue
+    costs more than everything else, so f(ℓ) ≤ 1/ℓ is tried first: most chains need nothing more.
     """
     if len(matrix) == 1:
         return 1.0
-    a = deviation(matrix, stationary)
-    power, best, length = a, 0.0, 1
-    second: float | None = None
-    while True:
-        best = max(best, _gap(_norm(power) ** 2) / length)
-        if best >= 1 / (length + 1):
-            return best
-        if second is None:
-            second = float(np.abs(eigvals(a)).max())
-        if _gap(second ** (2 * (length + 1))) / (length + 1) <= best:
-            return best
-        power = power @ a
-        length += 1
+    powers = [deviation(matrix, stationary)]  # of the exponents 1, 2, 4, …
+    gaps = [_gap(_norm(powers[0]) ** 2)]
+    best = gaps[0]
+    if best >= 1 / 2:
+        return best
+    second = float(np.abs(eigvals(powers[0])).max())
+
+    def hopeless(low: int, gap: float) -> bool:
+        # No ℓ > low with γ((P*)^ℓ P^ℓ) ≤ gap can beat the best by more than rounding errors.
+        return min(gap, _gap(second ** (2 * (low + 1)))) / (low + 1) <= best * (1 + 1e-9) + ROUNDING
+
+    while not hopeless(2 ** (len(powers) - 1), 1.0):
+        powers.append(powers[-1] @ powers[-1])
+        gaps.append(_gap(_norm(powers[-1]) ** 2))
+        best = max(best, gaps[-1] / 2 ** (len(powers) - 1))
+    # An interval: its lower end, the power there, the logarithm of its length, the gap at its upper end.
+    intervals = [(2**k, powers[k], k, gaps[k + 1]) for k in range(len(powers) - 1)]
+    while intervals:
+        low, power, logarithm, gap = intervals.pop()
+        if logarithm > 0 and not hopeless(low, gap):
+            middle, half = low + 2 ** (logarithm - 1), power @ powers[logarithm - 1]
+            middle_gap = _gap(_norm(half) ** 2)
+            best = max(best, middle_gap / middle)
+            intervals += [(middle, half, logarithm - 1, gap), (low, power, logarithm - 1, middle_gap)]
+    return best
 
 
 def reversible_mixing_bounds(gap: float, smallest: float, epsilon: float) -> tuple[float, float]:

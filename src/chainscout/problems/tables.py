@@ -36,11 +36,8 @@ def read_table(text: str, errors: Errors) -> Table | None:
     except csv.Error as error:
         errors.add(f"line {reader.line_num}", f"this is not CSV: {error}")
         return None
-    if not records:
-        errors.add("", "a CSV file of a chain holds a square matrix, and this one is empty")
-        return None
     labels: list[str] | None = None
-    if records[0][1][0].strip() == "state":
+    if records and records[0][1][0].strip() == "state":
         line, header = records.pop(0)
         labels = header[1:]
         if [record[0] for _, record in records] != labels:

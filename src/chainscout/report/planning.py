@@ -1,79 +1,19 @@
-"""Plain tables of everything that is shown to a person: terminal, JSON and documents only render them."""
+"""Tables of what a budget buys and what a loss costs."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from . import guarantees, predictions
-from .certificates import ASSUMPTION, planning
-from .chains import MarkovChain
-from .checks import failure_probability, real_number, whole_number
-from .errors import InputError
-from .problems import Problem
-
+from .. import guarantees, predictions
+from ..certificates import ASSUMPTION, planning
+from ..checks import failure_probability, real_number, whole_number
+from ..errors import InputError
+from ..problems import Problem
+from .tables import Table, if_any
 
 #: No budget above this is looked for: a bound that has not come down by then is infinite.
 BEYOND = 10**60
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of plain values under named columns; None is 'does not exist'."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    notes: tuple[str, ...] = ()
-
-    def records(self) -> list[dict[str, Any]]:
-        """One dictionary a row."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-
-
-def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
-    """A problem's quantities: one row a chain, then those of the whole."""
-    failure_probability(delta)
-    columns = ("chain", "states", "ergodic", "reversible", "γ", "γ_ps", "mixing time", "min π", "H", "ΣG", "η")
-    shares = problem.allocation if problem.variability > 0 else [None] * len(problem)
-    rows = [
-        (
-            name,
-            chain.size,
-            chain.is_ergodic,
-            _quantity(chain, "is_reversible"),
-            _quantity(chain, "spectral_gap"),
-            _quantity(chain, "pseudo_spectral_gap"),
-            _if_any(partial(_mixing_time, chain)),
-            _if_any(partial(_smallest_probability, chain)),
-            _quantity(chain, "inverse_stationary_sum"),
-            chain.variability,
-            None if share is None else float(share),
-        )
-        for (name, chain), share in zip(problem.chains.items(), shares, strict=True)
-    ]
-    whole = (
-        ("chains K", len(problem)),
-        ("Λ = ΣΣG, the limit of n·max E[L]", problem.variability),
-        ("C₀ of Theorem 2", _if_any(lambda: problem.excess_constant)),
-        (f"cut-off budget of Theorem 2, δ = {delta:g}, as stated", _if_any(lambda: problem.cutoff_budget(delta))),
-        ("the same with its derivation's gaps closed", _if_any(lambda: problem.cutoff_budget(delta, corrected=True))),
-    )
-    return [
-        Table(problem.name or "problem", columns, tuple(rows), _about(problem)),
-        Table("the whole", ("quantity", "value"), whole),
-    ]
-
-
-def inspect_chain(name: str, chain: MarkovChain) -> list[Table]:
-    """One chain, state by state."""
-    law = _if_any(lambda: chain.stationary.tolist()) or [None] * chain.size
-    rows = tuple(
-        (state, law[x], float(chain.gini[x]), int((chain.matrix[x] > 0).sum()), float(chain.matrix[x, x]))
-        for x, state in enumerate(chain.states)
-    )
-    return [Table(name, ("state", "π", "G", "successors", "stays"), rows)]
 
 
 def plan(
@@ -97,9 +37,9 @@ def plan(
     for quantity, kind, loss_at, budget_for in _lines(problem, delta):
         row: list[Any] = [quantity]
         if budget is not None:
-            row.append(_if_any(partial(loss_at, budget)))
+            row.append(if_any(partial(loss_at, budget)))
         if target_loss is not None:
-            row.append(_if_any(partial(budget_for, target_loss)))
+            row.append(if_any(partial(budget_for, target_loss)))
         rows.append((*row, kind))
     title = f"{problem.name or 'problem'}: {chains} chain{'s' * (chains > 1)}, δ = {delta:g}"
     notes = [f"a certificate assumes that {ASSUMPTION}"]
@@ -188,29 +128,3 @@ def _first(bound: Callable[[int], float], least: int, target: float) -> float:
         middle = (low + high) // 2
         low, high = (low, middle) if middle >= least and bound(middle) <= target else (middle, high)
     return high
-
-
-def _if_any(quantity: Callable[[], Any]) -> Any:
-    """The quantity, or None where it does not exist (here or at this budget) or is infinite."""
-    try:
-        value = quantity()
-    except InputError:
-        return None
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _quantity(chain: MarkovChain, name: str) -> Any:
-    return _if_any(lambda: getattr(chain, name))
-
-
-def _mixing_time(chain: MarkovChain) -> str:
-    return "{:,} … {:,}".format(*chain.mixing_time_bounds())
-
-
-def _smallest_probability(chain: MarkovChain) -> float:
-    return float(chain.stationary.min())
-
-
-def _about(problem: Problem) -> tuple[str, ...]:
-    source = f"source: {problem.source}" if problem.source else ""
-    return tuple(text for text in (problem.description, source) if text)

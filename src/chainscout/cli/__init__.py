@@ -1,0 +1,31 @@
+"""The command line. Everything heavy is imported inside the commands, so that ``--help`` answers at once."""
+
+from typing import Any
+
+import click
+
+from .._version import __version__
+from ..errors import ChainscoutError
+from .problems import demo, inspect, plan
+
+
+class Commands(click.Group):
+    """A group whose commands end with one line and an exit status where the library raises its own errors."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except ChainscoutError as error:
+            click.echo(f"chainscout: {error}", err=True)
+            ctx.exit(error.exit_status)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="chainscout")
+def main() -> None:
+    """Learn many Markov chains equally well from one sampling budget, and know how well."""
+
+
+for command in (demo, inspect, plan):
+    main.add_command(command)

@@ -1,0 +1,84 @@
+"""``inspect``, ``plan`` and ``demo``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import InputError
+from .rendering import as_json, show
+
+if TYPE_CHECKING:
+    from ..problems import Problem
+    from ..report import Table
+
+delta_option = click.option(
+    "--delta", type=float, default=0.05, show_default=True, help="Probability that a guarantee fails."
+)
+
+
+@click.command()
+@click.argument("problem", metavar="[FILE|NAME]", required=False)
+@click.option("--chain", help="Show this chain state by state.")
+@delta_option
+@as_json
+def inspect(problem: str | None, chain: str | None, delta: float, json_output: bool) -> None:
+    """Show the quantities of a problem or of one of its chains. Without an argument, list the built-in problems."""
+    from .. import report
+
+    if problem is None:
+        show(_catalogue(), json_output)
+        return
+    found = find_problem(problem)
+    if chain is None:
+        show(report.inspect_problem(found, delta), json_output)
+    else:
+        show(report.inspect_chain(chain, found[chain]), json_output)
+
+
+@click.command()
+@click.argument("problem", metavar="FILE|NAME")
+@click.option("--budget", type=int, help="Observations that can be paid for.")
+@click.option("--target-loss", type=float, help="The largest loss that is good enough.")
+@delta_option
+@as_json
+def plan(problem: str, budget: int | None, target_loss: float | None, delta: float, json_output: bool) -> None:
+    """Show what a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side."""
+    from .. import report
+
+    show(report.plan(find_problem(problem), budget=budget, target_loss=target_loss, delta=delta), json_output)
+
+
+@click.command()
+def demo() -> None:
+    """Inspect and plan a built-in problem of unlike chains."""
+    from .. import report
+
+    problem = find_problem("unlike")
+    for command, tables in (
+        ("inspect unlike", report.inspect_problem(problem)),
+        ("plan unlike --budget 10000 --target-loss 0.01", report.plan(problem, budget=10_000, target_loss=0.01)),
+    ):
+        click.secho(f"$ chainscout {command}\n", bold=True)
+        show(tables, json_output=False)
+
+
+def find_problem(text: str) -> "Problem":
+    """The problem in a file or directory, or the built-in one of that name."""
+    from .. import problems
+
+    name = text.partition(":")[0]
+    if name in problems.names():
+        return problems.get(text)
+    if Path(text).exists() or Path(text).suffix in {".toml", ".json", ".csv"}:
+        return problems.Problem.load(text)
+    names = ", ".join(problems.names())
+    raise InputError(f"there is neither a file nor a built-in problem {text!r}; built-in are {names}")
+
+
+def _catalogue() -> "list[Table]":
+    from .. import problems
+    from ..report import Table
+
+    rows = tuple((name, problems.describe(name)) for name in problems.names())
+    return [Table("built-in problems", ("name", "what it is"), rows)]

@@ -1,0 +1,31 @@
+"""The plain table that everything shown to a person is made of."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain values under named columns; None is 'does not exist'."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dictionary a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def if_any(quantity: Callable[[], Any]) -> Any:
+    """The quantity, or None where it does not exist (here or at this budget) or is infinite."""
+    try:
+        value = quantity()
+    except InputError:
+        return None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
