@@ -33,7 +33,9 @@ def label_column(values: Any, name: str) -> Column:
         try:
             labels = sorted(set(kept))
         except TypeError:
-            raise InputError(f"the column {shown(name)} mixes values that have no order, such as text and numbers") from None
+            raise InputError(
+                f"the column {shown(name)} mixes values that have no order, such as text and numbers"
+            ) from None
         places = {label: place for place, label in enumerate(labels)}
         found: Any = [places[label] for label in kept]
     else:
@@ -63,9 +65,7 @@ def _array(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.boo
     if array.ndim != 1:
         raise InputError(f"the column {shown(name)} must be one-dimensional, not of shape {array.shape}")
     if array.dtype.kind not in "biufUMO":
-        raise InputError(
-            f"the column {shown(name)} must hold text, numbers or times, not values of type {array.dtype}"
-        )
+        raise InputError(f"the column {shown(name)} must hold text, numbers or times, not values of type {array.dtype}")
     if hasattr(values, "isna"):  # pandas says itself what is absent
         return array, np.asarray(values.isna(), dtype=bool)
     if isinstance(values, np.ma.MaskedArray):

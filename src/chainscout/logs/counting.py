@@ -82,11 +82,16 @@ def count_transitions(
     if chain is None and time is None and state is None:
         question = Question(chain=arrays.ONLY, time="step", state="state", **options)
         if gap is not None or segment is not None or order is not None or table is not None:
-            raise InputError("paths have neither a gap, a segment, an order nor a table: these are for logs with columns")
+            raise InputError(
+                "paths have neither a gap, a segment, an order nor a table: these are for logs with columns"
+            )
         return _results(arrays.count(_paths(where), question), question, states)
     question = Question(
         **{role: _column(name, role) for role, name in (("chain", chain), ("time", time), ("state", state))},
-        **{role: None if name is None else _column(name, role) for role, name in (("segment", segment), ("order", order))},
+        **{
+            role: None if name is None else _column(name, role)
+            for role, name in (("segment", segment), ("order", order))
+        },
         **options,
     )
     if _is_table(where):

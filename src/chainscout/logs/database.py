@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from ..checks import shown
 from ..errors import ChainscoutError, InputError, LogError, MissingExtraError
-from .question import Kind, Question
+from .question import MOMENTS, Kind, Question
 from .spool import BATCH, Spool, sentence
 from .statement import counting, table_named
 
@@ -46,8 +46,11 @@ class Database:
 
     def count(self, question: Question) -> None:
         """Run the statement there and take its rows as they come."""
-        if self.engine.dialect.name == "sqlite" and question.gap is not None and self.kinds[question.time] is Kind.MOMENT:
-            raise InputError("SQLite keeps times as text and cannot subtract them: a gap needs a time column of numbers")
+        sqlite = self.engine.dialect.name == "sqlite"
+        if sqlite and question.gap is not None and self.kinds[question.time] in MOMENTS:
+            raise InputError(
+                "SQLite keeps times as text and cannot subtract them: a gap needs a time column of numbers"
+            )
         statement = counting(question, self.table, self.kinds)
         self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self.rows(statement))
 

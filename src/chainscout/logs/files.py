@@ -36,12 +36,13 @@ _KINDS = {
     "varchar": Kind.TEXT,
     "date": Kind.DATE,
     **dict.fromkeys(
-        ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"), Kind.INTEGER
+        ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "hugeint"),
+        Kind.INTEGER,
     ),
     **dict.fromkeys(
         ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), Kind.MOMENT
     ),
-    **dict.fromkeys(("uuid", "enum", "time", "hugeint", "uhugeint", "interval"), Kind.OTHER),
+    **dict.fromkeys(("uuid", "enum", "time", "interval", "null"), Kind.OTHER),
 }
 
 
@@ -99,15 +100,16 @@ class Files:
     def _as_written(
         self, relation: "duckdb.DuckDBPyRelation", paths: list[str], question: Question
     ) -> "duckdb.DuckDBPyRelation":
-        """JSON's texts that look like dates or UUIDs stay texts where they are labels."""
+        """JSON's labels that look like dates or UUIDs, or have no type in common, are text."""
         if not self.kinds.keys() >= set(question.columns):
             return relation
         types = {}
         for name, kind in zip(relation.columns, relation.types, strict=True):
-            ordered = name in (question.time, question.order)
             if name in question.columns:
-                guessed = self.kinds[name] in (Kind.DATE, Kind.MOMENT, Kind.OTHER)
-                types[name] = "VARCHAR" if guessed and not ordered else str(kind)
+                guessed = self.kinds[name] in (Kind.DATE, Kind.MOMENT, Kind.OTHER) or str(kind) == "JSON"
+                ordered = name in (question.time, question.order) and kind.id != "null"
+                whole = "BIGINT" if kind.id == "hugeint" else str(kind)
+                types[name] = "VARCHAR" if guessed and not ordered else whole
         relation = self._relation(paths, question, types)
         self.kinds = _kinds(relation)
         return relation

@@ -93,7 +93,9 @@ class Spool:
     def _insert(self, rows: list[Sequence[Any]]) -> None:
         if not rows:
             return
-        batch = {f"c{i}": np.array(column + (None,), dtype=object)[:-1] for i, column in enumerate(zip(*rows, strict=True))}
+        batch = {
+            f"c{i}": np.array(column + (None,), dtype=object)[:-1] for i, column in enumerate(zip(*rows, strict=True))
+        }
         self.connection.register("batch", batch)
         self.connection.execute("INSERT INTO found SELECT * FROM batch")
         self.connection.unregister("batch")
@@ -177,4 +179,3 @@ def sentence(error: BaseException) -> str:
 def shown_text(text: str, length: int = 300) -> str:
     """A text cut to ``length``."""
     return text if len(text) <= length else text[: length - 1] + "…"
-

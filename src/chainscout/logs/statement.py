@@ -156,7 +156,10 @@ def _moment(question: Question, kinds: Kinds) -> Any:
     kind = kinds[question.time]
     dated = kind is Kind.DATE and isinstance(question.gap, datetime.timedelta)
     column = _cell(question.time, kinds)
-    return sa.cast(column, sa.TIMESTAMP()) if dated or kind is Kind.TEXT else column
+    if dated or kind is Kind.TEXT:
+        # Without a type of SQLAlchemy's, so that a gap is bound as the driver binds it.
+        column = sa.type_coerce(sa.cast(column, sa.TIMESTAMP()), sa.types.NullType())
+    return column
 
 
 def _ordering(log: Any) -> list[Any]:
