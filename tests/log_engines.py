@@ -68,9 +68,9 @@ def write_table(rows: Sequence[Row], address: str, name: str = "log") -> str:
     """The rows as a table of a database; returns its name."""
     address = address.replace("postgresql://", "postgresql+psycopg://")
     engine = sa.create_engine(address)
-    kinds = []
-    for values in columns(rows).values():
-        kinds.append(_TYPES[next((type(value) for value in values if value is not None), int)])
+    kinds = [
+        _TYPES[next((type(value) for value in values if value is not None), int)] for values in columns(rows).values()
+    ]
     table = sa.Table(name, sa.MetaData(), *(sa.Column(n, kind()) for n, kind in zip(NAMES, kinds, strict=True)))
     with engine.begin() as connection:
         table.drop(connection, checkfirst=True)

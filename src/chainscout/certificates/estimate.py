@@ -10,7 +10,6 @@ import numpy.typing as npt
 from ..checks import failure_probability, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError
-from ..errors import InputError
 from .entrywise import intervals
 
 Array = npt.NDArray[np.float64]

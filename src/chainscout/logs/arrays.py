@@ -75,18 +75,10 @@ def from_table(where: Any, question: Question) -> Paths:
     segment = labels[question.segment] if question.segment else None
     time, undated, _ = moments[question.time]
     order, unordered, _ = moments[question.order] if question.order else (None, None, None)
-    need_complete(
-        question,
-        [
-            int((column < 0).sum()) if column.dtype == np.int64 else int(column.sum())
-            for column in (
-                labels[question.chain].codes,
-                undated,
-                *([segment.codes] if segment else []),
-                *([unordered] if unordered is not None else []),
-            )
-        ],
-    )
+    lacking = [labels[question.chain].codes < 0, undated]
+    lacking += [] if segment is None else [segment.codes < 0]
+    lacking += [] if unordered is None else [unordered]
+    need_complete(question, [int(absent.sum()) for absent in lacking])
     return Paths(labels[question.chain], labels[question.state], segment, time, order)
 
 

@@ -75,9 +75,9 @@ def _array(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.boo
 
 def _absent(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if array.dtype.kind == "f":
-        return np.isnan(array)
+        return np.asarray(np.isnan(array))
     if array.dtype.kind == "M":
-        return np.isnat(array)
+        return np.asarray(np.isnat(array))
     if array.dtype == object:
         absent = [value is None or (isinstance(value, float) and math.isnan(value)) for value in array.tolist()]
         return np.array(absent, dtype=bool)

@@ -5,7 +5,7 @@ import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,28 +14,13 @@ from ..errors import CorrelatedCountsWarning, InputError
 from . import arrays, faults, statement
 from .database import Database
 from .files import Files
-from .question import MISSING, Kind, Question
+from .question import MISSING, Question
 from .results import States, Store, TransitionCounts
 from .spark import Spark, is_session
 from .spool import Spool, guarded
 
-
-class Engine(Protocol):
-    """What runs the statement where the log is."""
-
-    kinds: Mapping[str, Kind]
-    table: sa.FromClause
-    name: str
-
-    #: Whether text is read as times, and whether labels have lost their types.
-    @property
-    def text_times(self) -> bool: ...
-    @property
-    def untyped(self) -> bool: ...
-
-    def count(self, question: Question) -> None: ...
-    def rows(self, statement: sa.Select[Any]) -> Any: ...
-    def close(self) -> None: ...
+#: What runs the statement where the log is.
+Engine = Files | Database | Spark
 
 
 def count_transitions(
@@ -78,22 +63,22 @@ def count_transitions(
             CorrelatedCountsWarning,
             stacklevel=2,
         )
-    options = {"lag": int(lag), "sliding": bool(sliding), "gap": _checked_gap(gap), "missing": missing}
-    if chain is None and time is None and state is None:
-        question = Question(chain=arrays.ONLY, time="step", state="state", **options)
-        if gap is not None or segment is not None or order is not None or table is not None:
-            raise InputError(
-                "paths have neither a gap, a segment, an order nor a table: these are for logs with columns"
-            )
-        return _results(arrays.count(_paths(where), question), question, states)
+    paths = chain is None and time is None and state is None
+    if paths and any(given is not None for given in (gap, segment, order, table)):
+        raise InputError("paths have neither a gap, a segment, an order nor a table: these are for logs with columns")
     question = Question(
-        **{role: _column(name, role) for role, name in (("chain", chain), ("time", time), ("state", state))},
-        **{
-            role: None if name is None else _column(name, role)
-            for role, name in (("segment", segment), ("order", order))
-        },
-        **options,
+        chain=arrays.ONLY if paths else _column(chain, "chain"),
+        time="step" if paths else _column(time, "time"),
+        state="state" if paths else _column(state, "state"),
+        segment=None if segment is None else _column(segment, "segment"),
+        order=None if order is None else _column(order, "order"),
+        lag=int(lag),
+        sliding=bool(sliding),
+        gap=_checked_gap(gap),
+        missing=missing,
     )
+    if paths:
+        return _results(arrays.count(_paths(where), question), question, states)
     if _is_table(where):
         return _results(arrays.count(arrays.from_table(where, question), question), question, states)
     spool = Spool(memory_limit, threads, temp_directory)

@@ -13,10 +13,9 @@ def need_complete(question: Question, numbers: Sequence[int]) -> None:
     roles = ["chain", "time", *(role for role in ("segment", "order") if getattr(question, role) is not None)]
     for role, number in zip(roles, numbers, strict=True):
         if number:
-            rows, have = ("row", "has") if number == 1 else ("rows", "have")
-            raise LogError(
-                f"every row needs a {role}, but {number:,} {rows} {have} none in column {shown(getattr(question, role))}"
-            )
+            have = "row has" if number == 1 else "rows have"
+            column = shown(getattr(question, role))
+            raise LogError(f"every row needs a {role}, but {number:,} {have} none in column {column}")
 
 
 def tie(question: Question, chain: Any, time: Any) -> LogError:

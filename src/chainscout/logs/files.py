@@ -60,13 +60,13 @@ class Files:
         self.format = formats[paths[0]]
         self.table = table_named("log")
         with guarded(self.name):
-            relation = self._relation(list(paths), question)
+            relation = self._relation(list(paths))
             self.kinds = _kinds(relation)
             if self.format == "csv" and self.kinds.keys() >= set(question.columns):
                 # CSV has no types, and '007' is not 7: labels are read as they are written.
                 labels = [question.chain, question.state, *([question.segment] if question.segment else [])]
                 types = {name: "VARCHAR" for name in labels if name not in (question.time, question.order)}
-                relation = self._relation(list(paths), question, types)
+                relation = self._relation(list(paths), types)
                 self.kinds = _kinds(relation)
             elif self.format == "json":
                 relation = self._as_written(relation, list(paths), question)
@@ -77,25 +77,18 @@ class Files:
         """Whether the format has no types, so that a whole number may be one or a text."""
         return self.format == "csv"
 
-    def _relation(
-        self, paths: list[str], question: Question, types: dict[str, str] | None = None
-    ) -> "duckdb.DuckDBPyRelation":
-        connection = self.spool.connection
+    def _relation(self, paths: list[str], types: dict[str, str] | None = None) -> "duckdb.DuckDBPyRelation":
+        """The files as one relation; ``types``: of CSV's columns, or of all of JSON's that are read."""
+        connection: Any = self.spool.connection
         if self.format == "parquet":
-            return connection.read_parquet(paths)  # type: ignore[arg-type]
-        if self.format == "json":
-            options = {} if types is None else {"columns": types}
-            return connection.read_json(paths, format="newline_delimited", **options)  # type: ignore[arg-type]
-        # Quotes are set, not guessed: a first quoted field far down the file must be read as one.
-        return connection.read_csv(
-            paths,  # type: ignore[arg-type]
-            header=True,
-            skiprows=0,
-            quotechar='"',
-            escapechar='"',
-            strict_mode=True,
-            **({} if types is None else {"dtype": types}),
-        )
+            relation: duckdb.DuckDBPyRelation = connection.read_parquet(paths)
+        elif self.format == "json":
+            relation = connection.read_json(paths, format="newline_delimited", columns=types)
+        else:
+            # Quotes are set, not guessed: a first quoted field far down the file must be read as one.
+            form = {"header": True, "skiprows": 0, "quotechar": '"', "escapechar": '"', "strict_mode": True}
+            relation = connection.read_csv(paths, dtype=types, **form)
+        return relation
 
     def _as_written(
         self, relation: "duckdb.DuckDBPyRelation", paths: list[str], question: Question
@@ -110,7 +103,7 @@ class Files:
                 ordered = name in (question.time, question.order) and kind.id != "null"
                 whole = "BIGINT" if kind.id == "hugeint" else str(kind)
                 types[name] = "VARCHAR" if guessed and not ordered else whole
-        relation = self._relation(paths, question, types)
+        relation = self._relation(paths, types)
         self.kinds = _kinds(relation)
         return relation
 

@@ -1,4 +1,4 @@
-"""What is asked of a log: which columns are meant, and what counts as an unbroken path. Checked before anything runs."""
+"""What is asked of a log: which columns are meant, and what counts as an unbroken path."""
 
 import datetime
 import enum

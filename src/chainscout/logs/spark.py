@@ -37,7 +37,8 @@ class Spark:
 
     def __init__(self, spool: Spool, where: Any, table: str) -> None:
         self.spool = spool
-        self.session, self._owned = (_connect(where), True) if isinstance(where, str) else (where, False)
+        self._owned = isinstance(where, str)
+        self.session: SparkSession = _connect(where) if self._owned else where
         self.name = f"Spark at {self.session.conf.get('spark.master', 'a remote server')}, {shown(table)}"
         self._view = f"log_{secrets.token_hex(8)}"
         with self._guarded():

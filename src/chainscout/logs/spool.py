@@ -8,19 +8,17 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..checks import shown, whole_number
 from ..errors import InputError, LogError, MissingExtraError
 from .question import Kind
-
-if TYPE_CHECKING:
-    import duckdb
 
 Pair = tuple[Any, Any, Any, int]
 
@@ -93,9 +91,7 @@ class Spool:
     def _insert(self, rows: list[Sequence[Any]]) -> None:
         if not rows:
             return
-        batch = {
-            f"c{i}": np.array(column + (None,), dtype=object)[:-1] for i, column in enumerate(zip(*rows, strict=True))
-        }
+        batch = {f"c{i}": _objects(column) for i, column in enumerate(zip(*rows, strict=True))}
         self.connection.register("batch", batch)
         self.connection.execute("INSERT INTO found SELECT * FROM batch")
         self.connection.unregister("batch")
@@ -147,6 +143,12 @@ class Spool:
     def write_parquet(self, path: str) -> None:
         """The rows (chain, from, to, count) as a Parquet file."""
         self.connection.table("counts").write_parquet(path)
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class _SparkTypes(GenericTypeCompiler):
 
 
 class _SparkDialect(DefaultDialect):
-    preparer = _SparkNames
+    preparer: Any = _SparkNames
     type_compiler_cls = _SparkTypes
     paramstyle = "named"
     default_paramstyle = "named"
@@ -128,7 +128,8 @@ def lacking(question: Question, table: sa.FromClause, kinds: Kinds) -> sa.Select
     """How many rows have no chain, no time, no segment, no order: one row of numbers."""
     log = _log(question, table, kinds)
     names = ["chain", "moment", *(name for name in ("segment", "place_in_time") if name in log.c)]
-    return sa.select(*(sa.func.count() - sa.func.count(log.c[name]) for name in names)).select_from(log)
+    absent: list[Any] = [sa.func.count() - sa.func.count(log.c[name]) for name in names]
+    return sa.select(*absent).select_from(log)
 
 
 def _log(question: Question, table: sa.FromClause, kinds: Kinds) -> Any:
