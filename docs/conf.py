@@ -1,0 +1,56 @@
+"""Sphinx configuration: MyST pages, the API from docstrings, nothing fetched while building or while reading."""
+
+import re
+from typing import Any, NewType
+
+import numpy as np
+import numpy.typing as npt
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+from chainscout import __version__
+
+# Before anything is imported that uses them: annotations then read ArrayLike and Array, as in the sources, and not as
+# the unions and generics that numpy makes of the two names.
+Array, IntegerArray = NewType("Array", object), NewType("IntegerArray", object)
+
+
+class NDArray:
+    def __class_getitem__(cls, kind: type) -> Any:
+        return Array if kind is np.float64 else IntegerArray
+
+
+npt.ArrayLike, npt.NDArray = NewType("ArrayLike", object), NDArray
+
+project = "chainscout"
+author = "The chainscout developers"
+copyright = author
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["_build", "_generated"]
+myst_heading_anchors = 3
+smartquotes = False  # a prime in a formula is not a quotation mark
+
+# Names of this package must resolve. Others have no inventory here: reading one would need a network.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!chainscout).*")]
+
+html_theme = "furo"
+html_title = f"chainscout {__version__}"
+html_copy_source = False
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+
+
+def escape_formulas(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are sentences with ``names``; a bar in them is an absolute value, not reStructuredText."""
+    for place, line in enumerate(lines):
+        parts = re.split(r"(``.*?``)", line)
+        lines[place] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+
+
+def setup(app: Sphinx) -> None:
+    app.add_lexer("csv", TextLexer)
+    app.connect("autodoc-process-docstring", escape_formulas)

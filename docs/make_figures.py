@@ -1,0 +1,265 @@
+"""Makes the pictures and the tables of numbers that the documentation shows: ``python docs/make_figures.py``.
+
+Every number comes from the library: from ``report.plan``, or from certificates of simulated counts. Nothing is typed.
+"""
+
+import os
+import platform
+import timeit
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import chainscout as cs
+from chainscout import report
+from chainscout.certificates import METHODS
+
+HERE = Path(__file__).resolve().parent
+DELTA = 0.05
+
+# ---------------------------------------------------------------- numbers
+
+PICTURED, TARGET = "unlike", 0.01
+PROBLEMS = (
+    "two-state",
+    "gilbert-elliott",
+    "unlike",
+    "birth-death",
+    "nearly-decomposable",
+    "equal",
+    "cpg-islands",
+    "cd4",
+    "dirichlet",
+    "reversible",
+    "sparse",
+)
+BUDGET, RUNS, SEED = 10_000, 100, 0
+
+
+def needed(problem: cs.Problem, target: float) -> dict[str, int]:
+    """quantity → observations for a loss ≤ target, as ``chainscout plan`` shows them."""
+    quantity, observations, _ = zip(*report.plan(problem, target_loss=target, delta=DELTA)[-1].rows, strict=True)
+    return dict(zip(quantity, observations, strict=True))
+
+
+def predicted(allocation: str) -> str:
+    return f"{allocation}: {1 - DELTA:.4g} quantile"
+
+
+def budgets() -> Iterator[tuple[Any, ...]]:
+    """Problem by problem: what the loss needs, what certificates and theorems need, and their quotients."""
+    for name in PROBLEMS:
+        problem = cs.problems.get(name)
+        plan, small = needed(problem, TARGET), needed(problem, TARGET / 100)
+        truth, small_truth = plan[predicted("oracle-max")], small[predicted("oracle-max")]
+        row: list[Any] = [f"`{name}`", len(problem), max(problem.sizes), truth]
+        for method in ("mixture", "paper"):
+            line = f"certificate '{method}'"
+            row += [plan[line], plan[line] / truth, small[line] / small_truth]
+        yield (*row, plan["Theorem 1, as stated"] / truth)
+
+
+def simulated(chain: cs.MarkovChain, transitions: int, rng: np.random.Generator) -> np.ndarray:
+    """Transition counts of RUNS independent paths, all at once."""
+    runs, upper = np.arange(RUNS), np.cumsum(chain.matrix, axis=1)
+    upper[:, -1] = 1.0
+    states = np.searchsorted(np.cumsum(chain.initial)[:-1], rng.random(RUNS), side="right")
+    counts = np.zeros((RUNS, chain.size, chain.size), dtype=np.int64)
+    for u in rng.random((transitions, RUNS)):
+        after = (u[:, None] >= upper[states]).sum(axis=1)
+        counts[runs, states, after] += 1
+        states = after
+    return counts
+
+
+def losses() -> Iterator[tuple[Any, ...]]:
+    """Problem by problem, equal shares: each chain's mean certificate over its mean loss, least and largest."""
+    for name in PROBLEMS:
+        problem, rng = cs.problems.get(name), np.random.default_rng(SEED)
+        transitions = BUDGET // len(problem) - 1
+        paths = {key: simulated(chain, transitions, rng) for key, chain in problem.chains.items()}
+        loss, certified = dict.fromkeys(problem, 0.0), {method: dict.fromkeys(problem, 0.0) for method in METHODS}
+        for run in range(RUNS):
+            counts = {key: cs.Counts.from_transitions(paths[key][run], problem[key].states) for key in problem}
+            for key in problem:
+                loss[key] += cs.loss(problem[key], counts[key])
+            for method, total in certified.items():
+                found = cs.certify(counts, DELTA, method, budget=BUDGET if method == "paper" else None).loss
+                for key in problem:
+                    total[key] += found[key]
+        times = [[total[key] / loss[key] for key in problem] for total in certified.values()]
+        yield (f"`{name}`", transitions, *(span(row) for row in times))
+
+
+def times() -> Iterator[tuple[Any, ...]]:
+    """Method by method: microseconds for one chain's certificate, S = 5 and S = 50, 10,000 transitions."""
+    rng = np.random.default_rng(SEED)
+    chains = [cs.problems.get("dirichlet", chains=1, states=size, seed=1)["chain-1"] for size in (5, 50)]
+    counts = [cs.Counts.from_transitions(simulated(chain, BUDGET, rng)[0]) for chain in chains]
+    for method in METHODS:
+        row = [f"`{method}`"]
+        for seen in counts:
+            timer = timeit.Timer(partial(cs.certify, {"chain": seen}, DELTA, method))
+            number, _ = timer.autorange()
+            row.append(f"{min(timer.repeat(3, number)) / number * 1e6:,.0f} µs")
+        yield tuple(row)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def span(values: Sequence[float]) -> str:
+    ends = shown(min(values)), shown(max(values))
+    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
+
+
+def table(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> str:
+    lines = ["| " + " | ".join(map(shown, row)) + " |" for row in (columns, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])
+
+
+def stamp() -> str:
+    versions = f"Python {platform.python_version()}, numpy {np.__version__}"
+    return (
+        f"*Made by `python docs/make_figures.py` on {date.today().isoformat()}; {platform.system()} on {processor()},"
+        f" {os.cpu_count()} cores, {versions}.*"
+    )
+
+
+def processor() -> str:
+    description = Path("/proc/cpuinfo")
+    if description.exists():
+        for line in description.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return f"{line.partition(':')[2].strip()} ({platform.machine()})"
+    return platform.machine()
+
+
+BUDGET_COLUMNS = (
+    "problem",
+    "K",
+    "S",
+    "predicted",
+    "`mixture`",
+    "×",
+    f"× at {TARGET / 100:g}",
+    "`paper`",
+    "×",
+    f"× at {TARGET / 100:g}",
+    "Theorem 1, ×",
+)
+TABLES = {
+    "budgets": (BUDGET_COLUMNS, budgets),
+    "losses": (("problem", "transitions a chain", *(f"`{method}`" for method in METHODS)), losses),
+    "times": (("method", "S = 5", "S = 50"), times),
+}
+
+# ---------------------------------------------------------------- the picture
+
+INK, PALE, GRID, PAPER = "#1f2933", "#66727f", "#e4e7eb", "#ffffff"
+SEA, LEAF, AMBER, RUST = "#2f6db5", "#1d8a5f", "#c77700", "#b3392f"
+
+
+def bars() -> list[tuple[str, str, str, int]]:
+    """The picture's rows: label, explanation, colour, observations."""
+    plan = needed(cs.problems.get(PICTURED), TARGET)
+    chance = f"with probability {1 - DELTA:.4g}"
+    return [
+        ("Λ / n", "the paper's yardstick, in expectation", PALE, plan["Λ/n"]),
+        ("best shares", f"predicted, {chance}", SEA, plan[predicted("oracle-max")]),
+        ("equal shares", f"predicted, {chance}", SEA, plan[predicted("uniform")]),
+        ("mixture certificate", "proved from the data, at all times", LEAF, plan["certificate 'mixture'"]),
+        ("BA-MC's index", "proved from the data, the paper's", AMBER, plan["certificate 'paper'"]),
+        ("Theorem 1", "the paper's bound for any budget", RUST, plan["Theorem 1, as stated"]),
+        ("Theorem 2", "the paper's bound for large budgets", RUST, plan["Theorem 2, as stated"]),
+    ]
+
+
+def compact(number: int) -> str:
+    """1,234,567 as '1.2 million': what a reader keeps of it."""
+    for size, word in ((10**9, " billion"), (10**6, " million")):
+        if number >= size:
+            return f"{number / size:,.{0 if number >= 10 * size else 1}f}{word}"
+    return f"{number:,}"
+
+
+def description() -> str:
+    """The picture in words, and what a test compares with the library's numbers of today."""
+    return "; ".join(f"{label}: {compact(number)}" for label, _, _, number in bars())
+
+
+def picture() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    settings = {
+        "svg.hashsalt": "chainscout",  # the same file from the same numbers
+        "font.family": "DejaVu Sans",
+        "text.color": INK,
+    }
+    with plt.rc_context(settings):
+        figure, axes = plt.subplots(figsize=(9, 4.8), facecolor=PAPER)
+        figure.subplots_adjust(left=0.29, right=0.96, top=0.8, bottom=0.15)
+        rows, start = bars(), 100
+        best = rows[1][-1]
+        beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "va": "center"}
+        for place, (label, explanation, colour, number) in enumerate(rows):
+            axes.barh(place, number - start, left=start, height=0.54, color=colour, linewidth=0)
+            axes.annotate(label, (0, place), (-12, 6.5), fontsize=11.5, fontweight="bold", color=colour, **beside)
+            axes.annotate(explanation, (0, place), (-12, -7.5), fontsize=8.8, color=PALE, **beside)
+            end = axes.annotate(
+                compact(number), (number, place), (7, -0.5), textcoords="offset points", va="center_baseline",
+                fontsize=11.5, fontweight="bold",
+            )  # fmt: skip
+            if best < number < 1000 * best:
+                times = f"  {number / best:.2g} ×"
+                axes.annotate(times, (1, 0), xycoords=end, va="bottom", fontsize=10, color=PALE)
+        axes.set(xscale="log", xlim=(start, 1e13), ylim=(len(rows) - 0.45, -0.55), yticks=[], facecolor=PAPER)
+        axes.set_xticks([10.0**power for power in range(2, 13, 2)])
+        axes.tick_params(axis="x", which="both", length=0, labelsize=9.5, labelcolor=PALE)
+        axes.minorticks_off()
+        axes.set_axisbelow(True)
+        axes.grid(axis="x", color=GRID, linewidth=1)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel("observations, logarithmic;  × as many as the best shares need", fontsize=9.5, color=PALE)
+        problem = cs.problems.get(PICTURED)
+        title = f"How many observations until every matrix is known to a loss of {TARGET:g}?"
+        figure.text(0.03, 0.93, title, fontsize=14.5, fontweight="bold", va="center")
+        subtitle = (
+            f"{len(problem)} Markov chains of {problem.sizes[0]} states: one sticky, one cyclic, one that jumps"
+            f" anywhere (built-in problem '{PICTURED}', δ = {DELTA:g})"
+        )
+        figure.text(0.03, 0.866, subtitle, fontsize=9.8, color=PALE, va="center")
+        folder = HERE / "figures"
+        folder.mkdir(exist_ok=True)
+        words = description()
+        figure.savefig(folder / "plan.svg", metadata={"Date": None, "Description": words})
+        smallest = {"optimize": True}
+        figure.savefig(
+            folder / "plan.png", dpi=130, metadata={"Software": None, "Description": words}, pil_kwargs=smallest
+        )
+        plt.close(figure)
+
+
+def main() -> None:
+    picture()
+    folder = HERE / "_generated"
+    folder.mkdir(exist_ok=True)
+    for name, (columns, rows) in TABLES.items():
+        (folder / f"{name}.md").write_text(f"{table(columns, rows())}\n\n{stamp()}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The documentation says what is so: its blocks run, the names it gives exist, its numbers are those of the library."""
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import itertools
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from chainscout.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.M | re.S)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, without the blanks that end them and without blank lines around them."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").split("\n")
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def run_commands(block: str) -> None:
+    """Each ``$ chainscout …`` ends with status 0 and prints what is shown below it, if anything is."""
+    for command in re.split(r"^\$ ", block, flags=re.M)[1:]:
+        line, _, shown = command.partition("\n")
+        words = shlex.split(line)
+        if words[0] == "make":  # it cannot run inside the tests, but its target can be missing
+            assert re.search(rf"^[\w -]*\b{words[1]}\b[\w -]*:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+            continue
+        assert words[0] == "chainscout"
+        result = CliRunner().invoke(main, words[1:])
+        assert result.exit_code == 0, result.output
+        if shown.strip():
+            assert lines_of(shown) == lines_of(result.stdout)
+
+
+@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if BLOCK.search(text)])
+def test_blocks_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One namespace a page, an empty directory; a ```text block after a ```python block is what that one prints."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    printed: str | None = None
+    for block in BLOCK.finditer(PAGES[page]):
+        kind, text = block.groups()
+        if kind == "python":
+            above = "\n" * PAGES[page][: block.start(2)].count("\n")  # so that a traceback names the page's line
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(above + text, str(DOCS / f"{page}.md"), "exec"), names)
+            printed = out.getvalue()
+        elif kind == "text":
+            if printed is not None:
+                assert lines_of(text) == lines_of(printed)
+            printed = None
+        else:
+            run_commands(text)
+
+
+def test_the_tutorial_shows_what_its_blocks_print() -> None:
+    kinds = [block[1] for block in BLOCK.finditer(PAGES["tutorial"])]
+    assert kinds.count("python") == kinds.count("text") > 5
+    assert kinds.count("console") == 3
+
+
+# ---------------------------------------------------------------- names
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module of the package or of the tests, or something in it."""
+    first, *rest = name.split(".")
+    thing: Any = importlib.import_module(first if first.startswith("reference") else f"chainscout.{first}")
+    for part in rest:
+        if isinstance(thing, ModuleType) and not hasattr(thing, part):
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(f"{thing.__name__}.{part}")
+        if part in getattr(thing, "__annotations__", {}):  # an attribute of every instance
+            return part == rest[-1]
+        if not hasattr(thing, part):
+            return False
+        thing = getattr(thing, part)
+    return True
+
+
+def dotted_names(page: str) -> list[str]:
+    layers = "chains|problems|counts|losses|guarantees|predictions|certificates|report|reference|reference_policies"
+    return re.findall(rf"`((?:{layers})(?:\.[A-Za-z_]\w*)+)`", PAGES[page])
+
+
+def test_a_name_that_does_not_exist_is_noticed() -> None:
+    assert exists("chains.MarkovChain.matrix")
+    assert exists("chains.spectral.pseudo_spectral_gap")
+    assert not exists("chains.MarkovChain.matrices")
+    assert not exists("guarantees.lemma_9")
+
+
+@pytest.mark.parametrize("page", ["paper", "errata", "certificates"])
+def test_every_name_in_the_code_exists(page: str) -> None:
+    names = dotted_names(page)
+    assert names
+    assert [name for name in names if not exists(name)] == []
+
+
+def test_every_statement_of_the_paper_has_its_row() -> None:
+    rows = [line for line in PAGES["paper"].splitlines() if line.startswith("|")]
+    statements = [f"Lemma {number}" for number in range(1, 14)] + [f"Theorem {number}" for number in (1, 2, 3)]
+    for statement in [*statements, "Corollary 1", "Definition 1", "Definition 2", "Algorithm 1"]:
+        assert any(re.search(rf"\b{statement}\b", row.split("|")[1]) for row in rows), statement
+    # What is implemented under a statement's own name is in the row of that statement.
+    for name in ("lemma_3", "lemma_4", "lemma_5", "lemma_7", "lemma_8", "theorem_1", "theorem_2"):
+        statement = name.replace("_", " ").capitalize()
+        assert any(f"`guarantees.{name}`" in row and statement in row for row in rows), name
+
+
+def test_errata_and_their_tests_name_each_other() -> None:
+    named = set(re.findall(r"`(test_\w+)`", PAGES["errata"]))
+    sources = {
+        file: (ROOT / "tests" / file).read_text(encoding="utf-8") for file in ("test_errata.py", "test_reference.py")
+    }
+    defined = {file: set(re.findall(r"^def (test_\w+)", text, re.M)) for file, text in sources.items()}
+    assert named <= defined["test_errata.py"] | defined["test_reference.py"]
+    assert defined["test_errata.py"] <= named
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.fixture(scope="module")
+def figures() -> Any:
+    spec = importlib.util.spec_from_file_location("make_figures", DOCS / "make_figures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cells(table: str) -> list[list[str]]:
+    return [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+
+
+def numbers(cell: str) -> list[float] | str:
+    """The numbers of a cell, or its text if it has none."""
+    parts = cell.replace(",", "").split(" … ")
+    try:
+        return [float(part) for part in parts]
+    except ValueError:
+        return cell
+
+
+@pytest.mark.parametrize(("name", "rows"), [("budgets", None), ("losses", 4)])
+def test_the_tables_are_those_that_the_library_makes(figures: Any, name: str, rows: int | None) -> None:
+    """Simulated ones for their first problems only, for time. One per cent: rounding may differ on another machine."""
+    columns, make = figures.TABLES[name]
+    made = cells(figures.table(columns, itertools.islice(make(), rows)))
+    shown = cells((DOCS / "_generated" / f"{name}.md").read_text(encoding="utf-8"))
+    assert len(shown) == len(figures.PROBLEMS) + 1
+    for there, here in zip(shown, made, strict=False):
+        assert len(there) == len(here)
+        for old, new in zip(map(numbers, there), map(numbers, here), strict=True):
+            assert old == (new if isinstance(new, str) else pytest.approx(new, rel=0.01))
+
+
+def test_the_times_are_of_every_method(figures: Any) -> None:
+    shown = cells((DOCS / "_generated" / "times.md").read_text(encoding="utf-8"))
+    assert [row[0] for row in shown[1:]] == [f"`{method}`" for method in figures.METHODS]
+
+
+def test_the_picture_shows_the_numbers_of_today(figures: Any) -> None:
+    words = figures.description()
+    assert f"<dc:description>{words}</dc:description>" in (DOCS / "figures" / "plan.svg").read_text(encoding="utf-8")
+    image = (DOCS / "figures" / "plan.png").read_bytes()
+    assert words.encode() in image
+    assert len(image) < 100_000
