@@ -46,9 +46,7 @@ def rows_of(seed: int, number: int = 400) -> list[Row]:
     random = np.random.default_rng(seed)
     keys = {tuple(random.integers(0, [5, 2, 60, 2]).tolist()) for _ in range(number)}
     states = random.integers(-1, 4, len(keys)).tolist()
-    return [
-        Row(f"c'{k}", t, None if s < 0 else f"s{s}", g, o) for (k, g, t, o), s in zip(keys, states, strict=True)
-    ]
+    return [Row(f"c'{k}", t, None if s < 0 else f"s{s}", g, o) for (k, g, t, o), s in zip(keys, states, strict=True)]
 
 
 def count(where: Any, table: str, **options: Any) -> dict[str, cs.Counts]:

@@ -60,13 +60,18 @@ def largest_excess(
                 # cost(u) = min{(1−1/S)·u/2, (S−1)/2·log(1+u/2)}
                 bound += min(spread * 0.5 * u, 0.5 * dimension * math.log(1.0 + 0.5 * u))
                 theta[x] = exits[x] / (exits[x] + 2.0 * rho)
-            for i in range(1, number):  # insertion sort: the order barely changes from one level to the next
-                x = order[i]
-                j = i - 1
-                while j >= 0 and theta[order[j]] > theta[x]:
-                    order[j + 1] = order[j]
-                    j -= 1
-                order[j + 1] = x
+            stride = 1  # Shell's sort: as short as an insertion sort, and a chain may have a million states
+            while 3 * stride + 1 < number:
+                stride = 3 * stride + 1
+            while stride > 0:
+                for i in range(stride, number):
+                    x = order[i]
+                    j = i - stride
+                    while j >= 0 and theta[order[j]] > theta[x]:
+                        order[j + stride] = order[j]
+                        j -= stride
+                    order[j + stride] = x
+                stride //= 3
             total = 0.0
             for i in range(number):
                 x = order[i]

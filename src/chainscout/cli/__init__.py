@@ -6,6 +6,7 @@ import click
 
 from .._version import __version__
 from ..errors import ChainscoutError
+from .logs import count
 from .problems import demo, inspect, plan
 
 
@@ -27,5 +28,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan):
+for command in (count, demo, inspect, plan):
     main.add_command(command)

@@ -5,6 +5,7 @@ import math
 import os
 import secrets
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -17,6 +18,7 @@ from ..checks import failure_probability, shown
 from ..counts import Counts
 from ..errors import ChainscoutError, InputError, LogError
 from ..problems import Problem
+from .allocation import next_samples
 
 #: States of all chains, of each chain by its name, or None: those that the log shows.
 States = int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None
@@ -46,6 +48,11 @@ class TransitionCounts:
         #: Whether transitions overlap (a sliding lag), so that no certificate holds for them.
         self.correlated = correlated
 
+    @property
+    def open_states(self) -> bool:
+        """Whether the states are only those that the log shows."""
+        return self._states is None
+
     def __len__(self) -> int:
         return len(self._store)
 
@@ -71,14 +78,25 @@ class TransitionCounts:
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """The ``mixture`` certificate of all chains together, without holding all their counts."""
-        log_inverse = math.log(max(1, len(self)) / failure_probability(delta))
+        failure_probability(delta)
+        if not len(self):
+            raise InputError("a log without a single state has no chains to certify")
+        log_inverse = math.log(len(self) / delta)
+
+        @lru_cache(100_000)  # a million short chains have few different exits
+        def bound(exits: tuple[int, ...], size: int, open_states: bool) -> float:
+            return bound_from_exits(exits, size, log_inverse, open_states=open_states)
+
         found = {}
         for name, counts in self:
             need_certifiable({name: counts}, "mixture")
-            found[name] = bound_from_exits(
-                counts.visited_exits(), counts.size, log_inverse, open_states=counts.open_states
-            )
+            found[name] = bound(tuple(counts.visited_exits()), counts.size, counts.open_states)
         return Certificate(found, delta, "mixture")
+
+    def next_samples(self, budget: int) -> dict[str, int]:
+        """How many of the next ``budget`` observations each chain should get, going by the estimates so far."""
+        counts = self.counts()
+        return next_samples(self.problem(), {name: chain.total for name, chain in counts.items()}, budget)
 
     def problem(self, alpha: float | str | None = None, name: str = "", source: str = "") -> Problem:
         """The smoothed estimates as if they were the truth, to inspect, to plan with and to save."""
