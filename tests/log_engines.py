@@ -40,7 +40,7 @@ def write_parquet(rows: Sequence[Row], path: Path) -> str:
 
 def write_csv(rows: Sequence[Row], path: Path) -> str:
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(NAMES)
     writer.writerows(["" if value is None else value for value in row] for row in rows)
     data = text.getvalue().encode()

@@ -120,7 +120,7 @@ def test_columns_need_names_and_paths_have_none(tmp_path: Path) -> None:
             cs.count_transitions(where)
     with pytest.raises(InputError, match="paths have neither a gap"):
         cs.count_transitions([[0, 1]], gap=3)
-    for where in ([], 5, ["ab", [0]], [[[0, 1]]], {}):
+    for where in (5, ["ab", [0]], [[[0, 1]]], {}):
         with pytest.raises(InputError):
             cs.count_transitions(where)
 
@@ -213,7 +213,8 @@ def test_a_database_that_goes_away_half_way(postgres: Server) -> None:  # noqa: 
         connection.execute(sa.text("DROP TABLE IF EXISTS large"))
         connection.execute(
             sa.text(
-                "CREATE TABLE large AS SELECT i % 50000 AS id, i AS at, i % 3 AS what FROM generate_series(1, 150000) AS i"
+                "CREATE TABLE large AS SELECT i % 50000 AS id, i AS at, i % 3 AS what"
+                " FROM generate_series(1, 150000) AS i"
             )
         )
     engine.dispose()
@@ -241,7 +242,9 @@ except cs.ChainscoutError as error:
     print("refused:", error)
 else:
     total = sum(counts.total for _, counts in found)
-    print("counted:", len(found), total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    # Not ru_maxrss: a process inherits that from the one that started it.
+    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print("counted:", len(found), total, int(peak.split()[1]) // 1024)
 """
 
 
@@ -270,7 +273,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_memory_follows_the_limit_and_not_the_log(large: Path, tmp_path: Path) -> None:
     [word, chains, total, peak] = child(large, tmp_path, "200MB", 0).split()
     assert (word, chains, total) == ("counted:", "1000", "3999000")
-    assert int(peak) < 200 + 300  # the interpreter, its libraries and DuckDB's own code take the rest
+    assert int(peak) < 200 + 250  # the interpreter, its libraries and DuckDB's own code take the rest
     assert not list(tmp_path.iterdir())  # nothing is left behind
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..checks import shown
-from ..errors import ChainscoutError, InputError, LogError, MissingExtraError
+from ..errors import InputError, LogError, MissingExtraError
 from .question import MOMENTS, Kind, Question
 from .spool import BATCH, Spool, sentence
 from .statement import counting, table_named
@@ -52,21 +52,20 @@ class Database:
                 "SQLite keeps times as text and cannot subtract them: a gap needs a time column of numbers"
             )
         statement = counting(question, self.table, self.kinds)
-        self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self.rows(statement))
+        self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self._streamed(statement))
 
-    def rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer, streamed: the driver holds a batch of them."""
+    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
+        """The answer to a small question about the log."""
+        return list(self._streamed(statement))
+
+    def _streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer; the driver holds a batch of them."""
         streamed = self.connection.execution_options(stream_results=True, yield_per=BATCH)
         try:
-            yield from streamed.execute(statement)
+            with streamed.execute(statement) as answer:
+                yield from answer
         except sa.exc.SQLAlchemyError as error:
             raise LogError(f"{self.name}: the database failed, and nothing was counted: {_said(error)}") from None
-        except ChainscoutError:
-            raise
-        except Exception as error:  # a driver's own error, raised while rows are fetched
-            if type(error).__module__.partition(".")[0] != self.engine.dialect.driver.partition("+")[0]:
-                raise
-            raise LogError(f"{self.name}: the database failed, and nothing was counted: {sentence(error)}") from None
 
     def close(self) -> None:
         """Give the connection back."""

@@ -1,14 +1,17 @@
 """Files: Parquet, CSV and JSON lines, one or many, compressed or not, counted by an embedded DuckDB."""
 
+import glob
+import gzip
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from ..checks import shown
-from ..errors import InputError
+from ..errors import InputError, LogError
 from .question import Kind, Question
 from .spool import Spool, guarded
 from .statement import counting, positional, table_named
@@ -59,6 +62,9 @@ class Files:
             raise InputError(f"all files of a log must have one format, not {shown(formats)}")
         self.format = formats[paths[0]]
         self.table = table_named("log")
+        for path in paths:
+            if path.lower().endswith(".gz"):
+                _check_gzip(path)
         with guarded(self.name):
             relation = self._relation(list(paths))
             self.kinds = _kinds(relation)
@@ -112,10 +118,10 @@ class Files:
         with guarded(self.name):
             self.spool.count_here(*positional(counting(question, self.table, self.kinds)))
 
-    def rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
         """The answer to a small question about the log."""
         with guarded(self.name):
-            yield from self.spool.connection.execute(*positional(statement)).fetchall()
+            return list(self.spool.connection.execute(*positional(statement)).fetchall())
 
     def close(self) -> None:
         """Nothing is held but the spool."""
@@ -132,6 +138,17 @@ def file_format(path: str) -> str:
             f" not {shown(os.path.basename(path))}; a directory is given as a pattern such as 'logs/*.parquet'"
         )
     return FORMATS[suffixes[-1]]
+
+
+def _check_gzip(pattern: str) -> None:
+    """Read the files to their ends, where their checksums are: DuckDB does not compare them."""
+    for path in [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True):
+        try:
+            with gzip.open(path) as file:
+                while file.read(1 << 20):
+                    pass
+        except (OSError, EOFError, zlib.error) as error:
+            raise LogError(f"{shown(path)}: this file is damaged, and nothing was counted: {error}") from None
 
 
 def _kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:

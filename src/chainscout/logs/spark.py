@@ -65,9 +65,13 @@ class Spark:
     def count(self, question: Question) -> None:
         """Run the statement on the cluster and take its rows as they come."""
         statement = counting(question, self.table, self.kinds)
-        self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self.rows(statement))
+        self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self._streamed(statement))
 
-    def rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
+        """The answer to a small question about the log."""
+        return list(self._streamed(statement))
+
+    def _streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
         """The rows of an answer, a partition in memory at a time."""
         text, values = named(statement)
         with self._guarded():

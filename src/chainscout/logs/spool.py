@@ -69,6 +69,8 @@ class Spool:
             raise InputError(
                 f"memory_limit must be a size such as '600MB', not {shown(memory_limit)}: {sentence(error)}"
             ) from None
+        # The bar would be printed among what a command prints.
+        self.connection.execute("SET enable_progress_bar = false")
 
     def close(self) -> None:
         """Remove everything."""
