@@ -87,10 +87,7 @@ def _label_names(question: Question) -> list[str]:
 
 
 def from_paths(where: Any) -> Paths:
-    """A path, a list of paths of one chain, or either by the names of chains. Negative whole numbers are absent states.
-
-    That is the convention of deeptime, whose list of arrays this is.
-    """
+    """A path, a list of paths of one chain (as deeptime has them), or either by the names of chains."""
     named = dict(where) if isinstance(where, Mapping) else {ONLY: where}
     pieces = [(str(name), path) for name, paths in named.items() for path in _split(paths)]
     if not pieces:
@@ -101,9 +98,6 @@ def from_paths(where: Any) -> Paths:
     lengths = [len(array) for array in arrays]
     values = np.concatenate(arrays) if len({array.dtype.kind for array in arrays}) == 1 else _joined(arrays)
     state = label_column(values, "state")
-    if values.dtype.kind == "i" and len(values) and values.min() < 0:
-        absent = sum(label < 0 for label in state.labels)
-        state = Column(np.maximum(state.codes - absent, -1), state.labels[absent:], state.kind)
     chains = np.repeat(np.array([numbers[name] for name, _ in pieces], dtype=np.int64), lengths)
     segments = np.repeat(np.arange(len(pieces), dtype=np.int64), lengths)
     time = np.concatenate([np.arange(length) for length in lengths])
