@@ -149,3 +149,37 @@ def test_names_that_need_quoting(tmp_path: Path, postgres: Server) -> None:  # n
             connection.execute(insert, [dict(zip(columns, v, strict=True)) for v in zip(*frame.values(), strict=True)])
         engine.dispose()
         assert count(address, f"main.{evil}" if "sqlite" in address else f"public.{evil}", **names) == expected
+
+
+def test_columns_of_many_types(tmp_path: Path) -> None:
+    """Enumerations, decimals and large numbers as labels; times with a zone; what pandas makes of them."""
+    import duckdb
+
+    path = str(tmp_path / "types.parquet")
+    with duckdb.connect() as connection:
+        connection.sql(
+            "SELECT 18446744073709551615::UBIGINT AS id, ['a', 'b'][i % 2 + 1]::ENUM('b', 'a') AS what,"
+            " (i % 2)::DECIMAL(5, 2) AS price, i % 2 = 0 AS even, [i] AS nested,"
+            " (TIMESTAMP '2024-03-31 00:00:00' + INTERVAL (i * i) MINUTE)::TIMESTAMPTZ AS at FROM range(10) r(i)"
+        ).write_parquet(path)
+        frame = connection.read_parquet(path).project("* EXCLUDE nested").df()
+    names: dict[str, Any] = {"segment": None, "order": None, "gap": datetime.timedelta(minutes=5)}
+    for column, labels in (("what", ("a", "b")), ("price", ("0.00", "1.00")), ("even", (False, True))):
+        found = count(path, state=column, **names)
+        assert found["18446744073709551615"].states == labels
+        assert (found["18446744073709551615"].segments, found["18446744073709551615"].total) == (7, 3)
+        if column != "price":  # pandas reads decimals as floats
+            assert count(frame, state=column, **names) == found
+    assert count(frame.assign(at=frame["at"].dt.tz_localize(None)), **names) == count(path, **names)
+    whole = frame.assign(what=(frame["price"].astype("Int64")).where(frame.index != 3), at=range(10))
+    assert count(whole, segment=None, order=None)["18446744073709551615"].segments == 2
+    with pytest.raises(cs.ChainscoutError, match="holds nested or binary values"):
+        count(path, state="nested", **names)
+
+
+def test_a_log_without_rows(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("id,at,what,part,nth\n")
+    assert count(str(tmp_path / "none.csv")) == {}
+    assert count({name: [] for name in log_engines.NAMES}) == {}
+    with pytest.raises(cs.ChainscoutError, match="has no chains to certify"):
+        cs.count_transitions(str(tmp_path / "none.csv"), chain="id", time="at", state="what").certificate()

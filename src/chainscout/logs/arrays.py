@@ -61,7 +61,7 @@ class Table:
 
 def from_table(where: Any, question: Question) -> Paths:
     """The columns of a mapping or a data frame."""
-    names = [str(name) for name in where]
+    names = list(getattr(where, "columns", where))
     columns = {name: where[name] for name in question.columns if name in names}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
