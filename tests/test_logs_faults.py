@@ -51,7 +51,7 @@ def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) 
         ([Row("a", 1, 0), Row("a", 2, 0, None)], {"segment": "part"},
          "every row needs a segment, but 1 row has none in column 'part'"),
         ([Row("a", 1, 0), Row("a", 2, 0, 0, None)], {"order": "nth"},
-         "every row needs a order, but 1 row has none in column 'nth'"),
+         "every row needs an order, but 1 row has none in column 'nth'"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_counted(
@@ -93,6 +93,7 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
         (FRAME | {"what": [b"x", b"y"]}, {}, "must hold text, numbers or times, not values of type"),
         (FRAME | {"what": [["x"], ["y"]]}, {}, "must be one-dimensional"),
         (FRAME | {"what": np.array([1, "x"], dtype=object)}, {}, "mixes values that have no order"),
+        (FRAME | {"what": [1, "x"]}, {}, "mixes values that have no order"),
         ("postgresql://host/name", {}, "needs the name of its table, not None"),
         ("nonsense://host/name", {"table": "t"}, "a database's address looks like"),
         (17, {}, "a log must be a file, a list of files, a database's address, a Spark session, or columns of arrays"),

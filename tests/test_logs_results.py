@@ -86,7 +86,12 @@ def test_temporary_files_are_removed(log: str, tmp_path: Path) -> None:
     found = cs.count_transitions(log, temp_directory=tmp_path, **NAMES)
     assert len(list(tmp_path.iterdir())) == 1
     found.close()
+    found.close()
     assert not list(tmp_path.iterdir())
+    assert repr(found) == "TransitionCounts(closed)"
+    for use in (found.counts, found.certificate, lambda: found.to_parquet(tmp_path / "x.parquet")):
+        with pytest.raises(InputError, match="these counts were closed"):
+            use()
     cs.count_transitions(log, temp_directory=tmp_path, **NAMES)  # never used: gone at once
     assert not list(tmp_path.iterdir())
 
@@ -235,7 +240,8 @@ def test_paths_of_one_chain_or_of_several() -> None:
 
 
 def test_paths_without_some_states() -> None:
-    for path in (["x", "y", None, "y", "x"], np.array([0.0, 1.0, np.nan, 1.0, 0.0])):
+    hidden = np.ma.array([0, 1, 7, 1, 0], mask=[False, False, True, False, False])
+    for path in (["x", "y", None, "y", "x"], np.array([0.0, 1.0, np.nan, 1.0, 0.0]), hidden):
         with pytest.raises(LogError, match="chain 'chain' has no state in column 'state' at step = 2"):
             cs.count_transitions(path)
         [(_, counts)] = cs.count_transitions(path, missing="break")

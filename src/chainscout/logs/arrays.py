@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..checks import shown
 from ..errors import InputError
-from .columns import Codes, Column, label_column, time_column
+from .columns import Codes, Column, as_array, label_column, time_column
 from .faults import need_complete, tie, without_state
 from .question import Kind, Question
 from .spool import Spool
@@ -118,17 +118,15 @@ def _split(paths: Any) -> list[Any]:
 def _path(path: Any) -> npt.NDArray[Any]:
     if isinstance(path, str | bytes) or not hasattr(path, "__len__"):
         raise InputError(f"a path must be a sequence of states, not {shown(path)}")
-    array = np.asarray(path)
-    mixed = array.dtype.kind == "U" and not all(isinstance(value, str) for value in path)
-    if mixed:  # numpy turns numbers beside text into text
-        array = _joined([path])
+    array = as_array(path)
     if array.ndim != 1:
         raise InputError(f"a path must be one-dimensional, not of shape {array.shape}")
     return array
 
 
-def _joined(arrays: Sequence[Any]) -> npt.NDArray[Any]:
-    values = [value for array in arrays for value in (array.tolist() if isinstance(array, np.ndarray) else array)]
+def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Paths of different types: their values as Python has them, so that labels are compared and not converted."""
+    values = [value for array in arrays for value in array.tolist()]
     joined = np.empty(len(values), dtype=object)
     joined[:] = values
     return joined

@@ -60,16 +60,27 @@ def time_column(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[n
     return array, absent, Kind.FLOAT if array.dtype.kind == "f" else Kind.TEXT
 
 
-def _array(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """The values as they are: NumPy alone would show what a mask hides, and turn numbers beside text into text."""
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.array(values.data, dtype=object)
+        hidden[np.ma.getmaskarray(values)] = None
+        return hidden
     array = np.asarray(values)
+    if isinstance(values, list | tuple) and array.dtype.kind == "U" and not all(isinstance(v, str) for v in values):
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    return array
+
+
+def _array(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    array = as_array(values)
     if array.ndim != 1:
         raise InputError(f"the column {shown(name)} must be one-dimensional, not of shape {array.shape}")
     if array.dtype.kind not in "biufUMO":
         raise InputError(f"the column {shown(name)} must hold text, numbers or times, not values of type {array.dtype}")
     if hasattr(values, "isna"):  # pandas says itself what is absent
         return array, np.asarray(values.isna(), dtype=bool)
-    if isinstance(values, np.ma.MaskedArray):
-        return array, np.ma.getmaskarray(values) | _absent(array)
     return array, _absent(array)
 
 

@@ -14,8 +14,9 @@ def need_complete(question: Question, numbers: Sequence[int]) -> None:
     for role, number in zip(roles, numbers, strict=True):
         if number:
             have = "row has" if number == 1 else "rows have"
+            article = "an" if role == "order" else "a"
             column = shown(getattr(question, role))
-            raise LogError(f"every row needs a {role}, but {number:,} {have} none in column {column}")
+            raise LogError(f"every row needs {article} {role}, but {number:,} {have} none in column {column}")
 
 
 def tie(question: Question, chain: Any, time: Any) -> LogError:

@@ -41,7 +41,7 @@ class TransitionCounts:
     """
 
     def __init__(self, store: Store, *, lag: int, correlated: bool, states: States) -> None:
-        self._store = store
+        self._store: Store | None = store
         self._states = states
         #: How many steps lie between the two states of a transition: the matrix that is estimated is P^lag.
         self.lag = lag
@@ -54,10 +54,15 @@ class TransitionCounts:
         return self._states is None
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self._open())
+
+    def _open(self) -> Store:
+        if self._store is None:
+            raise InputError("these counts were closed, and their temporary files are gone")
+        return self._store
 
     def __iter__(self) -> Iterator[tuple[str, Counts]]:
-        for chain, rows in itertools.groupby(self._store.pairs(), key=lambda row: row[0]):
+        for chain, rows in itertools.groupby(self._open().pairs(), key=lambda row: row[0]):
             yield str(chain), self._counts_of(str(chain), [row[1:] for row in rows])
 
     def _counts_of(self, name: str, pairs: list[tuple[Any, Any, int]]) -> Counts:
@@ -106,13 +111,14 @@ class TransitionCounts:
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table (chain, from, to, count); ``from`` is null where segments begin in ``to``. All or nothing."""
+        store = self._open()
         try:
             target = Path(os.path.realpath(path))
         except TypeError:
             raise InputError(f"path must be a string or a path, not {shown(path)}") from None
         temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")
         try:
-            self._store.write_parquet(str(temporary))
+            store.write_parquet(str(temporary))
             os.replace(temporary, target)
         except ChainscoutError:
             temporary.unlink(missing_ok=True)
@@ -126,7 +132,9 @@ class TransitionCounts:
 
     def close(self) -> None:
         """Remove the temporary files; this also happens when the object is no longer used."""
-        self._store.close()
+        if self._store is not None:
+            self._store.close()
+        self._store = None
 
     def __enter__(self) -> Self:
         return self
@@ -137,5 +145,7 @@ class TransitionCounts:
         self.close()
 
     def __repr__(self) -> str:
+        if self._store is None:
+            return "TransitionCounts(closed)"
         number = len(self)
         return f"TransitionCounts({number} chain{'s' * (number != 1)}, lag {self.lag})"

@@ -44,7 +44,7 @@ class Spool:
         try:
             import duckdb
         except ImportError:
-            raise MissingExtraError("counting a log that is not in memory", "logs") from None
+            raise MissingExtraError("DuckDB, which reads files and keeps tables of counts,", "logs") from None
         if threads is not None:
             whole_number(threads, "threads", meaning="how many threads DuckDB may use")
         try:
@@ -66,6 +66,10 @@ class Spool:
             )
         except duckdb.Error as error:
             self._remove()
+            if memory_limit is None:
+                raise LogError(
+                    f"there is no room for the counts in {self.directory.parent}: {sentence(error)}"
+                ) from None
             raise InputError(
                 f"memory_limit must be a size such as '600MB', not {shown(memory_limit)}: {sentence(error)}"
             ) from None
@@ -177,9 +181,8 @@ def sentence(error: BaseException) -> str:
         if line.endswith(":") or line.startswith(("Possible", "*", "LINE", "file =", "JVM")):
             break
         kept.append(line)
-    return shown_text(" ".join(kept or lines[:1]) or type(error).__name__)
+    return _cut(" ".join(kept or lines[:1]) or type(error).__name__)
 
 
-def shown_text(text: str, length: int = 300) -> str:
-    """A text cut to ``length``."""
+def _cut(text: str, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
