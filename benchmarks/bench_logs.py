@@ -108,6 +108,7 @@ def main() -> None:
             for _ in range(REPETITIONS):  # in turn, so that a busy moment of the machine meets all
                 for name in programs:
                     found[name].append(measure(name, path))
+                    print(f"{millions} million, {name}: {found[name][-1][0]:.1f} s", flush=True)
             hand = [seconds for seconds, _, _ in found["DuckDB, written by hand"]]
             for name, runs in found.items():
                 assert {total for _, _, total in runs} == {(millions * 1_000 - 1) * 1_000}

@@ -91,7 +91,7 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
         (FRAME, {"table": "events"}, "only a log in a database or on Spark has a table"),
         (FRAME | {"at": [1]}, {}, "the columns of a log must be equally long, not {'id': 2, 'at': 1, 'what': 2}"),
         (FRAME | {"what": [b"x", b"y"]}, {}, "must hold text, numbers or times, not values of type"),
-        (FRAME | {"what": [["x"], ["y"]]}, {}, "must be one-dimensional"),
+        (FRAME | {"what": [["x"], ["y"]]}, {}, "must hold text, numbers or times, not ['x']"),
         (FRAME | {"what": np.array([1, "x"], dtype=object)}, {}, "mixes values that have no order"),
         (FRAME | {"what": [1, "x"]}, {}, "mixes values that have no order"),
         ("postgresql://host/name", {}, "needs the name of its table, not None"),
