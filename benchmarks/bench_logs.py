@@ -4,18 +4,21 @@ Each measurement is a process of its own, so that its peak memory is its own: Vm
 the process that starts it. ``python benchmarks/bench_logs.py 5 50 200`` names the sizes, in millions of rows.
 """
 
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 from recording import record
 
-THREADS, LIMIT, REPETITIONS = 2, "600MB", 3
+THREADS, LIMIT = 2, "600MB"
 #: pandas and deeptime hold everything in memory: up to so many million rows.
 FITS = 5
+HAND = "DuckDB, written by hand"
 
 BEGIN = f"""
 import time
@@ -23,7 +26,7 @@ path, threads, limit = {{path!r}}, {THREADS}, {LIMIT!r}
 """
 END = """
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(seconds, int(peak.split()[1]) / 1024, total)
+print(seconds, cpu, int(peak.split()[1]) / 1024, total)
 """
 
 #: What is compared. Imports are not timed; all end with the number of transitions.
@@ -31,14 +34,14 @@ PROGRAMS = {
     "chainscout": """
 import chainscout as cs
 import chainscout.logs, duckdb
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 found = cs.count_transitions(path, chain="id", time="t", state="s", memory_limit=limit, threads=threads)
-seconds = time.perf_counter() - start
+seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
 total = sum(counts.total for _, counts in found)
 """,
-    "DuckDB, written by hand": """
+    HAND: """
 import duckdb, tempfile
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 with tempfile.TemporaryDirectory() as directory:
     settings = {"threads": threads, "memory_limit": limit, "temp_directory": directory}
     connection = duckdb.connect(config=settings)
@@ -48,28 +51,28 @@ with tempfile.TemporaryDirectory() as directory:
         " (SELECT id, lag(s) OVER (PARTITION BY id ORDER BY t) AS earlier, s FROM read_parquet(?)) GROUP BY ALL", [path]
     ).fetchall()
     connection.close()
-seconds = time.perf_counter() - start
+seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
 total = sum(row[3] for row in rows if row[1] is not None)
 """,
     "pandas group-by": """
 import duckdb, pandas
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 log = duckdb.read_parquet(path).df().sort_values(["id", "t"])
 log["earlier"] = log.groupby("id")["s"].shift()
 counts = log.dropna().groupby(["id", "earlier", "s"]).size()
-seconds = time.perf_counter() - start
+seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
 total = int(counts.sum())
 """,
     "deeptime, a chain at a time": """
 import duckdb, numpy
 from deeptime.markov import TransitionCountEstimator
-start = time.perf_counter()
+start, cpu = time.perf_counter(), time.process_time()
 log = duckdb.read_parquet(path).fetchnumpy()
 order = numpy.lexsort((log["t"], log["id"]))
 ids, states = log["id"][order], log["s"][order]
 paths = numpy.split(states, numpy.flatnonzero(numpy.diff(ids)) + 1)
 matrices = [TransitionCountEstimator(1, "sliding").fit_fetch(path).count_matrix for path in paths]
-seconds = time.perf_counter() - start
+seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
 total = int(sum(matrix.sum() for matrix in matrices))
 """,
 }
@@ -86,12 +89,21 @@ def generate(path: Path, millions: int) -> None:
         ).write_parquet(str(path))
 
 
-def measure(program: str, path: Path) -> tuple[float, float, int]:
-    """Seconds, peak memory in MiB, transitions."""
+class Run(NamedTuple):
+    """One measurement. ``cpu`` is what the process was given: a busy machine lengthens ``seconds`` only."""
+
+    seconds: float
+    cpu: float
+    peak: float
+    transitions: int
+
+
+def measure(program: str, path: Path) -> Run:
+    """Wall seconds, CPU seconds, peak memory in MiB, transitions."""
     text = BEGIN.format(path=str(path)) + PROGRAMS[program] + END
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    seconds, peak, total = done.stdout.split()
-    return float(seconds), float(peak), int(total)
+    seconds, cpu, peak, total = done.stdout.split()
+    return Run(float(seconds), float(cpu), float(peak), int(total))
 
 
 def main() -> None:
@@ -101,35 +113,26 @@ def main() -> None:
         for millions in sizes:
             path = Path(directory) / f"log-{millions}.parquet"
             generate(path, millions)
-            programs = [
-                name for name in PROGRAMS if millions <= FITS or name in ("chainscout", "DuckDB, written by hand")
-            ]
-            found: dict[str, list[tuple[float, float, int]]] = {name: [] for name in programs}
-            for _ in range(REPETITIONS):  # in turn, so that a busy moment of the machine meets all
+            repetitions = 3 if millions <= 50 else 1
+            programs = [name for name in PROGRAMS if millions <= FITS or name in ("chainscout", HAND)]
+            found: dict[str, list[Run]] = {name: [] for name in programs}
+            for _ in range(repetitions):  # in turn, so that a busy moment of the machine meets all
                 for name in programs:
                     found[name].append(measure(name, path))
-                    print(f"{millions} million, {name}: {found[name][-1][0]:.1f} s", flush=True)
-            hand = [seconds for seconds, _, _ in found["DuckDB, written by hand"]]
+                    print(f"{millions} million, {name}: {found[name][-1]}, load {os.getloadavg()[0]:.1f}", flush=True)
             for name, runs in found.items():
-                assert {total for _, _, total in runs} == {(millions * 1_000 - 1) * 1_000}
-                times = [seconds for seconds, _, _ in runs]
-                ratio = statistics.median(a / b for a, b in zip(times, hand, strict=True))
-                middle = statistics.median(times)
-                peak = max(peak for _, peak, _ in runs)
-                rows.append(
-                    (
-                        f"{millions} million",
-                        name,
-                        f"{middle:.1f}",
-                        f"{ratio:.2f}",
-                        f"{peak:.0f}",
-                        f"{middle / millions:.2f}",
-                    )
-                )
+                assert {run.transitions for run in runs} == {(millions * 1_000 - 1) * 1_000}
+                ratio = statistics.median(a.seconds / b.seconds for a, b in zip(runs, found[HAND], strict=True))
+                seconds, cpu = statistics.median(r.seconds for r in runs), statistics.median(r.cpu for r in runs)
+                peak = max(run.peak for run in runs)
+                figures = (f"{seconds:.1f}", f"{cpu:.1f}", f"{ratio:.2f}", f"{peak:.0f}")
+                rates = (f"{seconds / millions:.2f}", f"{cpu / millions:.2f}", repetitions)
+                rows.append((f"{millions} million", name, *figures, *rates))
             path.unlink()
-    columns = ("rows", "what counts", "seconds", "ratio to DuckDB by hand", "peak memory, MiB", "seconds a million")
+    columns = ("rows", "what counts", "seconds", "CPU seconds", "ratio to DuckDB by hand", "peak memory, MiB")
+    columns += ("seconds a million", "CPU seconds a million", "runs")
     command = f"python benchmarks/bench_logs.py {' '.join(map(str, sizes))}"
-    about = f"Counting logs ({THREADS} threads, DuckDB's limit {LIMIT}, median of {REPETITIONS} runs in turn)"
+    about = f"Counting logs ({THREADS} threads, DuckDB's limit {LIMIT}, medians of runs in turn)"
     record(about, command, columns, rows, ("duckdb", "pandas", "deeptime"))
 
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import problems
+    from . import policies, problems
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
     from .errors import ChainscoutError
+    from .experiment import Results, compare
     from .logs import count_transitions
     from .losses import loss
+    from .policies import Policy
     from .problems import Problem
 
 __all__ = [
@@ -24,11 +26,15 @@ __all__ = [
     "Counts",
     "Estimate",
     "MarkovChain",
+    "Policy",
     "Problem",
+    "Results",
     "__version__",
     "certify",
+    "compare",
     "count_transitions",
     "loss",
+    "policies",
     "problems",
 ]
 
@@ -38,8 +44,11 @@ _HOMES = {
     "Counts": "counts",
     "Estimate": "certificates",
     "MarkovChain": "chains",
+    "Policy": "policies",
     "Problem": "problems",
+    "Results": "experiment",
     "certify": "certificates",
+    "compare": "experiment",
     "count_transitions": "logs",
     "loss": "losses",
 }
@@ -48,8 +57,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name == "problems":
-        return importlib.import_module(".problems", __name__)
+    if name in ("policies", "problems"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -7,7 +7,7 @@ address space than such a chain.)
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,14 @@ def smoothing(alpha: float | str | None, size: int) -> float:
         return SMOOTHING["ba-mc"](size)
     meaning = "what is added to every count before the rows are normalised"
     return real_number(alpha, "alpha", least=0.0, below=1e100, meaning=meaning)
+
+
+def smoothed(transitions: npt.NDArray[Any], alpha: float) -> Array:
+    """P̂ = (N[x,y] + α)/(N_x + αS) over the last two axes; a row that sums to zero (α = 0, never left) is uniform."""
+    raised = transitions + alpha
+    sums = raised.sum(axis=-1, keepdims=True)
+    uniform = np.full_like(raised, 1 / raised.shape[-1])
+    return np.asarray(np.divide(raised, sums, out=uniform, where=sums > 0))
 
 
 class Counts:
@@ -249,11 +257,7 @@ class Counts:
 
     def matrix(self, alpha: float | str | None = None) -> Array:
         """P̂(x,y) = (N[x,y] + α)/(N_x + αS); with α = 0, a row never left is uniform."""
-        a = smoothing(alpha, self.size)
-        smoothed = self.transitions + a
-        sums = smoothed.sum(axis=1, keepdims=True)
-        uniform = np.full_like(smoothed, 1 / self.size)
-        return np.asarray(np.divide(smoothed, sums, out=uniform, where=sums > 0))
+        return smoothed(self.transitions, smoothing(alpha, self.size))
 
     @property
     def occupancy(self) -> Array:

@@ -5,7 +5,7 @@ N_x stands for the exits of a state and T for a chain's transitions, where the p
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +45,13 @@ def beta_unknown_horizon(transitions: int, delta: float, pairs: int, c: float = 
     events = 6 * whole_number(pairs, "pairs", meaning="Σ_k S_k²")
     real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
     failure_probability(delta)
-    slices = math.log(c * transitions) * math.log(c * c * transitions) / math.log(c) ** 2
-    return c * math.log(slices * events / delta)
+    return unknown_horizon_beta(transitions, math.log(events / delta), c)
+
+
+def unknown_horizon_beta(transitions: float, log_events: float, c: float = PEELING) -> float:
+    """The same from log(6·pairs/δ); plain arithmetic, for rules that are compiled."""
+    slices = math.log(c * transitions) * math.log(c * c * transitions) / (math.log(c) * math.log(c))
+    return c * (math.log(slices) + log_events)
 
 
 def lemma_3(matrix: Array, exits: Array, zeta: float, alpha: float) -> Array:
@@ -97,11 +102,17 @@ def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
     real_number(beta, "beta", least=0.0, meaning="the level of the event C")
     if counts.size != chain.size:
         raise InputError(f"the counts must be over the chain's {chain.size} states, not over {counts.size}")
-    exits = counts.exits[:, None]
     weight = smoothing(None, chain.size) * chain.size
-    variance = chain.matrix * (1 - chain.matrix)
-    width = (np.sqrt(2 * exits * variance * beta) + beta / 3) / (exits + weight)
+    width = event_c_width(chain.matrix, counts.exits[:, None], beta, weight)
     return bool((np.abs(counts.matrix() - chain.matrix) <= width).all())
+
+
+def event_c_width(probability: Any, exits: Any, beta: float, weight: float) -> Any:
+    """How far P̂(x,y) may be from P(x,y) on the event C (Definition 2); ``weight`` = αS.
+
+    Of numbers or of arrays: plain arithmetic, which is also compiled to look at whole paths.
+    """
+    return ((2 * exits * (probability * (1 - probability)) * beta) ** 0.5 + beta / 3) / (exits + weight)
 
 
 def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:

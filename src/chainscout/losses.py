@@ -1,6 +1,7 @@
 """How far an estimate is from the truth (MATH §3)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,7 @@ from scipy.special import rel_entr
 
 from .chains import MarkovChain
 from .checks import one_of, shown
-from .counts import Counts
+from .counts import Counts, smoothed, smoothing
 from .errors import InputError
 
 Array = npt.NDArray[np.float64]
@@ -69,12 +70,19 @@ def loss(
             f"the counts must be over the chain's states {shown(list(chain.states), 60)},"
             f" not over {shown(counts.states, 60)}"
         )
-    distances = DISTANCES[distance](chain.matrix, counts.matrix(alpha))
     if weights == "empirical":
         weight = counts.occupancy
     elif weights == "ones":
         weight = np.ones(chain.size)
     else:
         weight = chain.stationary
+    return float(of_transitions(chain.matrix, counts.transitions, weight, distance, smoothing(alpha, chain.size)))
+
+
+def of_transitions(
+    matrices: Array, transitions: npt.NDArray[Any], weight: Array, distance: str, alpha: float
+) -> Array:
+    """The same for arrays: their last two axes (one for ``weight``) are the states. What is given is not checked."""
+    distances = DISTANCES[distance](matrices, smoothed(transitions, alpha))
     # A row of no weight counts for nothing even where its distance is infinite.
-    return float((weight[weight > 0] * distances[weight > 0]).sum())
+    return np.asarray((weight * np.where(weight == 0, 0.0, distances)).sum(axis=-1))

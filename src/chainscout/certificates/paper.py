@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ..counts import Counts, smoothing
 from ..guarantees import beta, beta_unknown_horizon
+from ..rows import deviation, smoothed_gini
 
 #: The index's second and third constant, from Lemma 4 with ζ = β and ζ' = β/3. They hold for α = 1/(3S) only.
 STATED = (6.6, 28.0)
@@ -13,37 +13,32 @@ STATED = (6.6, 28.0)
 TIGHT = (3.78, 8.76)
 
 
-def row_terms(row: Any, number: int, exits: float, size: int, alpha: float) -> tuple[float, float, float]:
-    """One visited row's share of the index's three sums; ``row`` has the ``number`` positive (or all S) counts.
+def entry(count: float, exits: float, size: float, alpha: float) -> float:
+    """One entry's share of what ``row_terms`` is given: (N_x+αS)·√(N_x·P̂(1−P̂)(x,y))."""
+    return deviation(count, exits, alpha, alpha * size)
+
+
+def row_terms(
+    deviations: float, exits: float, squares: float, size: float, alpha: float
+) -> tuple[float, float, float]:
+    """One visited row's share of the index's three sums, from Σ_y ``entry``, N_x and Σ_y N[x,y]².
 
     Ĝ(x) | N_x^{3/2}/(N_x+αS)²·Σ_y √(P̂(1−P̂)(x,y)) | 1/(N_x+αS)
     """
     inverse = 1.0 / (exits + alpha * size)
-    gini = 0.0
-    roots = 0.0
-    for y in range(number):
-        p = (row[y] + alpha) * inverse
-        gini += p * (1.0 - p)
-        roots += math.sqrt(p * (1.0 - p))
-    unseen = alpha * inverse
-    gini += (size - number) * unseen * (1.0 - unseen)
-    roots += (size - number) * math.sqrt(unseen * (1.0 - unseen))
-    return gini, exits * math.sqrt(exits) * inverse * inverse * roots, inverse
+    second = exits * deviations * (inverse * inverse * inverse)
+    return smoothed_gini(exits, squares, alpha, alpha * size), second, inverse
 
 
-def index(
-    gini: float,
-    roots: float,
-    inverses: float,
-    transitions: float,
-    size: int,
-    beta: float,
-    constants: tuple[float, float],
-) -> float:
-    """b of the paper's §3 from the sums of ``row_terms`` over the states left at least once."""
+def factors(size: int, beta: float, constants: tuple[float, float]) -> tuple[float, float, float]:
+    """What the three sums are multiplied by in the index's numerator: 2β | 6.6·β^{3/2} | 28·β²S."""
     second, third = constants
-    numerator = 2.0 * beta * gini + second * beta * math.sqrt(beta) * roots + third * beta * beta * size * inverses
-    return numerator / transitions
+    return 2.0 * beta, second * beta * math.sqrt(beta), third * beta * beta * size
+
+
+def index(sums: tuple[float, float, float], transitions: float, factors: tuple[float, float, float]) -> float:
+    """b of the paper's §3 from the sums of ``row_terms`` over the states left at least once."""
+    return (factors[0] * sums[0] + factors[1] * sums[1] + factors[2] * sums[2]) / transitions
 
 
 def bound(counts: Counts, beta: float, constants: tuple[float, float] = STATED) -> float:
@@ -53,11 +48,14 @@ def bound(counts: Counts, beta: float, constants: tuple[float, float] = STATED) 
     if counts.size == 1:
         return 0.0
     alpha = smoothing(None, counts.size)
-    gini = roots = inverses = 0.0
+    sums = (0.0, 0.0, 0.0)
     for x, row in sorted(counts.rows().items()):
-        terms = row_terms(list(row.values()), len(row), counts.exits_of(x), counts.size, alpha)
-        gini, roots, inverses = gini + terms[0], roots + terms[1], inverses + terms[2]
-    return index(gini, roots, inverses, counts.total, counts.size, beta, constants)
+        exits, unseen = float(counts.exits_of(x)), counts.size - len(row)
+        deviations = sum(entry(n, exits, counts.size, alpha) for n in row.values())
+        deviations += unseen * entry(0.0, exits, counts.size, alpha)
+        terms = row_terms(deviations, exits, float(sum(n * n for n in row.values())), counts.size, alpha)
+        sums = (sums[0] + terms[0], sums[1] + terms[1], sums[2] + terms[2])
+    return index(sums, counts.total, factors(counts.size, beta, constants))
 
 
 def bounds(counts: Sequence[Counts], delta: float, budget: int | None) -> list[float]:

@@ -34,14 +34,15 @@ def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
     level = beta(budget, delta, sum(size**2 for size in problem.sizes))
 
     def bound(chain: MarkovChain, transitions: float) -> float:
-        gini = roots = inverses = 0.0
+        sums = (0.0, 0.0, 0.0)
         alpha = smoothing(None, chain.size)
         for x in np.flatnonzero(chain.stationary > 0):
             exits = float(chain.stationary[x] * transitions)
-            row = (chain.matrix[x] * exits).tolist()
-            terms = paper.row_terms(row, chain.size, exits, chain.size, alpha)
-            gini, roots, inverses = gini + terms[0], roots + terms[1], inverses + terms[2]
-        return paper.index(gini, roots, inverses, transitions, chain.size, level, paper.STATED)
+            row = chain.matrix[x] * exits
+            deviations = sum(paper.entry(count, exits, chain.size, alpha) for count in row.tolist())
+            terms = paper.row_terms(deviations, exits, float(row @ row), chain.size, alpha)
+            sums = (sums[0] + terms[0], sums[1] + terms[1], sums[2] + terms[2])
+        return paper.index(sums, transitions, paper.factors(chain.size, level, paper.STATED))
 
     return bound
 

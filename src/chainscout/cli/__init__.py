@@ -1,13 +1,18 @@
 """The command line. Everything heavy is imported inside the commands, so that ``--help`` answers at once."""
 
+import os
+import sys
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from .._version import __version__
 from ..errors import ChainscoutError
+from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
+from .verification import verify
 
 
 class Commands(click.Group):
@@ -20,6 +25,12 @@ class Commands(click.Group):
         except ChainscoutError as error:
             click.echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
+        except KeyboardInterrupt as interruption:
+            click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            with suppress(OSError):
+                sys.stdout.flush()
+            # An ordinary exit would wait for the threads that are still in the middle of a task.
+            os._exit(130)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,5 +39,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (count, demo, inspect, plan):
+for command in (demo, inspect, plan, compare, verify, count):
     main.add_command(command)

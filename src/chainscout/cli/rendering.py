@@ -1,9 +1,8 @@
 """Tables in a terminal or as JSON."""
 
 import json
-import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,13 +22,14 @@ def show(tables: "list[Table]", json_output: bool) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    from ..report.cells import cell
+
     # A pipe has no width: nothing may be cut there.
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for table in tables:
         shown = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
         for place, column in enumerate(table.columns):
-            numbers = all(isinstance(row[place], (int, float)) or row[place] is None for row in table.rows)
-            shown.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
+            shown.add_column(Text(column), justify="right" if table.is_numeric(place) else "left", overflow="fold")
         for row in table.rows:
             shown.add_row(*(Text(cell(value)) for value in row))
         console.print(shown)
@@ -37,18 +37,3 @@ def show(tables: "list[Table]", json_output: bool) -> None:
             console.print(Text(f"  {note}", style="dim"))
         if table.notes:
             console.print()
-
-
-def cell(value: Any) -> str:
-    if value is None:
-        return "—"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**15 else f"{value:.4g}"
-    if isinstance(value, float):
-        if value and (abs(value) >= 1e6 or abs(value) < 1e-4):
-            return f"{value:.3e}"
-        digits = 4 if not value else max(0, 3 - math.floor(math.log10(abs(value))))
-        return f"{value:,.{min(digits, 7)}f}"
-    return str(value)

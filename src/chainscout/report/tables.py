@@ -17,6 +17,10 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
 
+    def is_numeric(self, place: int) -> bool:
+        """Whether a column holds numbers only, to be set flush right."""
+        return all(isinstance(row[place], (int, float)) or row[place] is None for row in self.rows)
+
     def records(self) -> list[dict[str, Any]]:
         """One dictionary a row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]

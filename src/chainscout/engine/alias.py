@@ -1,0 +1,54 @@
+"""Alias tables (Walker 1977, Vose 1991): any law on S outcomes by one look-up, whatever S is."""
+
+import numpy as np
+import numpy.typing as npt
+
+from .layout import ONE, ZERO
+from .randomness import HALF
+
+#: Probabilities are cut into this many parts a column.
+FULL = 1 << 32
+
+
+def parts(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Laws on S outcomes (last axis) in parts of 1/(S·2³²) that sum to one exactly.
+
+    What rounding leaves over goes to the likeliest outcome; an outcome of probability zero has no part.
+    """
+    size = laws.shape[-1]
+    whole = np.rint(laws * (size * float(FULL))).astype(np.int64).reshape(-1, size)
+    likeliest = laws.reshape(-1, size).argmax(axis=1)
+    whole[np.arange(len(whole)), likeliest] += size * FULL - whole.sum(axis=1)
+    return whole.reshape(laws.shape).astype(np.uint64)
+
+
+def fill(table, first, stride, number, size, shares, small, large):  # type: ignore[no-untyped-def]
+    """``number`` tables of ``size`` words each, ``stride`` apart from ``first`` on, from ``shares`` (``parts``).
+
+    A word is a threshold (high half) and the other outcome (low half); ``randomness.sample`` reads it. A column that
+    one outcome fills leads to that outcome on both sides. ``small`` and ``large`` are scratch space for S words.
+    """
+    for law in range(number):
+        start = law * size
+        lows = ZERO
+        highs = ZERO
+        for y in range(size):
+            if shares[start + y] < FULL:
+                small[lows] = y
+                lows = lows + ONE
+            else:
+                large[highs] = y
+                highs = highs + ONE
+        place = first + law * stride
+        while lows > ZERO:
+            lows = lows - ONE
+            y = small[lows]
+            other = large[highs - ONE]
+            table[place + y] = (shares[start + y] << HALF) | other
+            shares[start + other] = shares[start + other] - (FULL - shares[start + y])
+            if shares[start + other] < FULL:
+                highs = highs - ONE
+                small[lows] = other
+                lows = lows + ONE
+        for j in range(highs):
+            table[place + large[j]] = large[j]

@@ -1,0 +1,179 @@
+"""One loop, specialised for a policy (DESIGN, 'Engines').
+
+The engine's loops are ordinary functions that call the global names ``terms``, ``index``, … A copy of a loop over the
+same code, in which those names stand for a policy's functions, is what runs: interpreted as it is, or compiled by
+numba, with the rule inlined. The copy's name carries a digest of all code and constants that it can reach, so that the
+machine code is cached on disk and goes stale when the rule or the engine changes.
+
+Every plain function that is reached is compiled on the way, a user's helper functions too; nothing needs to be
+decorated. Whole numbers that the engine's own functions name become unsigned 64-bit words: an index that cannot be
+negative costs numba no check, and the generator's arithmetic is modulo 2⁶⁴.
+"""
+
+import builtins
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pickle import UnpicklingError
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+#: Functions of this package count in unsigned words.
+ENGINE = __name__.rpartition(".")[0]
+
+#: Libraries whose functions numba knows itself.
+KNOWN = {"math", "numpy", "numba", "builtins"}
+
+#: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
+OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
+
+_COMPILING = threading.Lock()
+
+
+def bound(function: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
+    """An interpreted copy of an engine function, and of those it calls, in which ``names`` have these values."""
+    copy: Callable[..., Any] = _Copies(names, compile=False).copy(function)[0]  # type: ignore[arg-type]
+    return copy
+
+
+def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool) -> Callable[..., Any]:
+    """A compiled copy of an engine function in which ``names`` have these values."""
+    copy, digest, _ = _Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
+    copy.__qualname__ = f"{function.__qualname__}_{digest.hex()[:16]}"
+    return _OnFirstCall(copy, cache)
+
+
+class _OnFirstCall:
+    """Compiles (or loads) under a lock and with LLVM's superword vectoriser on, then gets out of the way."""
+
+    def __init__(self, function: FunctionType, cache: bool) -> None:
+        self.function, self.cache = function, cache
+        self.dispatcher: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.dispatcher is None:
+            with _COMPILING:
+                if self.dispatcher is None:
+                    self.dispatcher = self._compile(arguments)
+        return self.dispatcher(*arguments)
+
+    def _compile(self, arguments: tuple[Any, ...]) -> Any:
+        import numba
+        from numba.core import config
+
+        signature = tuple(numba.typeof(argument) for argument in arguments)
+        before, config.SLP_VECTORIZE = config.SLP_VECTORIZE, 1
+        try:
+            if self.cache:
+                dispatcher = numba.njit(**OPTIONS)(self.function)
+                try:
+                    dispatcher.enable_caching()
+                    dispatcher.compile(signature)
+                    return dispatcher
+                except (RuntimeError, ImportError, OSError, EOFError, UnpicklingError):
+                    # Nowhere to write to, or what is there cannot be read (a rule's module is gone): compile it here.
+                    pass
+            dispatcher = numba.njit(**OPTIONS)(self.function)
+            dispatcher.compile(signature)
+            return dispatcher
+        finally:
+            config.SLP_VECTORIZE = before
+
+
+#: A copy, a digest of all that it can reach, and whether a bound name is among that.
+_Copy = tuple[Any, bytes, bool]
+
+#: Compiled functions that no bound name reaches: all loops share them.
+_SHARED: dict[FunctionType, _Copy] = {}
+
+
+class _Copies:
+    """Copies of functions that reach each other."""
+
+    def __init__(self, names: Mapping[str, Any], compile: bool) -> None:
+        self.names, self.compile = names, compile
+        self.made: dict[FunctionType, _Copy] = {}
+
+    def copy(self, function: FunctionType, outermost: bool = False) -> _Copy:
+        module = function.__module__ or "__main__"  # a rule made by exec may have none
+        own = module == ENGINE or module.startswith(ENGINE + ".")
+        if not self.compile and not own:  # to be interpreted: only the engine's functions have names to bind
+            return function, b"", False
+        for known in (_SHARED, self.made) if self.compile else (self.made,):
+            if function in known:
+                return known[function]
+        digest = hashlib.sha256(repr(OPTIONS).encode())
+        _note(digest, function.__code__, function.__defaults__)
+        reached: dict[str, Any] = {"__builtins__": builtins, "__name__": module}
+        mentioned = set(_names(function.__code__))
+        depends = False
+        for name in sorted(mentioned):
+            if own and name in self.names:
+                reached[name], depends = self._value(self.names[name], own, mentioned, digest)[0], True
+            elif name in function.__globals__:
+                reached[name], more = self._value(function.__globals__[name], own, mentioned, digest)
+                depends = depends or more
+        cells = []
+        for cell in function.__closure__ or ():
+            content, more = self._value(cell.cell_contents, own, mentioned, digest)
+            cells.append(CellType(content))
+            depends = depends or more
+        copy: Any = FunctionType(function.__code__, reached, function.__name__, function.__defaults__, tuple(cells))
+        copy.__module__, copy.__qualname__ = module, function.__qualname__
+        if self.compile and not outermost:
+            from numba import njit
+
+            copy = njit(forceinline=True, **OPTIONS)(copy)
+        result = copy, digest.digest(), depends
+        (self.made if depends or outermost or not self.compile else _SHARED)[function] = result
+        return result
+
+    def _value(self, value: Any, own: bool, mentioned: set[str], digest: Any) -> tuple[Any, bool]:
+        """What a name stands for in a copy, and whether a bound name is reached through it."""
+        if isinstance(value, FunctionType):
+            copy, code, depends = self.copy(value)
+            digest.update(code)
+            return copy, depends
+        if not self.compile:
+            return value, False
+        if isinstance(value, ModuleType):
+            return self._module(value, mentioned, digest)
+        digest.update(repr(value).encode())
+        return np.uint64(value) if own and type(value) is int else value, False
+
+    def _module(self, module: ModuleType, mentioned: set[str], digest: Any) -> tuple[ModuleType, bool]:
+        """A stand-in for a module of plain functions, with those that are mentioned."""
+        if module.__name__.partition(".")[0] in KNOWN:
+            return module, False
+        stand_in, depends = ModuleType(module.__name__), False
+        for name in sorted(mentioned):
+            if hasattr(module, name):
+                value, more = self._value(getattr(module, name), False, mentioned, digest)
+                setattr(stand_in, name, value)
+                depends = depends or more
+        return stand_in, depends
+
+
+def _note(digest: Any, code: CodeType, defaults: Any) -> None:
+    digest.update(code.co_code + repr((code.co_names, defaults)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _note(digest, constant, None)
+        else:
+            digest.update(repr(constant).encode())
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def has_file(function: Callable[..., Any] | None) -> bool:
+    """Whether a rule's source is in a file; one that was typed at a prompt is not worth keeping on disk."""
+    return function is None or os.path.exists(function.__code__.co_filename)
+

@@ -1,0 +1,329 @@
+"""The loop for blocks, batches, restless chains, forced exploration, and rules that are not sums over rows.
+
+It looks at the indices, plans one or more observations, makes them, and only then computes what they have changed
+(MATH §6). Two lanes go side by side: within a block the simulation of a chain stays in registers, so that a step costs
+about as much as bare simulation. With blocks of one observation it makes the same choices as ``steps``.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .choosing import climb, scan_one
+from .layout import (
+    BASE,
+    EXITS,
+    FOUR,
+    GAMMA,
+    ONE,
+    POSITION,
+    ROW,
+    SEEN,
+    SIZE,
+    SQUARES,
+    START,
+    TERMS,
+    THREE,
+    TRANSITIONS,
+    TWO,
+    ZERO,
+    record,
+)
+from .randomness import MASK, mix, sample
+
+# Bound when the loop is specialised; these values are never used.
+index: Callable[..., Any]
+summary: Callable[..., Any]
+floor: Callable[..., Any]
+row_terms: Callable[..., Any]
+take_constants: Callable[..., Any]
+take_sums: Callable[..., Any]
+totals: Callable[..., Any]
+put: Callable[..., Any]
+put_sums: Callable[..., Any]
+HEAD = STANDING = CONSTANTS = 0
+#: Whether there is a tree, a floor, a summary; whether all chains move at every step.
+TREE = FLOOR = SUMMARY = RESTLESS = False
+
+#: Conversions to the engine's whole numbers and to those that rules get.
+whole: Any = int
+signed: Any = int
+
+#: A lane's record in ``plans``: how many chains are planned, which of them is next, how many observations each gets and
+#: how many of those are left; the chain that is observed now, the one before, and the row left if there is one
+#: observation; then the chains of the batch.
+PLANNED, NEXT, LENGTH, LEFT, CHAIN, LATEST, ONLY, BATCH = 0, 1, 2, 3, 4, 5, 6, 7
+#: The index of a chain of which nothing is known, before and after its first observations are planned.
+FIRST, NEVER = math.inf, -math.inf
+
+
+def largest(tree, standings, value, node, chains):  # type: ignore[no-untyped-def]
+    """The chain with the largest value of one lane."""
+    if TREE:
+        return whole(tree[node + FOUR])
+    return scan_one(standings, value, chains)
+
+
+def settle(tree, standings, value, node, leaves, chain, new):  # type: ignore[no-untyped-def]
+    """A chain's new value, and who wins now."""
+    standings[value + chain * STANDING] = new
+    if TREE:
+        climb(tree, standings, value, node, leaves, chain)
+
+
+def observe(lane, chain, value, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
+    """One observation of one chain. The first one ever reveals its state and is no transition. → the row it left."""
+    word = record(lane, chain, chains)
+    seen = words[word + SEEN]
+    words[word + SEEN] = seen + ONE
+    place = words[word + ROW]
+    row = words[word + BASE] + place
+    if seen > ZERO:
+        position = (words[word + POSITION] + words[word + GAMMA]) & MASK
+        words[word + POSITION] = position
+        size = words[word + SIZE]
+        after = sample(mix(position), size, table, place + HEAD)
+        count_one(rows, row, after)
+        words[word + ROW] = words[word + START] + after * (size + HEAD)
+        add(standings, value + chain * STANDING + TRANSITIONS, 1.0)
+    return row
+
+
+def add(values, place, more):  # type: ignore[no-untyped-def]
+    """values[place] += more."""
+    values[place] = values[place] + more
+
+
+def count_one(rows, row, after):  # type: ignore[no-untyped-def]
+    """One transition from the state of ``row`` to the state ``after``."""
+    count = rows[row + HEAD + after]
+    rows[row + HEAD + after] = count + 1.0
+    add(rows, row + EXITS, 1.0)
+    add(rows, row + SQUARES, count + (count + 1.0))
+
+
+def observe_two(lane, chain, other, value, number, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
+    """``number`` observations each of ``chain`` in one lane and of ``other`` in the next, both seen before.
+
+    Side by side, because each transition waits for the one before: two fill the time that one would spend waiting.
+    """
+    word_0 = record(lane, chain, chains)
+    word_1 = record(lane + ONE, other, chains)
+    add(words, word_0 + SEEN, number)
+    add(words, word_1 + SEEN, number)
+    position_0 = words[word_0 + POSITION]
+    position_1 = words[word_1 + POSITION]
+    gamma_0 = words[word_0 + GAMMA]
+    gamma_1 = words[word_1 + GAMMA]
+    size_0 = words[word_0 + SIZE]
+    size_1 = words[word_1 + SIZE]
+    start_0 = words[word_0 + START]
+    start_1 = words[word_1 + START]
+    place_0 = words[word_0 + ROW]
+    place_1 = words[word_1 + ROW]
+    base_0 = words[word_0 + BASE]
+    base_1 = words[word_1 + BASE]
+    for _ in range(number):
+        position_0 = (position_0 + gamma_0) & MASK
+        position_1 = (position_1 + gamma_1) & MASK
+        after_0 = sample(mix(position_0), size_0, table, place_0 + HEAD)
+        after_1 = sample(mix(position_1), size_1, table, place_1 + HEAD)
+        count_one(rows, base_0 + place_0, after_0)
+        count_one(rows, base_1 + place_1, after_1)
+        place_0 = start_0 + after_0 * (size_0 + HEAD)
+        place_1 = start_1 + after_1 * (size_1 + HEAD)
+    words[word_0 + POSITION] = position_0
+    words[word_1 + POSITION] = position_1
+    words[word_0 + ROW] = place_0
+    words[word_1 + ROW] = place_1
+    add(standings, value + chain * STANDING + TRANSITIONS, float(number))
+    add(standings, value + ONE + other * STANDING + TRANSITIONS, float(number))
+
+
+def observe_restless(t, latest, lane, chain, value, number, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
+    """The same where all chains move at every step but the first, seen or not. → last row.
+
+    Only pairs that were observed one after the other are counted; ``latest`` is the chain of the last observation.
+    """
+    counted = latest == chain
+    row = ZERO
+    for step in range(number):
+        for other in range(chains):
+            word = record(lane, other, chains)
+            if t + step > ZERO:
+                position = (words[word + POSITION] + words[word + GAMMA]) & MASK
+                words[word + POSITION] = position
+                size = words[word + SIZE]
+                place = words[word + ROW]
+                after = sample(mix(position), size, table, place + HEAD)
+                words[word + ROW] = words[word + START] + after * (size + HEAD)
+                if other == chain and counted:
+                    row = words[word + BASE] + place
+                    count_one(rows, row, after)
+                    add(standings, value + chain * STANDING + TRANSITIONS, 1.0)
+        counted = True
+    add(words, record(lane, chain, chains) + SEEN, number)
+    return row
+
+
+def learn_row(row, size, place, standings, rows, known):  # type: ignore[no-untyped-def]
+    """One row's terms, and the sums with them, unless it has not changed since it was last looked at."""
+    exits = rows[row + EXITS]
+    if exits != rows[row + HEAD - ONE]:
+        rows[row + HEAD - ONE] = exits
+        new = row_terms(rows, row + HEAD, size, exits, rows[row + SQUARES], known)
+        sums = totals(standings, place, rows, row, new)
+        put(rows, row + TERMS, new)
+        put_sums(standings, place, sums)
+
+
+def learn(lane, chain, place, only, length, chains, words, standings, rows, known, scratch, wholes):  # type: ignore[no-untyped-def]
+    """What the observations of a chain have changed: its sums. ``only`` is the changed row if ``length`` is one."""
+    word = record(lane, chain, chains)
+    size = words[word + SIZE]
+    begin = words[word + BASE] + words[word + START]
+    if SUMMARY:
+        for x in range(size):
+            row = begin + x * (size + HEAD)
+            scratch[x] = rows[row + EXITS]
+            scratch[size + x] = rows[row + SQUARES]
+        both = size + size
+        new = summary(scratch[:size], scratch[size:both], signed(size), known, scratch[both:], wholes)
+        put_sums(standings, place, new)
+    elif length == ONE:
+        learn_row(only, size, place, standings, rows, known)
+    else:
+        for x in range(size):
+            learn_row(begin + x * (size + HEAD), size, place, standings, rows, known)
+
+
+def make_plan(  # type: ignore[no-untyped-def]
+    t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least, least_tree, plans,
+    batch, block, shortest, pending,
+):  # fmt: skip
+    """Whom to observe next: one chain for a block, or the chains of a batch."""
+    planned = ZERO
+    while planned < batch:
+        chain = largest(tree, standings, value, node, chains)
+        if FLOOR:
+            behind = largest(least_tree, least, value, node, chains)
+            if -least[value + behind * STANDING] < floor(float(t)):
+                chain = behind
+        if standings[value + chain * STANDING] == NEVER:
+            break  # nothing is known of the chains that are left until this batch is in
+        plans[plan + BATCH + planned] = chain
+        planned = planned + ONE
+        if batch > ONE:
+            # T counts what is pending and all else is frozen. A chain of which nothing is known gets the two
+            # observations of the warm-up, and no more before they are in.
+            pending[chain] = pending[chain] + 1.0
+            place = value + chain * STANDING
+            transitions = standings[place + TRANSITIONS]
+            if transitions > 0.0:
+                known = take_constants(constants, chain * CONSTANTS)
+                new = weights[chain] * index(take_sums(standings, place), transitions + pending[chain], known)
+                settle(tree, standings, value, node, leaves, chain, new)
+            elif words[record(lane, chain, chains) + SEEN] + whole(pending[chain]) >= TWO:
+                settle(tree, standings, value, node, leaves, chain, NEVER)
+            if FLOOR:
+                settle(least_tree, least, value, node, leaves, chain, -(transitions + pending[chain]))
+    for step in range(planned):
+        pending[plans[plan + BATCH + step]] = 0.0
+    length = ONE
+    if batch == ONE:
+        transitions = standings[value + plans[plan + BATCH] * STANDING + TRANSITIONS]
+        length = max(shortest, whole(block * transitions))
+    plans[plan + PLANNED] = planned
+    plans[plan + NEXT] = ZERO
+    plans[plan + LENGTH] = length
+    plans[plan + LEFT] = length
+
+
+def rounds(  # type: ignore[no-untyped-def]
+    first, last, lanes, chains, leaves, table, words, standings, rows, tree, constants, weights, least,
+    least_tree, plans, batch, block, shortest, pending, scratch, wholes, tracing, choices, values,
+):  # fmt: skip
+    """Observations ``first`` … ``last`` − 1 of every lane.
+
+    ``batch`` chains are planned at a time; if that is one, the chosen chain is observed max(``shortest``, ⌊block·T⌋)
+    times. ``least`` holds −T with its own tree, for rules with a floor. ``pending``: one float a chain, all zero.
+    """
+    for pair in range(ZERO, lanes, TWO):
+        t = first
+        while t < last:
+            number = last - t
+            for lane in range(pair, pair + TWO):
+                plan = lane * (BATCH + batch)
+                value, node = places(lane, leaves)
+                if plans[plan + NEXT] == plans[plan + PLANNED]:
+                    make_plan(
+                        t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least,
+                        least_tree, plans, batch, block, shortest, pending,
+                    )  # fmt: skip
+                plans[plan + CHAIN] = plans[plan + BATCH + plans[plan + NEXT]]
+                number = min(number, plans[plan + LEFT])
+            if number == ONE or RESTLESS:
+                for lane in range(pair, pair + TWO):
+                    plan = lane * (BATCH + batch)
+                    value, node = places(lane, leaves)
+                    chain = plans[plan + CHAIN]
+                    if RESTLESS:
+                        row = observe_restless(
+                            t, plans[plan + LATEST], lane, chain, value, number, chains, table, words, standings,
+                            rows,
+                        )  # fmt: skip
+                    else:
+                        row = observe(lane, chain, value, chains, table, words, standings, rows)
+                    plans[plan + LATEST] = chain
+                    plans[plan + ONLY] = row
+            else:
+                chain = plans[pair * (BATCH + batch) + CHAIN]
+                other = plans[(pair + ONE) * (BATCH + batch) + CHAIN]
+                value, node = places(pair, leaves)
+                observe_two(pair, chain, other, value, number, chains, table, words, standings, rows)
+            for lane in range(pair, pair + TWO):
+                plan = lane * (BATCH + batch)
+                value, node = places(lane, leaves)
+                chain = plans[plan + CHAIN]
+                if tracing:
+                    for step in range(number):
+                        choices[(t - first + step) * lanes + lane] = chain
+                        values[(t - first + step) * lanes + lane] = standings[value + chain * STANDING]
+                plans[plan + LEFT] = plans[plan + LEFT] - number
+                if plans[plan + LEFT] == ZERO:
+                    length = plans[plan + LENGTH]
+                    plans[plan + NEXT] = plans[plan + NEXT] + ONE
+                    plans[plan + LEFT] = length
+                    place = value + chain * STANDING
+                    if standings[place + TRANSITIONS] > 0.0:
+                        known = take_constants(constants, chain * CONSTANTS)
+                        learn(
+                            lane, chain, place, plans[plan + ONLY], length, chains, words, standings, rows, known,
+                            scratch, wholes,
+                        )  # fmt: skip
+                    if plans[plan + NEXT] == plans[plan + PLANNED]:
+                        for step in range(plans[plan + PLANNED]):
+                            refresh(
+                                plans[plan + BATCH + step], value, node, leaves, standings, tree, constants, weights,
+                                least, least_tree,
+                            )  # fmt: skip
+            t = t + number
+
+
+def places(lane, leaves):  # type: ignore[no-untyped-def]
+    """Where a lane's standings and its tree's nodes begin."""
+    group = (lane >> TWO) * leaves
+    return group * STANDING + (lane & THREE), group * FOUR * TWO + (lane & THREE)
+
+
+def refresh(chain, value, node, leaves, standings, tree, constants, weights, least, least_tree):  # type: ignore[no-untyped-def]
+    """A chain's index after its observations are in."""
+    place = value + chain * STANDING
+    transitions = standings[place + TRANSITIONS]
+    new = FIRST
+    if transitions > 0.0:
+        known = take_constants(constants, chain * CONSTANTS)
+        new = weights[chain] * index(take_sums(standings, place), transitions, known)
+    settle(tree, standings, value, node, leaves, chain, new)
+    if FLOOR:
+        settle(least_tree, least, value, node, leaves, chain, -transitions)

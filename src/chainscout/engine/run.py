@@ -1,0 +1,167 @@
+"""Replications of one policy on one problem: a pure function of its arguments, whatever the engine."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import policies
+from ..checks import one_of, real_number, shown, whole_number
+from ..counts import smoothing
+from ..errors import InputError
+from ..losses import DISTANCES, WEIGHTS, of_transitions
+from ..policies import Policy
+from ..problems import Problem
+from .state import Block, Prepared, State, prepare
+
+#: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits.
+ENGINES = ("python", "cpu")
+
+Array = npt.NDArray[np.float64]
+
+#: Losses of about this many probabilities are computed at a time.
+SLAB = 1 << 20
+
+
+def run(
+    problem: Problem,
+    policy: str | Policy,
+    budgets: Sequence[int],
+    replications: range,
+    seed: int = 0,
+    engine: str = "cpu",
+    *,
+    weights: Sequence[float] | None = None,
+    batch: int = 1,
+    restless: bool = False,
+    horizon: bool = True,
+    distance: str = "squared",
+    row_weights: str = "empirical",
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """→ loss[budget, replication, chain] and pulls[budget, replication, chain].
+
+    ``budgets`` may come in any order, repeated too. A replication depends on (seed, its number) alone, so that a range
+    can be cut anywhere. ``horizon``: whether the policy knows the largest budget. A loss is NaN while a chain has shown
+    no transition. ``distance`` and ``row_weights`` are those of :func:`chainscout.loss`.
+    """
+    if not isinstance(replications, range) or replications.step != 1 or replications.start < 0:
+        raise InputError(f"replications must be a range of whole numbers ≥ 0, not {shown(replications)}")
+    one_of(distance, "distance", DISTANCES)
+    one_of(row_weights, "row_weights", WEIGHTS)
+    ordered, place = np.unique(_budgets(budgets), return_inverse=True)
+    prepared = _prepare(problem, policy, int(ordered[-1]), seed, engine, weights, batch, restless, horizon)
+    stationary = _stationary(problem, prepared) if row_weights == "stationary" else None
+    loss = np.zeros((len(ordered), len(replications), len(problem)))
+    pulls = np.zeros(loss.shape, np.int64)
+    for first in range(0, len(replications), lanes := prepared.lanes(len(replications) or 1)):
+        state = State(prepared, seed, replications.start + first, lanes)
+        wanted = min(lanes, len(replications) - first)
+        for b, budget in enumerate(ordered):
+            state.run(int(budget))
+            _check(state)
+            pulls[b, first : first + wanted] = state.pulls()[:wanted]
+            _read(state, wanted, distance, row_weights, stationary, loss[b, first : first + wanted])
+    return loss[place], pulls[place]
+
+
+def trace(
+    problem: Problem,
+    policy: str | Policy,
+    budget: int,
+    replication: int = 0,
+    seed: int = 0,
+    engine: str = "cpu",
+    *,
+    weights: Sequence[float] | None = None,
+    batch: int = 1,
+    restless: bool = False,
+    horizon: bool = True,
+) -> tuple[npt.NDArray[np.int64], Array]:
+    """The chain observed at each step of one replication, and the index that it was observed for."""
+    budget = int(_budgets([budget])[0])
+    prepared = _prepare(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
+    lanes = prepared.lanes(1)
+    state = State(prepared, seed, replication, lanes)
+    choices, values = np.zeros(budget * lanes, np.uint64), np.zeros(budget * lanes)
+    state.run(budget, (choices, values))
+    return choices.reshape(budget, lanes)[:, 0].astype(np.int64), values.reshape(budget, lanes)[:, 0]
+
+
+def _budgets(budgets: Sequence[int]) -> list[int]:
+    checked = [whole_number(budget, "a budget", meaning="a number of observations") for budget in budgets]
+    if not checked:
+        raise InputError("a run needs at least one budget, and none was given")
+    return checked
+
+
+def _prepare(
+    problem: Problem,
+    policy: str | Policy,
+    budget: int,
+    seed: int,
+    engine: str,
+    weights: Sequence[float] | None,
+    batch: int,
+    restless: bool,
+    horizon: bool,
+) -> Prepared:
+    if not isinstance(problem, Problem):
+        raise InputError(f"a run needs a Problem, not {shown(problem)}")
+    one_of(engine, "engine", ENGINES)
+    if whole_number(seed, "seed", least=0, meaning="what all randomness follows from") >= 1 << 64:
+        raise InputError(f"seed must be below 2**64, not {shown(seed)}")
+    whole_number(batch, "batch", meaning="how many observations are planned at a time")
+    if restless and batch > 1:
+        raise InputError("restless chains are observed in blocks, one chain at a time: batch must be 1")
+    known = budget if horizon else None
+    chosen = policies.get(policy).facing(known)
+    factors = [1.0] * len(problem) if weights is None else [_weight(value) for value in weights]
+    if len(factors) != len(problem):
+        raise InputError(f"weights must be one a chain, {len(problem)} in all, not {shown(list(factors))}")
+    return prepare(problem, chosen, known, engine, factors, batch, restless)
+
+
+def _weight(value: Any) -> float:
+    return real_number(value, "weights", above=0.0, meaning="how much a chain's loss counts")
+
+
+def _check(state: State) -> None:
+    if np.isnan(state.indices()).any():
+        name = state.prepared.policy.name
+        raise InputError(f"the policy {name!r} gave an index that is not a number, and indices must be comparable")
+
+
+def _stationary(problem: Problem, prepared: Prepared) -> list[Array]:
+    chains = list(problem.chains.values())
+    return [
+        np.array([chain.stationary for chain in chains[block.first : block.first + block.number]])
+        for block in prepared.blocks
+    ]
+
+
+def _read(
+    state: State, lanes: int, distance: str, row_weights: str, stationary: list[Array] | None, out: Array
+) -> None:
+    """The loss of every lane and chain, a slab of chains at a time."""
+    for number, block in enumerate(state.prepared.blocks):
+        step = max(1, SLAB // (lanes * block.size * block.size))
+        for first in range(0, block.number, step):
+            part = slice(first, first + step)
+            counts = state.counts(block)[:lanes, part]
+            laws = None if stationary is None else stationary[number][part]
+            chains = slice(block.first + first, block.first + min(first + step, block.number))
+            out[:, chains] = _losses(counts, block, part, distance, row_weights, laws)
+
+
+def _losses(
+    counts: Array, block: Block, part: slice, distance: str, row_weights: str, laws: Array | None
+) -> Array:
+    counts = np.ascontiguousarray(counts)
+    if row_weights == "empirical":
+        exits = counts.sum(axis=-1)
+        with np.errstate(invalid="ignore"):  # T = 0 has no loss yet: NaN
+            weight = exits / exits.sum(axis=-1, keepdims=True)
+    else:
+        weight = np.broadcast_to(np.ones(block.size) if laws is None else laws, counts.shape[:-1])
+    return of_transitions(block.matrices[part], counts, weight, distance, smoothing(None, block.size))

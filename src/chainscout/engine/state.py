@@ -1,0 +1,246 @@
+"""Validate → prepare → kernel: a problem and a policy as flat arrays, and the state of some replications in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..policies import Policy, settings
+from ..problems import Problem
+from . import alias
+from .layout import BASE, FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
+from .rounds import BATCH, LATEST
+from .specialising import Rule, common
+
+Array = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+#: Replications are run in chunks whose state is about this large, so that it stays in the processor's cache.
+CHUNK_BYTES = 1 << 20
+MOST_LANES = 256
+
+#: In restless mode a chain is observed at least this often in a row: every block loses one transition.
+RESTLESS_BLOCK = 50
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring chains of the same size: where their rows begin, and their matrices."""
+
+    first: int
+    number: int
+    size: int
+    start: int
+    matrices: Array
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What all replications share."""
+
+    engine: str
+    rule: Rule
+    policy: Policy
+    sizes: tuple[int, ...]
+    blocks: tuple[Block, ...]
+    #: How many floats a lane has in ``rows``; how many chains there are with those that nobody chooses: a power of two
+    #: for the tree, 4j + 1 for the scan.
+    span: int
+    leaves: int
+    table: Words
+    laws: Words
+    law_starts: Words
+    starts: Words
+    constants: Array
+    weights: Array
+    batch: int
+
+    @property
+    def chains(self) -> int:
+        """K."""
+        return len(self.sizes)
+
+    def lanes(self, replications: int) -> int:
+        """How many replications to run at a time: a multiple of four."""
+        size = 8 * (self.span + self.chains * (WORDS + self.rule.standing // FOUR + 2))
+        most = min(MOST_LANES, max(FOUR, CHUNK_BYTES // size // FOUR * FOUR))
+        return min(most, -(-replications // FOUR) * FOUR)
+
+
+def prepare(
+    problem: Problem,
+    policy: Policy,
+    budget: int,
+    engine: str,
+    weights: Sequence[float],
+    batch: int,
+    restless: bool,
+) -> Prepared:
+    """The arrays of a run; its arguments were checked."""
+    sizes = problem.sizes
+    constants = [policy.prepare(setting) for setting in settings(sizes, budget, problem)]
+    rule = Rule.of(policy, sizes, constants, weights, batch > 1, restless)
+    blocks = _blocks(problem, rule.head)
+    span = blocks[-1].start + blocks[-1].number * blocks[-1].size * (blocks[-1].size + rule.head)
+    starts = [block.start + j * block.size * (block.size + rule.head) for block in blocks for j in range(block.number)]
+    table, laws = np.zeros(span, np.uint64), np.zeros(sum(sizes), np.uint64)
+    law_starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    chains = list(problem.chains.values())
+    for block in blocks:
+        stride, first = block.size + rule.head, block.first
+        _fill(engine, table, block.start + rule.head, stride, block.matrices.reshape(-1, block.size))
+        initial = np.array([chain.initial for chain in chains[first : first + block.number]])
+        _fill(engine, laws, int(law_starts[first]), block.size, initial)
+    return Prepared(
+        engine=engine,
+        rule=rule,
+        policy=policy,
+        sizes=sizes,
+        blocks=blocks,
+        span=span,
+        leaves=1 << (len(sizes) - 1).bit_length() if rule.tree else 1 + -(-(len(sizes) - 1) // FOUR) * FOUR,
+        table=table,
+        laws=laws,
+        law_starts=law_starts.astype(np.uint64),
+        starts=np.array(starts, np.uint64),
+        constants=np.array(constants, np.float64).ravel(),
+        weights=np.asarray(weights, np.float64) ** policy.power,
+        batch=batch,
+    )
+
+
+def _blocks(problem: Problem, head: int) -> tuple[Block, ...]:
+    chains, blocks = list(problem.chains.values()), []
+    first = start = 0
+    while first < len(chains):
+        size, last = chains[first].size, first
+        while last < len(chains) and chains[last].size == size:
+            last += 1
+        matrices = np.array([chain.matrix for chain in chains[first:last]])
+        blocks.append(Block(first, last - first, size, start, matrices))
+        start += (last - first) * size * (size + head)
+        first = last
+    return tuple(blocks)
+
+
+def _fill(engine: str, table: Words, first: int, stride: int, laws: Array) -> None:
+    number, size = laws.shape
+    scratch = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    arrays: list[Any] = [table, alias.parts(laws).ravel(), *scratch]
+    call(engine, common("fill", engine), arrays, lambda a: (a[0], first, stride, number, size, *a[1:]))
+
+
+class State:
+    """Some replications between two observations."""
+
+    def __init__(self, prepared: Prepared, seed: int, first: int, lanes: int) -> None:
+        self.prepared, self.lanes = prepared, lanes
+        chains, rule = prepared.chains, prepared.rule
+        groups, leaves = lanes // FOUR, prepared.leaves
+        words = np.zeros((groups, chains, FOUR, WORDS), np.uint64)
+        words[..., START] = prepared.starts[:, None]
+        words[..., SIZE] = np.array(prepared.sizes)[:, None]
+        words[..., BASE] = (prepared.span * np.arange(lanes)).reshape(groups, 1, FOUR)
+        self.words = words.ravel()
+        arrays = [prepared.laws, prepared.law_starts, self.words]
+        call(
+            prepared.engine,
+            common("begin", prepared.engine),
+            arrays,
+            lambda a: (seed, first, lanes, chains, rule.head, *a),
+        )
+        self.rows = np.zeros(lanes * prepared.span)
+        standings = np.zeros((groups, leaves, rule.standing // FOUR, FOUR))
+        standings[:, :chains, 0], standings[:, chains:, 0] = np.inf, -np.inf
+        self.standings = standings.ravel()
+        self.tree = _tree(groups, leaves) if rule.tree else np.zeros(1, np.uint64)
+        self.time = 0
+        # For ``rounds`` only: −T where indices stand in ``standings``.
+        least = np.where(standings < 0, standings, -0.0) if rule.floor is not None else np.zeros(1)
+        self.least, self.least_tree = least.ravel(), self.tree.copy()
+        plans = np.zeros((lanes, BATCH + prepared.batch), np.uint64)
+        plans[:, LATEST] = chains  # nobody yet
+        self.plans = plans.ravel()
+        self.pending = np.zeros(chains)
+        self.scratch = np.zeros(4 * max(prepared.sizes))
+        self.wholes = np.zeros(2 * max(prepared.sizes), np.int64)
+
+    def run(self, until: int, trace: "tuple[Words, Array] | None" = None) -> None:
+        """Every replication goes on to ``until`` observations; ``trace`` takes the choices and their indices."""
+        p, rule = self.prepared, self.prepared.rule
+        loop = rule.loop(p.engine)
+        choices, values = trace or (np.zeros(1, np.uint64), np.zeros(1))
+        tracing = trace is not None
+        shared = [p.table, self.words, self.standings, self.rows, self.tree, p.constants, p.weights]
+        groups, times = self.lanes // FOUR, (self.time, until)
+        shape = (p.chains, p.leaves)
+        if not rule.planned:
+            arrays = [*shared, np.zeros(self.lanes, np.uint64), np.zeros(FOUR), choices, values]
+            call(
+                p.engine,
+                loop,
+                arrays,
+                lambda a: (*times, groups, TOGETHER, *shape, *a[:9], tracing, *a[9:]),
+            )
+        else:
+            arrays = [*shared, self.least, self.least_tree, self.plans, self.pending, self.scratch, self.wholes]
+            arrays += [choices, values]
+            schedule = (p.batch, p.policy.block, RESTLESS_BLOCK if rule.restless else 1)
+            call(
+                p.engine,
+                loop,
+                arrays,
+                lambda a: (*times, self.lanes, *shape, *a[:10], *schedule, *a[10:13], tracing, *a[13:]),
+            )
+        self.time = until
+
+    def pulls(self) -> npt.NDArray[np.int64]:
+        """Observations of each chain (lane, chain)."""
+        chains, rule = self.prepared.chains, self.prepared.rule
+        if rule.planned:
+            seen = self.words.reshape(-1, chains, FOUR, WORDS)[..., SEEN]
+            return seen.swapaxes(1, 2).reshape(self.lanes, chains).astype(np.int64)
+        transitions = self._standings()[:, :chains, TRANSITIONS // FOUR].swapaxes(1, 2).reshape(self.lanes, chains)
+        return np.asarray(transitions.astype(np.int64) + (self.time > 2 * np.arange(chains)))
+
+    def indices(self) -> Array:
+        """Every chain's index (group, chain, lane of the group)."""
+        return self._standings()[:, : self.prepared.chains, 0]
+
+    def _standings(self) -> Array:
+        return self.standings.reshape(self.lanes // FOUR, self.prepared.leaves, -1, FOUR)
+
+    def counts(self, block: Block) -> Array:
+        """N[x,y] of neighbouring chains (lane, chain, x, y): a view."""
+        head = self.prepared.rule.head
+        stride = block.size + head
+        rows = self.rows.reshape(self.lanes, self.prepared.span)
+        rows = rows[:, block.start : block.start + block.number * block.size * stride]
+        return rows.reshape(self.lanes, block.number, block.size, stride)[..., head:]
+
+
+#: Two groups hide each other's latency; more only need more cache.
+TOGETHER = 4
+
+
+def _tree(groups: int, leaves: int) -> Words:
+    """A tournament that every first chain has won."""
+    winners = np.zeros(2 * leaves, np.uint64)
+    winners[leaves:] = np.arange(leaves)
+    for node in range(leaves - 1, 0, -1):
+        winners[node] = winners[2 * node]
+    return np.ascontiguousarray(np.broadcast_to(winners[None, :, None], (groups, 2 * leaves, FOUR))).ravel()
+
+
+def call(engine: str, function: Any, arrays: list[Any], arguments: Any) -> None:
+    """Calls an engine function with ``arguments(arrays)``: compiled code gets the arrays, and unsigned words for whole
+    numbers; interpreted code gets lists, which are faster to index, and what it changed is written back."""
+    if engine != "python":
+        function(*(np.uint64(a) if type(a) is int else a for a in arguments(arrays)))
+        return
+    lists = [array.tolist() for array in arrays]
+    function(*arguments(lists))
+    for array, values in zip(arrays, lists, strict=True):
+        array[:] = values

@@ -1,0 +1,206 @@
+"""The loop: pick the largest index, advance that chain, update one row's terms, then the sums and that chain's index.
+
+Four lanes (replications) are worked on side by side, written out as four copies of each line. What was tried, in
+multiples of *bare* simulation at K = S = 5 (benchmarks/RESULTS.md has today's figures):
+- one lane, scalar: about 13 for ba-mc; the next choice waits for the last index, some 130 cycles;
+- lanes one after the other inside one loop: 8 to 10; a step is 150 instructions, so that the processor's window of
+  about 320 holds two lanes and no more;
+- stages over 16 to 32 lanes through arrays in memory, which LLVM's loop vectoriser takes: 6 (3.5 for scout); half the
+  instructions move data in and out of the arrays;
+- this: values stay in registers, and LLVM's superword vectoriser (which numba leaves off, see ``compiling``) makes one
+  vector operation of four scalar ones: 2.6 (2.0 for scout). The detour of the new indices through ``board`` gives that
+  vectoriser a place to start from: without it, square roots and divisions stay scalar, 3.9.
+Unsigned places save numba's checks for negative ones (1.3 × on the whole). Two groups at a time hide one's latency.
+
+The names ``terms``, ``index``, ``entry``, ``take``, … are bound when the loop is specialised (``specialising``).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .choosing import climb, scan_four
+from .layout import (
+    BASE,
+    EXITS,
+    FOUR,
+    FOURTH,
+    GAMMA,
+    GROUP_WORDS,
+    ONE,
+    POSITION,
+    ROW,
+    SECOND,
+    SIZE,
+    SQUARES,
+    START,
+    TERMS,
+    THIRD,
+    THREE,
+    TRANSITIONS,
+    TWO,
+    ZERO,
+)
+from .randomness import MASK, mix, sample
+
+# Bound when the loop is specialised; these values are never used.
+terms: Callable[..., Any]
+index: Callable[..., Any]
+row_terms: Callable[..., Any]
+take_constants: Callable[..., Any]
+totals: Callable[..., Any]
+put: Callable[..., Any]
+put_sums: Callable[..., Any]
+entry: Callable[..., Any]
+#: Places before the counts in a row's record; floats of four lanes in a chain's record; constants of a chain.
+HEAD = STANDING = CONSTANTS = 0
+#: Whether all chains have the same size, constants and weight; whether entries are then summed; whether there is a tree.
+ALIKE = ENTRIES = TREE = False
+
+
+def terms_of_entries(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
+    """``terms`` of a rule with an ``entry``, which gets Σ_y entry(N[x,y], N_x, constants)."""
+    total = 0.0
+    for y in range(size):
+        total += entry(rows[first + y], exits, constants)
+    return terms(total, exits, squares, constants)
+
+
+def terms_of_row(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
+    """``terms`` of another rule, which gets N[x,·] itself."""
+    return terms(rows[first : first + size], exits, squares, constants)
+
+
+def advance(word, place, common, table, words, standings, rows):  # type: ignore[no-untyped-def]
+    """One transition of a chain that was observed before, drawn and counted.
+
+    ``word`` and ``place``: the chain's records in ``words`` and ``standings``. → the row's place, N_x, Q_x, T, S.
+    """
+    position = (words[word + POSITION] + words[word + GAMMA]) & MASK
+    words[word + POSITION] = position
+    size = common if ALIKE else words[word + SIZE]
+    before = words[word + ROW]
+    after = sample(mix(position), size, table, before + HEAD)
+    words[word + ROW] = words[word + START] + after * (size + HEAD)
+    row = words[word + BASE] + before
+    count = rows[row + HEAD + after]
+    rows[row + HEAD + after] = count + 1.0
+    exits = rows[row + EXITS] + 1.0
+    rows[row + EXITS] = exits
+    squares = rows[row + SQUARES] + (count + (count + 1.0))
+    rows[row + SQUARES] = squares
+    transitions = standings[place + TRANSITIONS] + 1.0
+    standings[place + TRANSITIONS] = transitions
+    return row, exits, squares, transitions, size
+
+
+def steps(  # type: ignore[no-untyped-def]
+    first, last, groups, together, chains, leaves, table, words, standings, rows, tree, constants, weights,
+    chosen, board, tracing, choices, values,
+):  # fmt: skip
+    """Observations ``first`` … ``last`` − 1 of every lane, ``together`` groups at a time."""
+    # Every chain is observed twice first, in their order: a chain with T = 0 has index +∞ (MATH §1).
+    warm = chains * TWO
+    common = words[SIZE]
+    same = take_constants(constants, ZERO)
+    weight = weights[ZERO]
+    begun = ZERO
+    while begun < groups:
+        ended = min(begun + together, groups)
+        for t in range(first, last):
+            if t >= warm and not TREE:
+                for group in range(begun, ended):
+                    lane = group * FOUR
+                    chain_0, chain_1, chain_2, chain_3 = scan_four(standings, group * leaves * STANDING, leaves)
+                    chosen[lane] = chain_0
+                    chosen[lane + ONE] = chain_1
+                    chosen[lane + TWO] = chain_2
+                    chosen[lane + THREE] = chain_3
+            elif t < warm:
+                for lane in range(begun * FOUR, ended * FOUR):
+                    chosen[lane] = t >> ONE
+            else:
+                for lane in range(begun * FOUR, ended * FOUR):
+                    chosen[lane] = tree[(lane >> TWO) * leaves * FOUR * TWO + FOUR + (lane & THREE)]
+            if tracing:
+                for lane in range(begun * FOUR, ended * FOUR):
+                    choices[(t - first) * groups * FOUR + lane] = chosen[lane]
+                    values[(t - first) * groups * FOUR + lane] = standings[
+                        ((lane >> TWO) * leaves + chosen[lane]) * STANDING + (lane & THREE)
+                    ]
+            if t < warm and t & ONE == ZERO:
+                continue  # the first observation of a chain reveals its state and is no transition
+            for group in range(begun, ended):
+                value = group * leaves * STANDING
+                node = group * leaves * FOUR * TWO
+                word = group * chains * GROUP_WORDS
+                lane = group * FOUR
+                chain_0 = chosen[lane]
+                chain_1 = chosen[lane + ONE]
+                chain_2 = chosen[lane + TWO]
+                chain_3 = chosen[lane + THREE]
+                place_0 = value + chain_0 * STANDING
+                place_1 = value + chain_1 * STANDING + ONE
+                place_2 = value + chain_2 * STANDING + TWO
+                place_3 = value + chain_3 * STANDING + THREE
+                row_0, exits_0, squares_0, transitions_0, size_0 = advance(
+                    word + chain_0 * GROUP_WORDS, place_0, common, table, words, standings, rows
+                )
+                row_1, exits_1, squares_1, transitions_1, size_1 = advance(
+                    word + chain_1 * GROUP_WORDS + SECOND, place_1, common, table, words, standings, rows
+                )
+                row_2, exits_2, squares_2, transitions_2, size_2 = advance(
+                    word + chain_2 * GROUP_WORDS + THIRD, place_2, common, table, words, standings, rows
+                )
+                row_3, exits_3, squares_3, transitions_3, size_3 = advance(
+                    word + chain_3 * GROUP_WORDS + FOURTH, place_3, common, table, words, standings, rows
+                )
+                known_0 = same if ALIKE else take_constants(constants, chain_0 * CONSTANTS)
+                known_1 = same if ALIKE else take_constants(constants, chain_1 * CONSTANTS)
+                known_2 = same if ALIKE else take_constants(constants, chain_2 * CONSTANTS)
+                known_3 = same if ALIKE else take_constants(constants, chain_3 * CONSTANTS)
+                if ENTRIES:
+                    total_0 = total_1 = total_2 = total_3 = 0.0
+                    for y in range(HEAD, common + HEAD):
+                        total_0 += entry(rows[row_0 + y], exits_0, known_0)
+                        total_1 += entry(rows[row_1 + y], exits_1, known_1)
+                        total_2 += entry(rows[row_2 + y], exits_2, known_2)
+                        total_3 += entry(rows[row_3 + y], exits_3, known_3)
+                    terms_0 = terms(total_0, exits_0, squares_0, known_0)
+                    terms_1 = terms(total_1, exits_1, squares_1, known_1)
+                    terms_2 = terms(total_2, exits_2, squares_2, known_2)
+                    terms_3 = terms(total_3, exits_3, squares_3, known_3)
+                else:
+                    terms_0 = row_terms(rows, row_0 + HEAD, size_0, exits_0, squares_0, known_0)
+                    terms_1 = row_terms(rows, row_1 + HEAD, size_1, exits_1, squares_1, known_1)
+                    terms_2 = row_terms(rows, row_2 + HEAD, size_2, exits_2, squares_2, known_2)
+                    terms_3 = row_terms(rows, row_3 + HEAD, size_3, exits_3, squares_3, known_3)
+                sums_0 = totals(standings, place_0, rows, row_0, terms_0)
+                sums_1 = totals(standings, place_1, rows, row_1, terms_1)
+                sums_2 = totals(standings, place_2, rows, row_2, terms_2)
+                sums_3 = totals(standings, place_3, rows, row_3, terms_3)
+                value_0 = (weight if ALIKE else weights[chain_0]) * index(sums_0, transitions_0, known_0)
+                value_1 = (weight if ALIKE else weights[chain_1]) * index(sums_1, transitions_1, known_1)
+                value_2 = (weight if ALIKE else weights[chain_2]) * index(sums_2, transitions_2, known_2)
+                value_3 = (weight if ALIKE else weights[chain_3]) * index(sums_3, transitions_3, known_3)
+                board[ZERO] = value_0
+                board[ONE] = value_1
+                board[TWO] = value_2
+                board[THREE] = value_3
+                put(rows, row_0 + TERMS, terms_0)
+                put(rows, row_1 + TERMS, terms_1)
+                put(rows, row_2 + TERMS, terms_2)
+                put(rows, row_3 + TERMS, terms_3)
+                put_sums(standings, place_0, sums_0)
+                put_sums(standings, place_1, sums_1)
+                put_sums(standings, place_2, sums_2)
+                put_sums(standings, place_3, sums_3)
+                standings[place_0] = board[ZERO]
+                standings[place_1] = board[ONE]
+                standings[place_2] = board[TWO]
+                standings[place_3] = board[THREE]
+                if TREE:
+                    climb(tree, standings, value, node, leaves, chain_0)
+                    climb(tree, standings, value + ONE, node + ONE, leaves, chain_1)
+                    climb(tree, standings, value + TWO, node + TWO, leaves, chain_2)
+                    climb(tree, standings, value + THREE, node + THREE, leaves, chain_3)
+        begun = ended

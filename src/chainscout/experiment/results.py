@@ -1,0 +1,137 @@
+"""What an experiment gives: losses and pulls of every replication, and all that is needed to repeat it."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import one_of, shown
+from ..errors import InputError, MissingExtraError
+from ..problems import Problem
+from ..problems.schema import document
+from .statistics import STATISTICS, Statistic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+#: The axes of losses and pulls.
+DIMENSIONS = ("policy", "budget", "replication", "chain")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Losses and pulls, indexed (policy, budget, replication, chain); pulls are observations of the chain."""
+
+    problem: Problem
+    policies: tuple[str, ...]
+    budgets: tuple[int, ...]
+    #: nan where a chain has shown no transition yet.
+    loss: Array
+    pulls: Counts
+    #: The shares of the budget that each policy aims at, (policy, chain); nan where it has no fixed aim.
+    targets: Array
+    #: Seed, engine, delta, weights, the policies' parameters, versions, …: with the problem, what repeats the run.
+    settings: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for array in (self.loss, self.pulls, self.targets):
+            array.flags.writeable = False  # statistics are computed once
+
+    @property
+    def replications(self) -> int:
+        """The number of replications."""
+        return int(self.loss.shape[2])
+
+    @cached_property
+    def statistics(self) -> dict[tuple[str, int], dict[str, Statistic]]:
+        """max E[L], E[max L] and quantile(L), with their influence values, by policy and budget."""
+        delta = float(self.settings["delta"])
+        return {
+            (policy, budget): {name: of(self.loss[p, b], delta) for name, of in STATISTICS.items()}
+            for p, policy in enumerate(self.policies)
+            for b, budget in enumerate(self.budgets)
+        }
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether losses are shown as n·L/Λ: only the paper's loss, of chains that are not all deterministic, has Λ."""
+        paper = (self.settings["distance"], self.settings["row_weights"]) == ("squared", "empirical")
+        return paper and self.problem.variability > 0
+
+    def scale(self, budget: int) -> float:
+        """What a loss at this budget is multiplied by to be shown: n/Λ, or one."""
+        return budget / self.problem.variability if self.is_normalised else 1.0
+
+    def label(self, statistic: str) -> str:
+        """The name of a statistic as it is shown."""
+        return f"n·{statistic}/Λ" if self.is_normalised else statistic
+
+    def summary(self) -> list[dict[str, Any]]:
+        """One row a policy and budget: the three losses, their standard errors and their ratios to the oracle's."""
+        from .summary import summary
+
+        return summary(self)
+
+    def differences(self, statistic: str = "E[max L]") -> list[dict[str, Any]]:
+        """Paired differences of a statistic between all pairs of policies, with 95 % intervals."""
+        from .summary import differences
+
+        return differences(self, one_of(statistic, "statistic", STATISTICS))
+
+    def allocation(self) -> list[dict[str, Any]]:
+        """Each chain's share of the pulls against η and against the policy's own target."""
+        from .summary import allocation
+
+        return allocation(self)
+
+    def figure(self) -> "Figure":
+        """Loss against budget with bands and the Λ/n line, and the allocation against η and the policy's target."""
+        from .figures import figure
+
+        return figure(self)
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset with the dimensions policy, budget, replication and chain."""
+        try:
+            import xarray
+        except ImportError:
+            raise MissingExtraError("to_xarray", "xarray") from None
+        return xarray.Dataset(
+            {
+                "loss": (DIMENSIONS, self.loss),
+                "pulls": (DIMENSIONS, self.pulls),
+                "target": (("policy", "chain"), self.targets),
+            },
+            coords={"policy": list(self.policies), "budget": list(self.budgets), "chain": list(self.problem.names)},
+            attrs={"settings": json.dumps(dict(self.settings)), "problem": json.dumps(document(self.problem))},
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a netCDF file (classic format: xarray and every netCDF reader open it)."""
+        from .files import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Results":
+        """The results that ``save`` wrote."""
+        from .files import load
+
+        return load(path)
+
+    def position(self, policy: str) -> int:
+        """Where a policy stands on the first axis."""
+        if policy not in self.policies:
+            raise InputError(f"unknown policy {shown(policy)}: these results have {', '.join(self.policies)}")
+        return self.policies.index(policy)
+
+    def __repr__(self) -> str:
+        return f"Results({len(self.policies)} policies, {len(self.budgets)} budgets, {self.replications} replications)"

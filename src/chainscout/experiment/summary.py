@@ -1,0 +1,75 @@
+"""Results as rows of plain numbers."""
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .results import Results
+
+#: The policy that losses are set against.
+ORACLE = "oracle"
+
+
+def summary(results: "Results") -> list[dict[str, Any]]:
+    """Policy, budget, and for each statistic its value, its standard error, and the ratio to the oracle's."""
+    rows = []
+    for policy in results.policies:
+        for budget in results.budgets:
+            row: dict[str, Any] = {"policy": policy, "budget": budget}
+            found = results.statistics[policy, budget]
+            for name, statistic in found.items():
+                scaled = statistic.times(results.scale(budget))
+                row[results.label(name)] = scaled.value
+                row[f"± {results.label(name)}"] = scaled.error
+            if ORACLE in results.policies:
+                for name, statistic in found.items():
+                    ratio = statistic.over(results.statistics[ORACLE, budget][name])
+                    row[f"{name} / oracle"] = ratio.value
+                    row[f"± {name} / oracle"] = ratio.error
+            rows.append(row)
+    return rows
+
+
+def differences(results: "Results", statistic: str) -> list[dict[str, Any]]:
+    """For each budget and pair of policies the paired difference, its 95 % interval, and by how much they differ."""
+    rows = []
+    for budget in results.budgets:
+        for first, second in combinations(results.policies, 2):
+            a, b = (results.statistics[policy, budget][statistic] for policy in (first, second))
+            difference = a.minus(b).times(results.scale(budget))
+            low, high = difference.interval
+            rows.append(
+                {
+                    "budget": budget,
+                    "policy": first,
+                    "against": second,
+                    "difference": difference.value,
+                    "from": low,
+                    "to": high,
+                    "relative": a.over(b).value - 1,
+                    "better": first if high < 0 else second if low > 0 else None,
+                }
+            )
+    return rows
+
+
+def allocation(results: "Results") -> list[dict[str, Any]]:
+    """The mean share of the pulls of each chain at the largest budget, η, and what the policy aims at."""
+    last = int(np.argmax(results.budgets))
+    eta = results.problem.allocation if results.problem.variability else np.full(len(results.problem), np.nan)
+    rows = []
+    for p, policy in enumerate(results.policies):
+        shares = results.pulls[p, last].mean(axis=0) / results.budgets[last]
+        for k, name in enumerate(results.problem.names):
+            rows.append(
+                {
+                    "policy": policy,
+                    "chain": name,
+                    "share": float(shares[k]),
+                    "η": float(eta[k]),
+                    "target": float(results.targets[p, k]),
+                }
+            )
+    return rows

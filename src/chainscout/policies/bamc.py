@@ -1,0 +1,79 @@
+"""BA-MC (Talebi & Maillard 2019, §3) and its variant with tighter constants."""
+
+import math
+from typing import Any
+
+from ..certificates.paper import STATED, TIGHT, factors, index, row_terms
+from ..certificates.paper import entry as paper_entry
+from ..checks import failure_probability
+from ..counts import smoothing
+from ..errors import InputError
+from ..guarantees import beta, lemma_4_constants, unknown_horizon_beta, zeta
+from .bandits import sum_over_transitions
+from .policy import Policy, Setting
+
+# c = (S, α, the factors of the three sums)
+
+
+def entry(count: float, exits: float, c: Any) -> float:
+    """The deviation of one estimated probability."""
+    return paper_entry(count, exits, c[0], c[1])
+
+
+def terms(deviations: float, exits: float, squares: float, c: Any) -> tuple[float]:
+    """The row's share of T·b."""
+    first, second, third = row_terms(deviations, exits, squares, c[0], c[1])
+    return (c[2] * first + c[3] * second + c[4] * third,)
+
+
+# Without a horizon β grows with T, so that the three sums stay apart. c = (S, α, 6.6, 28, log(6·ΣS²/δ)).
+
+
+def endless_terms(deviations: float, exits: float, squares: float, c: Any) -> tuple[float, float, float]:
+    """The three sums of the index."""
+    return row_terms(deviations, exits, squares, c[0], c[1])
+
+
+def endless_index(sums: Any, transitions: float, c: Any) -> float:
+    """b with β(T) of the chain's own T (MATH §6, unknown horizon). It takes logarithms: bits repeat on one platform."""
+    level = unknown_horizon_beta(transitions, c[4])
+    return index(sums, transitions, factors(c[0], level, (c[2], c[3])))
+
+
+def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
+    """The paper's algorithm: index b of §3. Another α than 1/(3S) takes Lemma 4's general constants."""
+    failure_probability(delta)
+    if alpha is None:
+        return _policy("ba-mc", delta, STATED)
+    smoothing(alpha, 1)  # refuses what is no α before the first chain asks
+
+    def constants(setting: Setting) -> tuple[float, ...]:
+        a = smoothing(alpha, setting.size)
+        if setting.budget is None:
+            raise InputError("ba-mc with another alpha than 1/(3S) needs a budget: its constants depend on it")
+        # Lemma 4 with a union over all pairs: 2·ΣS² events, and no factor 3 that only α = 1/(3S) needs.
+        level = zeta(setting.budget, delta, 2 * setting.pairs)
+        first, second = lemma_4_constants(setting.size, level, a)
+        return (setting.size, a, 2.0 * level, first, second * setting.size)
+
+    return Policy("ba-mc", sum_over_transitions, terms, constants, entry, target=lambda problem: problem.allocation)
+
+
+def ba_mc_tight(delta: float = 0.05) -> Policy:
+    """BA-MC with |1 − P − P̂| ≤ 1 where the paper's Lemmas 4 and 8 use 2: constants 3.78 and 8.76."""
+    failure_probability(delta)
+    return _policy("ba-mc-tight", delta, TIGHT)
+
+
+def _policy(name: str, delta: float, stated: tuple[float, float]) -> Policy:
+    def constants(setting: Setting) -> tuple[float, ...]:
+        assert setting.budget is not None  # the policy's endless form is for that
+        level = beta(setting.budget, delta, setting.pairs)
+        return (setting.size, smoothing(None, setting.size), *factors(setting.size, level, stated))
+
+    def endless_constants(setting: Setting) -> tuple[float, ...]:
+        return (setting.size, smoothing(None, setting.size), *stated, math.log(6 * setting.pairs / delta))
+
+    aim = {"target": lambda problem: problem.allocation}
+    endless = Policy(name, endless_index, endless_terms, endless_constants, entry, **aim)
+    return Policy(name, sum_over_transitions, terms, constants, entry, endless=endless, **aim)

@@ -1,0 +1,61 @@
+"""Policies made of the mixture certificate: they are not sums over rows, so they give a summary of the whole chain."""
+
+import math
+from typing import Any
+
+from ..certificates.mixture import combine, largest_excess, smoothing_excess
+from ..checks import failure_probability
+from ..rows import frequency_gini
+from .bandits import sum_over_transitions
+from .policy import Policy, Setting
+
+
+def constants_for(delta: float) -> Any:
+    """c = (1 − 1/S, S − 1, log(K/δ), αS)."""
+    failure_probability(delta)
+
+    def constants(setting: Setting) -> tuple[float, ...]:
+        return (1 - 1 / setting.size, setting.size - 1.0, math.log(setting.chains / delta), 1 / 3)
+
+    return constants
+
+
+def excess(exits: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float, int]:
+    """W̄ and the number of states left at least once, whose exits are gathered in ``reals``."""
+    number = 0
+    for x in range(size):
+        if exits[x] > 0:
+            reals[number] = exits[x]
+            number += 1
+    return largest_excess(reals, number, c[1], c[2], wholes, reals[size:], wholes[size:]), number
+
+
+def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:
+    """T·b: the numerator of the certificate."""
+    width, number = excess(exits, size, c, reals, wholes)
+    return (combine(width, smoothing_excess(reals, number, c[0], c[3]), 1.0),)
+
+
+def certifier(delta: float = 0.05) -> Policy:
+    """Index b of the mixture certificate: reaches a certified loss with the fewest samples."""
+    return Policy("certifier", sum_over_transitions, None, constants_for(delta), summary=certifier_summary, block=0.01)
+
+
+def gini_ucb_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:
+    """min{S₊·cap, ΣĜ + 2√(W̄·Σ max(cap − Ĝ, 0)/N)}: at least ΣG over the states left, on the certificate's event."""
+    width, number = excess(exits, size, c, reals, wholes)
+    total = 0.0
+    room = 0.0
+    for x in range(size):
+        if exits[x] > 0:
+            gini = frequency_gini(exits[x], squares[x])
+            total += gini
+            room += max(c[0] - gini, 0.0) / exits[x]
+    return (min(number * c[0], total + 2.0 * math.sqrt(width * room)),)
+
+
+def gini_ucb(delta: float = 0.05) -> Policy:
+    """Optimism with a guarantee: an upper confidence bound on ΣG, over T."""
+    aim = {"target": lambda problem: problem.allocation}
+    constants = constants_for(delta)
+    return Policy("gini-ucb", sum_over_transitions, None, constants, summary=gini_ucb_summary, block=0.01, **aim)

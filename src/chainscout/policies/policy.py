@@ -1,0 +1,145 @@
+"""What a policy is: two small scalar functions and the constants they are given (DESIGN, 'the one idea').
+
+A policy advances the chain with the largest index. A chain's index depends on that chain's counts alone:
+
+    index_k = index( Σ_x terms(row x of chain k), T_k, constants_k )
+
+The functions are plain Python on scalars, so that one definition is interpreted in a live study, compiled for the CPU
+and compiled for the GPU. They must not allocate, and must use nothing but arithmetic, comparisons, loops, ``math`` and
+other such functions. Whoever runs a policy keeps each chain's sums up to date by ``replaced``, one changed row after
+the other in the order of the states, whenever the index is looked at again: after every observation, or after a block.
+Running sums depend on that order in their last bits, so that all who keep it agree to the last bit.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import real_number, shown
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..problems import Problem
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a rule may know before the first observation, for one chain of many."""
+
+    #: k, this chain's number.
+    chain: int
+    #: S_k, its number of states.
+    size: int
+    #: K, the number of chains.
+    chains: int
+    #: Σ_j S_j² over all chains, where the paper has KS².
+    pairs: int
+    #: n, the observations that will be made; None if there is no end in sight.
+    budget: int | None
+    #: The truth, in an experiment; None in a live study.
+    problem: "Problem | None" = None
+
+
+def settings(sizes: Sequence[int], budget: int | None, problem: "Problem | None" = None) -> Iterator[Setting]:
+    """The setting of each chain of a set."""
+    pairs = sum(size * size for size in sizes)
+    for chain, size in enumerate(sizes):
+        yield Setting(chain, size, len(sizes), pairs, budget, problem)
+
+
+def no_constants(setting: Setting) -> tuple[float, ...]:
+    """For a rule that needs none."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A rule for whom to sample next.
+
+    ``terms(row, exits, squares, constants)`` → a tuple of floats, summed over the states left at least once. ``row``
+    holds N[x,·], ``exits`` is N_x and ``squares`` is Σ_y N[x,y]², all as floats.
+    ``index(sums, transitions, constants)`` → the chain's index; ``transitions`` is T as a float. With batches and
+    leases, T counts those that are pending, and all else is frozen.
+    ``constants(setting)`` → a tuple of floats, prepared once for each chain.
+    """
+
+    name: str
+    index: Callable[[Any, float, Any], float]
+    terms: Callable[[Any, float, float, Any], tuple[float, ...]] | None = None
+    constants: Callable[[Setting], tuple[float, ...]] = no_constants
+    #: entry(count, exits, constants) → a float. If it is given, ``terms`` gets Σ_y entry(N[x,y], N_x, constants), added
+    #: in the order of the states y, in place of the row: several replications can then be worked on at once.
+    entry: Callable[[float, float, Any], float] | None = None
+    #: Instead of ``terms``, for rules that are not sums over rows:
+    #: summary(exits, squares, size, constants, reals, wholes) → what ``index`` is given as sums. ``exits`` and
+    #: ``squares`` have one value a state, 0 for those never left; ``reals`` and ``wholes`` are scratch space for
+    #: 2S floats and 2S integers.
+    summary: Callable[[Any, Any, int, Any, Any, Any], tuple[float, ...]] | None = None
+    #: floor(t): the least sampled chain goes first while its T is below this; t is the observations made so far.
+    floor: Callable[[float], float] | None = None
+    #: The chosen chain is advanced max(1, ⌊block·T⌋) times before indices are looked at again (MATH §6, Blocks).
+    block: float = 0.0
+    #: A chain's weight ω multiplies the index as ω**power.
+    power: float = 1.0
+    #: The shares of the budget that the rule aims at, from the truth; None if it has no fixed aim.
+    target: "Callable[[Problem], npt.NDArray[np.float64]] | None" = None
+    #: Changes whenever the rule gives other indices; stored with a study.
+    version: int = 1
+    #: What the rule was made with; stored with a study.
+    parameters: Mapping[str, float | str] = field(default_factory=dict)
+    #: The same rule when no end is in sight (``Setting.budget`` is None), if it then needs other functions.
+    endless: "Policy | None" = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"a policy's name must be a string that is not empty, not {shown(self.name)}")
+        if not callable(self.index) or (self.terms is None) == (self.summary is None):
+            raise InputError(f"the policy {self.name!r} needs an index function and either terms or summary")
+        real_number(self.block, "block", least=0.0, below=1.0, meaning="how much of T one look at the indices lasts")
+
+    def facing(self, budget: int | None) -> "Policy":
+        """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget."""
+        return self.endless if budget is None and self.endless is not None else self
+
+    def prepare(self, setting: Setting) -> tuple[float, ...]:
+        """The constants of one chain, checked."""
+        values = tuple(float(value) for value in self.constants(setting))
+        if not all(math.isfinite(value) for value in values):
+            raise InputError(f"the constants of the policy {self.name!r} must be finite, not {shown(values)}")
+        return values
+
+    def row_terms(self, row: Any, size: int, exits: float, squares: float, constants: Any) -> tuple[float, ...]:
+        """``terms`` of one row of S counts, with the sum over its entries if the rule asks for that instead."""
+        assert self.terms is not None
+        if self.entry is None:
+            return self.terms(row, exits, squares, constants)
+        total = 0.0
+        for y in range(size):
+            total += self.entry(row[y], exits, constants)
+        return self.terms(total, exits, squares, constants)
+
+    def width(self, size: int, constants: Sequence[float]) -> int:
+        """How many numbers ``terms`` or ``summary`` give."""
+        lone = [1.0] + [0.0] * (size - 1)
+        if self.terms is not None:
+            return len(self.row_terms(lone, size, 1.0, 1.0, constants))
+        assert self.summary is not None
+        return len(self.summary(lone, lone, size, constants, [0.0] * (2 * size), [0] * (2 * size)))
+
+    def aim(self, problem: "Problem", weights: Sequence[float] | None = None) -> "npt.NDArray[np.float64] | None":
+        """The shares of the budget that the rule tends to, with weights ω; None if it has no fixed aim."""
+        if self.target is None or problem.variability == 0:
+            return None
+        shares = self.target(problem)
+        if weights is not None:
+            shares = shares * np.asarray(weights, dtype=np.float64) ** self.power
+        return np.asarray(shares / shares.sum())
+
+
+def replaced(total: float, old: float, new: float) -> float:
+    """A running sum over rows after one row's term has changed: the one order of additions that all engines keep."""
+    return (total - old) + new
