@@ -22,7 +22,7 @@ LAYERS = [
     {"problems"},
     {"losses", "predictions", "guarantees"},
     {"certificates"},
-    {"policies"},
+    {"policies", "logs"},
     {"engine"},
     {"experiment"},
     {"verification"},

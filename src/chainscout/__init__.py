@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .counts import Counts
     from .errors import ChainscoutError
     from .experiment import Results, compare
+    from .logs import count_transitions
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "certify",
     "compare",
+    "count_transitions",
     "loss",
     "policies",
     "problems",
@@ -47,6 +49,7 @@ _HOMES = {
     "Results": "experiment",
     "certify": "certificates",
     "compare": "experiment",
+    "count_transitions": "logs",
     "loss": "losses",
 }
 

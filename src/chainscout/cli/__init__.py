@@ -10,6 +10,7 @@ import click
 from .._version import __version__
 from ..errors import ChainscoutError
 from .experiments import compare
+from .logs import count
 from .problems import demo, inspect, plan
 from .verification import verify
 
@@ -38,5 +39,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare, verify):
+for command in (demo, inspect, plan, compare, verify, count):
     main.add_command(command)
