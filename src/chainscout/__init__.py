@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import policies, problems
+    from . import policies, problems, sources
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
+    from .study import Study, learn
 
 __all__ = [
     "Certificate",
@@ -29,13 +30,16 @@ __all__ = [
     "Policy",
     "Problem",
     "Results",
+    "Study",
     "__version__",
     "certify",
     "compare",
     "count_transitions",
+    "learn",
     "loss",
     "policies",
     "problems",
+    "sources",
 ]
 
 _HOMES = {
@@ -47,9 +51,11 @@ _HOMES = {
     "Policy": "policies",
     "Problem": "problems",
     "Results": "experiment",
+    "Study": "study",
     "certify": "certificates",
     "compare": "experiment",
     "count_transitions": "logs",
+    "learn": "study",
     "loss": "losses",
 }
 
@@ -57,7 +63,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name in ("policies", "problems"):
+    if name in ("policies", "problems", "sources"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

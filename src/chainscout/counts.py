@@ -140,6 +140,24 @@ class Counts:
             counts.observations += number
         return counts
 
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Mapping[int, Mapping[int, int]],
+        states: int | Sequence[Hashable],
+        *,
+        observations: int,
+        segments: int,
+        last: int | None,
+    ) -> Self:
+        """Counts as they were kept elsewhere: position → position → count, and the position the chain is in."""
+        counts = cls(states)
+        for x, row in rows.items():
+            for y, number in row.items():
+                counts._add(x, y, number)
+        counts.observations, counts.segments, counts._last = observations, segments, last
+        return counts
+
     def record(self, state: Hashable) -> None:
         """One observation: the state that the chain is in now."""
         position = self.index_of(state)

@@ -28,6 +28,34 @@ class LogError(ChainscoutError):
     """A log cannot be read to its end, or says something that cannot be counted. No counts were made."""
 
 
+class StudyFinished(ChainscoutError):
+    """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the study is finished ({reason}); extend it to go on")
+        self.reason = reason
+
+
+class LeaseLost(ChainscoutError):
+    """The chain is not held under this token: the lease expired or was given up, and nothing was changed."""
+
+
+class NothingFree(ChainscoutError):
+    """Every chain is held by a worker, or what is left of the budget is promised to them."""
+
+
+class ConnectionLost(ChainscoutError):
+    """The database went away. What had not been committed was not stored."""
+
+
+class SourceError(ChainscoutError):
+    """A source did not give a state: it died, was too slow, or gave what is no state."""
+
+
+class SourceEnded(ChainscoutError):
+    """A source has no more states to give."""
+
+
 class MissingExtraError(ChainscoutError, ImportError):
     """An optional dependency is needed and not installed."""
 
@@ -35,6 +63,10 @@ class MissingExtraError(ChainscoutError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'chainscout[{extra}]'")
+
+
+class RecomputedWarning(UserWarning):
+    """A built-in rule has changed since the study was last open, and the study's indices were computed anew."""
 
 
 class RenormalisedWarning(UserWarning):

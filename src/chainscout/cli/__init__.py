@@ -12,6 +12,7 @@ from ..errors import ChainscoutError
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
+from .studies import ask, export, learn, new, status, tell
 from .verification import verify
 
 
@@ -39,5 +40,7 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare, verify, count):
+for command in (
+    demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, count,
+):  # fmt: skip
     main.add_command(command)

@@ -106,7 +106,7 @@ def prepare(
         law_starts=law_starts.astype(np.uint64),
         starts=np.array(starts, np.uint64),
         constants=np.array(constants, np.float64).ravel(),
-        weights=np.asarray(weights, np.float64) ** policy.power,
+        weights=np.array([policy.factor(float(weight)) for weight in weights], np.float64),
         batch=batch,
     )
 

@@ -82,6 +82,8 @@ def bayes(alpha: float = 0.5) -> Policy:
     a = real_number(alpha, "alpha", above=0.0, meaning="the parameter of the Dirichlet prior")
 
     def constants(setting: Setting) -> tuple[float, float]:
+        if setting.open:  # α = 0 (MATH §6, Open states)
+            return 0.0, 0.0
         return a, a * setting.size
 
     return Policy("bayes", sum_over_transitions, bayes_terms, constants, target=lambda p: p.allocation)

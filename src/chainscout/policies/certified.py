@@ -8,6 +8,7 @@ from ..checks import failure_probability
 from ..rows import frequency_gini
 from .bandits import sum_over_transitions
 from .policy import Policy, Setting
+from .scout import LARGE
 
 
 def constants_for(delta: float) -> Any:
@@ -15,7 +16,10 @@ def constants_for(delta: float) -> Any:
     failure_probability(delta)
 
     def constants(setting: Setting) -> tuple[float, ...]:
-        return (1 - 1 / setting.size, setting.size - 1.0, math.log(setting.chains / delta), 1 / 3)
+        log_inverse = math.log(setting.chains / delta)
+        if setting.open:  # cap = 1, and the cost that grows with S is never the smaller one (MATH §6, Open states)
+            return (1.0, LARGE, log_inverse, 1 / 3)
+        return (1 - 1 / setting.size, setting.size - 1.0, log_inverse, 1 / 3)
 
     return constants
 

@@ -42,6 +42,8 @@ class Setting:
     budget: int | None
     #: The truth, in an experiment; None in a live study.
     problem: "Problem | None" = None
+    #: Whether new states may appear: then ``size`` is the number known so far (MATH §6, Open states).
+    open: bool = False
 
 
 def settings(sizes: Sequence[int], budget: int | None, problem: "Problem | None" = None) -> Iterator[Setting]:
@@ -104,6 +106,12 @@ class Policy:
     def facing(self, budget: int | None) -> "Policy":
         """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget."""
         return self.endless if budget is None and self.endless is not None else self
+
+    def factor(self, weight: float) -> float:
+        """ω**power, made of square roots where they do: their bits are the same everywhere (MATH §6)."""
+        root = math.sqrt(weight)
+        powers = {1.0: weight, 0.5: root, 0.75: root * math.sqrt(root)}
+        return powers[self.power] if self.power in powers else weight**self.power
 
     def prepare(self, setting: Setting) -> tuple[float, ...]:
         """The constants of one chain, checked."""

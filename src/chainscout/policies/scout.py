@@ -109,6 +109,10 @@ LOSSES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+#: S − 1 where there is no knowing S.
+LARGE = 1e300
+
+
 def scout(
     power: float | None = None, exploration: float = 2.0, alpha: float | str | None = None, loss: str = "squared"
 ) -> Policy:
@@ -121,6 +125,8 @@ def scout(
     entry, rule, index = LOSSES[one_of(loss, "loss", LOSSES)]
 
     def constants(setting: Setting) -> tuple[float, ...]:
+        if setting.open:  # α = 0 and cap = 1 (MATH §6, Open states); no support is too large
+            return (1.0, exploration, 0.0, 0.0, p, LARGE)
         a = smoothing(alpha, setting.size)
         return (1 - 1 / setting.size, exploration, a, a * setting.size, p, setting.size - 1.0)
 

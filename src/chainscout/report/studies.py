@@ -1,0 +1,91 @@
+"""Tables of a live study: where it stands, and what is known of its chains."""
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from .tables import Table
+
+if TYPE_CHECKING:
+    from ..study import Study
+
+#: A longer study shows the chains with the largest certificates.
+MOST = 50
+
+
+def status(study: "Study") -> list[Table]:
+    """Where a study stands, and its chains."""
+    state = study.progress()
+    rows = [
+        ("chains", state.chains),
+        ("observations", state.observations),
+        ("budget used", _share(state.used, state.budget)),
+        ("policy", state.policy),
+        ("δ", state.delta),
+        ("target loss", state.target_loss),
+        ("deadline", _time(state.deadline)),
+        ("held by workers", state.leases),
+        ("lost observations", state.lost),
+        ("set aside", state.aside),
+        ("finished", state.stop_reason or "no"),
+    ]
+    return [Table("study", ("quantity", "value"), tuple(rows)), chains(study)]
+
+
+def chains(study: "Study") -> Table:
+    """Every chain: how much it was sampled, and what is known of its loss."""
+    certificate = study.certificate()
+    total = max(1, study.progress().observations)
+    names = sorted(certificate.loss, key=lambda name: -certificate.loss[name])[:MOST]
+    names.sort(key=list(certificate.loss).index)
+    rows = []
+    for name in names:
+        chain = study.chain(name)
+        rows.append(
+            (
+                name,
+                chain.states,
+                chain.observations,
+                chain.observations / total,
+                chain.transitions,
+                chain.segments,
+                _finite(chain.index),
+                _finite(certificate.loss[name]),
+            )
+        )
+    columns = ("chain", "states", "observations", "share", "transitions", "segments", "index", "loss ≤")
+    notes = [f"the bound on all losses at once holds with probability ≥ {1 - certificate.delta:g}"]
+    if len(certificate.loss) > MOST:
+        notes.append(f"the {MOST} chains with the largest bounds of {len(certificate.loss):,}")
+    return Table("chains", columns, tuple(rows), (*notes, *certificate.notes))
+
+
+def estimate(study: "Study", chain: str) -> Table:
+    """The estimated matrix of a chain, entry by entry, with intervals."""
+    found = study.estimate(chain)
+    rows = [
+        (
+            found.states[x],
+            found.states[y],
+            int(found.transitions[x, y]),
+            float(found.matrix[x, y]),
+            float(found.lower[x, y]),
+            float(found.upper[x, y]),
+        )
+        for x in range(len(found.states))
+        for y in range(len(found.states))
+    ]
+    note = f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}"
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), (note,))
+
+
+def _share(used: float, budget: float | None) -> Any:
+    return f"{used:,.6g}" if budget is None else f"{used:,.6g} of {budget:,.6g}"
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

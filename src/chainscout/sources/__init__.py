@@ -1,0 +1,8 @@
+"""Where the next state comes from: callables, iterators, recordings, programs and environments."""
+
+from .environment import Environment
+from .program import Program
+from .recorded import Recorded, read_recorded
+from .source import Restartable, Source, convert
+
+__all__ = ["Environment", "Program", "Recorded", "Restartable", "Source", "convert", "read_recorded"]

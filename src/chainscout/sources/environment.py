@@ -1,0 +1,73 @@
+"""A Gymnasium environment under a fixed policy as a source: its states are the encoded observations."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from ..checks import shown
+from ..errors import InputError, MissingExtraError
+from .source import Source
+
+
+class Environment(Source):
+    """Each episode is a segment: where one ends, the next state is that of a reset environment."""
+
+    def __init__(
+        self,
+        environment: Any,
+        policy: Callable[[Any], Any] | None = None,
+        encode: Callable[[Any], Hashable] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """``policy``: observation → action (None: uniformly random, from ``seed``). ``encode``: observation → state
+        (None: the observation itself, which must be a whole number or a string)."""
+        if isinstance(environment, str):
+            environment = _make(environment)
+        if not (callable(getattr(environment, "reset", None)) and callable(getattr(environment, "step", None))):
+            raise InputError(f"an environment must have reset and step, and {shown(environment)} has not")
+        self._environment = environment
+        self._policy = policy
+        self._encode = encode or _plain
+        self._seed = seed
+        self._observation: Any = None
+        self._over = True
+        if policy is None:
+            environment.action_space.seed(seed)
+
+    def advance(self) -> tuple[Hashable, bool]:
+        """One step, or a reset where an episode is over."""
+        if self._over:
+            self._observation, _ = self._environment.reset(seed=self._seed)
+            self._seed, self._over = None, False  # a second reset with the same seed would give the same episode
+            return self._encode(self._observation), True
+        sampled = self._policy is None
+        action = self._environment.action_space.sample() if sampled else self._policy(self._observation)  # type: ignore[misc]
+        self._observation, _, terminated, truncated, _ = self._environment.step(action)
+        self._over = bool(terminated or truncated)
+        return self._encode(self._observation), False
+
+    def restart(self) -> None:
+        """The next state is that of a reset environment."""
+        self._over = True
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._environment.close()
+
+
+def _make(name: str) -> Any:
+    try:
+        import gymnasium
+    except ImportError:
+        raise MissingExtraError("a Gymnasium environment", "gym") from None
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as error:
+        raise InputError(f"there is no environment {name!r}: {error}") from None
+
+
+def _plain(observation: Any) -> Hashable:
+    if isinstance(observation, (int, str, np.integer)):
+        return observation if isinstance(observation, str) else int(observation)
+    raise InputError(f"observations like {shown(observation)} need an encoder that makes states of them")

@@ -1,0 +1,124 @@
+"""Any program in any language as a source, over two lines of text.
+
+The program reads one request a line from its standard input and answers each with one line on its standard output:
+
+    next      →  the state that the chain is in after one more step (the first time, the state it starts in)
+    restart   →  the state of a fresh start
+
+A state is a label or a whole number. The program ends when its input ends. Whatever it prints on its standard error is
+passed through. It is run with the words given and no shell. If it dies, answers too late, or answers what is no state,
+it is ended, its observation is lost, and it is started again for a new segment.
+"""
+
+import contextlib
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Hashable, Sequence
+from typing import IO
+
+from ..checks import real_number, shown
+from ..errors import InputError, SourceError
+from .source import Source
+
+#: A line longer than this is no state.
+LONGEST = 10_000
+
+
+class Program(Source):
+    """A program's process, started when it is first needed."""
+
+    def __init__(self, command: Sequence[str], timeout: float = 60.0, directory: str | None = None) -> None:
+        """``command``: the words of the command line. ``timeout``: seconds that an answer may take."""
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise InputError(f"a command must be a list of words, as in ['./simulate', '--fast'], not {shown(command)}")
+        self.command = list(command)
+        self._timeout = real_number(timeout, "timeout", above=0.0, meaning="seconds that an answer may take")
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: queue.Queue[bytes | None] = queue.Queue()
+        self._restart = False
+
+    def advance(self) -> tuple[Hashable, bool]:
+        """The program's next state."""
+        if self._process is None:
+            self._start()
+            return self._ask("next"), True
+        if self._restart:
+            self._restart = False
+            return self._ask("restart"), True
+        return self._ask("next"), False
+
+    def restart(self) -> None:
+        """The next state is that of a fresh start."""
+        self._restart = self._process is not None
+
+    def _start(self) -> None:
+        try:
+            process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                cwd=self._directory,
+                start_new_session=os.name == "posix",
+            )
+        except OSError as error:
+            raise SourceError(f"{shown(self.command)} could not be started: {error.strerror}") from None
+        assert process.stdout is not None
+        self._process, self._restart, self._answers = process, False, queue.Queue()
+        threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
+
+    def _ask(self, request: str) -> str:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(request.encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._answers.get(timeout=self._timeout)
+        except (OSError, ValueError):
+            line = None
+        except queue.Empty:
+            raise self._failed(f"has not answered for {self._timeout:g} seconds") from None
+        if line is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=1.0)
+            raise self._failed(f"has ended with status {self._process.poll()}")
+        try:
+            text = line.decode().strip()
+        except UnicodeDecodeError:
+            text = ""
+        if not text or len(line) >= LONGEST or not text.isprintable():
+            raise self._failed(f"answered {shown(line)}, which is no state")
+        return text
+
+    def reject(self, state: Hashable) -> SourceError:
+        """The error for a state that the chain does not have; the program is ended, for its path is of no use."""
+        return self._failed(f"answered {shown(state)}, which is no state of the chain")
+
+    def _failed(self, what: str) -> SourceError:
+        self.close()
+        return SourceError(f"the program {shown(self.command)} {what}")
+
+    def close(self) -> None:
+        """Ends the program: first by ending its input, then by force."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(timeout=0.2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _listen(stream: IO[bytes], answers: "queue.Queue[bytes | None]") -> None:
+    """Passes the program's lines on; in a thread of its own, so that a silent program can be given up."""
+    with stream, contextlib.suppress(OSError, ValueError):
+        while line := stream.readline(LONGEST):
+            answers.put(line)
+    answers.put(None)

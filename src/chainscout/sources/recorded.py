@@ -1,0 +1,136 @@
+"""Recorded trajectories as a source: arrays, lists of arrays (as deeptime has them), CSV and Parquet files."""
+
+import csv
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..checks import shown
+from ..errors import FileError, InputError, MissingExtraError, SourceEnded
+from .source import Source
+
+
+class Recorded(Source):
+    """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them."""
+
+    def __init__(self, paths: Any) -> None:
+        """``paths``: one path (an array or a list of states), or a list of paths."""
+        self._paths = [list(path) for path in _paths(paths)]
+        self._path = 0
+        self._place = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._paths))
+
+    @property
+    def states(self) -> list[Hashable]:
+        """The states that occur, in order."""
+        found = {state for path in self._paths for state in path}
+        return sorted(found, key=lambda state: (isinstance(state, str), state))
+
+    def advance(self) -> tuple[Hashable, bool]:
+        """The next recorded state."""
+        while self._path < len(self._paths):
+            path = self._paths[self._path]
+            if self._place < len(path):
+                self._place += 1
+                return path[self._place - 1], self._place == 1
+            self._path, self._place = self._path + 1, 0
+        raise SourceEnded(f"all {len(self)} recorded states were given")
+
+    def restart(self) -> None:
+        """Goes on with the next path; what is left of this one would not be at a fresh start."""
+        if self._place:
+            self._path, self._place = self._path + 1, 0
+
+    def resume(self, observations: int, last: Hashable) -> bool:
+        """Skips what a study was told before, if that is what was recorded."""
+        seen = 0
+        for number, path in enumerate(self._paths):
+            if observations <= seen + len(path):
+                place = observations - seen
+                if place == 0 or path[place - 1] != last:
+                    return False
+                self._path, self._place = number, place
+                return True
+            seen += len(path)
+        return False
+
+
+def read_recorded(
+    path: str | Path, *, chain: str = "chain", state: str = "state", time: str | None = None
+) -> dict[str, Recorded]:
+    """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
+
+    A column ``segment``, if there is one, tells the paths of a chain apart.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise FileError(f"there is no file {file}")
+    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file)
+    paths: dict[str, dict[Any, list[tuple[Any, Hashable]]]] = {}
+    for number, row in enumerate(rows):
+        missing = [column for column in (chain, state, *([time] if time else [])) if row.get(column) in (None, "")]
+        if missing:
+            raise FileError(f"row {number + 1} of {file} has no {' and no '.join(missing)}")
+        when = number if time is None else row[time]
+        segments = paths.setdefault(str(row[chain]), {})
+        segments.setdefault(row.get("segment"), []).append((when, row[state]))
+    if not paths:
+        raise FileError(f"{file} has no rows")
+    return {
+        name: Recorded([[s for _, s in sorted(segment, key=lambda pair: pair[0])] for segment in segments.values()])
+        for name, segments in paths.items()
+    }
+
+
+def _csv(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with file.open(newline="", encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                yield {key: _number(value) for key, value in row.items() if key is not None}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileError(f"{file} could not be read: {error}") from None
+
+
+def _parquet(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("a Parquet file", "logs") from None
+    try:
+        found = duckdb.execute("SELECT * FROM read_parquet(?)", [str(file)])
+        columns = [column[0] for column in found.description]
+        while page := found.fetchmany(10_000):
+            for values in page:
+                yield dict(zip(columns, values, strict=True))
+    except duckdb.Error as error:
+        raise FileError(f"{file} could not be read: {str(error).splitlines()[0]}") from None
+
+
+def _number(text: Any) -> Any:
+    """Whole numbers as such; other words stay words, and numbers that are not whole stay numbers, for times."""
+    if isinstance(text, str):
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
+def _paths(paths: Any) -> Sequence[Any]:
+    if isinstance(paths, np.ndarray):
+        if paths.ndim not in (1, 2):
+            raise InputError(f"recorded states must be an array of one path or of equal paths, not {paths.ndim}-fold")
+        return [paths.tolist()] if paths.ndim == 1 else paths.tolist()
+    if isinstance(paths, (list, tuple)) and paths:
+        if all(isinstance(path, np.ndarray) for path in paths):
+            return [path.tolist() for path in paths]
+        if all(isinstance(path, (list, tuple)) for path in paths):
+            return paths
+        if not any(isinstance(path, (list, tuple, np.ndarray)) for path in paths):
+            return [paths]
+    raise InputError(f"recorded states must be an array, a list of states, or a list of those, not {shown(paths)}")

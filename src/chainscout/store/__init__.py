@@ -1,0 +1,23 @@
+"""Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
+
+from .interface import Store, Transaction
+from .memory import MemoryStore
+from .places import Content, Where, exists, find, make
+from .records import ChainRecord, Event, Observation, RowRecord, RowView, StudyRecord
+
+__all__ = [
+    "ChainRecord",
+    "Content",
+    "Event",
+    "MemoryStore",
+    "Observation",
+    "RowRecord",
+    "RowView",
+    "Store",
+    "StudyRecord",
+    "Transaction",
+    "Where",
+    "exists",
+    "find",
+    "make",
+]

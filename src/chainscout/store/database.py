@@ -1,0 +1,153 @@
+"""A connection to a database: statements compiled once by SQLAlchemy and then run by the driver itself."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.sql import Executable
+
+from ..errors import ChainscoutError, InputError
+from . import schema
+
+
+class _Compiled:
+    """A statement's text; the statement itself is kept beside it so that its id stays its own."""
+
+    def __init__(self, statement: Executable, engine: Engine) -> None:
+        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
+        self.statement = statement
+        self.text = str(compiled)
+        self.defaults = {name: value for name, value in compiled.params.items() if value is not None}
+
+
+class Database:
+    """What SQLite and PostgreSQL have in common; each has a subclass for what they do not."""
+
+    #: What begins a transaction that reads, and one that writes.
+    begin_reading = "BEGIN"
+    begin_writing = "BEGIN"
+    #: Whether ``SELECT … FOR UPDATE`` is needed to keep other writers out.
+    locks_rows = False
+
+    def __init__(self, engine: Engine, where: str, read_only: bool) -> None:
+        self.engine = engine
+        self.where = where
+        self.read_only = read_only
+        self._compiled: dict[int, _Compiled] = {}
+        self._connection: Any = None
+        self._process = os.getpid()
+
+    # -- statements
+
+    def _known(self, statement: Executable) -> "_Compiled":
+        """The statement in the database's own words."""
+        known = self._compiled.get(id(statement))
+        if known is None:
+            known = self._compiled[id(statement)] = _Compiled(statement, self.engine)
+        return known
+
+    def run(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
+        """The cursor after one statement."""
+        known = self._known(statement)
+        return self._execute(known.text, {**known.defaults, **(parameters or {})} if known.defaults else parameters or {})
+
+    def run_many(self, statement: Executable, parameters: Sequence[Mapping[str, Any]]) -> None:
+        """One statement for many parameters."""
+        cursor = self._connection.cursor()
+        cursor.executemany(self._known(statement).text, parameters)
+
+    def query(self, text: str) -> list[Any]:
+        """The rows of a statement that is the same in both databases, or that has none."""
+        cursor = self._execute(text, {})
+        return list(cursor.fetchall()) if cursor.description else []
+
+    def definitions(self) -> list[str]:
+        """The statements that make the schema."""
+        dialect = self.engine.dialect
+        made = []
+        for table in schema.metadata.sorted_tables:
+            made.append(str(CreateTable(table).compile(dialect=dialect)))
+            indices = sorted(table.indexes, key=lambda index: str(index.name))
+            made.extend(str(CreateIndex(index).compile(dialect=dialect)) for index in indices)
+        return made
+
+    def has_tables(self) -> bool:
+        """Whether there is a table of a study."""
+        raise NotImplementedError
+
+    def _execute(self, text: str, parameters: Mapping[str, Any]) -> Any:
+        cursor = self._connection.cursor()
+        cursor.execute(text, parameters)
+        return cursor
+
+    # -- transactions
+
+    @contextmanager
+    def transaction(self, write: bool) -> Iterator[None]:
+        """A transaction that commits unless an error leaves it."""
+        if write and self.read_only:
+            raise InputError(f"the study in {self.where} was opened to be read only")
+        if self._process != os.getpid():
+            raise InputError("a study cannot be used in a forked process: open it there again")
+        committing = False
+        try:
+            self.connect()
+            self.begin(write)
+            yield
+            committing = True
+            self._execute("COMMIT", {})
+        except BaseException as error:
+            self._undo()
+            if not isinstance(error, ChainscoutError) and isinstance(error, Exception):
+                meaning = self.meaning(error, committing)
+                if meaning is not None:
+                    raise meaning from error
+            raise
+
+    def begin(self, write: bool) -> None:
+        """Begins a transaction."""
+        self._execute(self.begin_writing if write else self.begin_reading, {})
+
+    def _undo(self) -> None:
+        try:
+            if self._connection is not None and self.in_transaction():
+                self._execute("ROLLBACK", {})
+        except Exception:  # the connection is of no use any more; the database has rolled back by itself
+            self.disconnect()
+
+    def connect(self) -> None:
+        """Makes a connection if there is none."""
+        raise NotImplementedError
+
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        raise NotImplementedError
+
+    def disconnect(self) -> None:
+        """Drops the connection; the next transaction makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception:
+                connection.detach()
+
+    def check_whole(self) -> None:
+        """Raises FileError if the database finds that it is damaged."""
+
+    def now(self) -> float:
+        """Seconds since 1970, by one clock for all workers."""
+        raise NotImplementedError
+
+    def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
+        """The driver's error in our words, or None if it is not the driver's."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._process == os.getpid():
+            self.disconnect()
+            self.engine.dispose()

@@ -1,0 +1,192 @@
+"""A study in memory: the records themselves, and a heap where a database has an indexed column."""
+
+import time
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .order import Order
+from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+
+
+class MemoryStore:
+    """The store and, at the same time, its own transaction: there is nothing to commit."""
+
+    read_only = False
+    rolls_back = False
+
+    def __init__(
+        self,
+        study: StudyRecord,
+        chains: Iterable[ChainRecord],
+        floor: bool,
+        rows: Mapping[int, Mapping[int, RowRecord]],
+        labels: Mapping[int, Iterable[Hashable]],
+    ) -> None:
+        self.study = study
+        self.chains = list(chains)
+        self.numbers = {chain.name: chain.number for chain in self.chains}
+        self.known_rows: dict[int, dict[int, RowRecord]] = {k: dict(found) for k, found in rows.items()}
+        self._prior = {k: {x: dict(row.counts) for x, row in found.items()} for k, found in rows.items()}
+        self._labels: dict[int, list[Hashable]] = {k: list(found) for k, found in labels.items()}
+        self._positions = {k: {label: x for x, label in enumerate(found)} for k, found in self._labels.items()}
+        self.order = Order([-chain.index for chain in self.chains])
+        self.fewest = Order([float(chain.transitions) for chain in self.chains]) if floor else None
+        self._held: dict[int, ChainRecord] = {}
+        #: The log: each observation's chain, state and time.
+        self.log_chains, self.log_states, self.log_times = array("q"), array("q"), array("d")
+        #: Chain → the places of its observations in the log, and the steps with which its segments begin.
+        self.lines: dict[int, array[int]] = {}
+        self._breaks: dict[int, list[int]] = {}
+        self._events: list[Event] = []
+        self.clock = time.time
+
+    @property
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self.clock()
+
+    @contextmanager
+    def reading(self) -> Iterator["MemoryStore"]:
+        """The store itself."""
+        yield self
+
+    @contextmanager
+    def writing(self) -> Iterator["MemoryStore"]:
+        """The store itself."""
+        yield self
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    # -- reading
+
+    def chain(self, name: str) -> ChainRecord | None:
+        """The chain of this name."""
+        number = self.numbers.get(name)
+        return None if number is None else self.chains[number]
+
+    def numbered(self, number: int) -> ChainRecord:
+        """The chain of this number."""
+        return self.chains[number]
+
+    def every(self) -> Iterator[ChainRecord]:
+        """All chains by number."""
+        return iter(self.chains)
+
+    def row(self, chain: ChainRecord, position: int) -> RowRecord:
+        """N[x,·] of the state at ``position``."""
+        rows = self.known_rows.setdefault(chain.number, {})
+        known = rows.get(position)
+        return RowRecord() if known is None else known
+
+    def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
+        """Every row that was left at least once, by position."""
+        return dict(sorted(self.known_rows.get(chain.number, {}).items()))
+
+    def position(self, chain: ChainRecord, label: Hashable) -> int | None:
+        """The position of a label among a chain's open states."""
+        return self._positions[chain.number].get(label)
+
+    def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
+        """The open states of a chain."""
+        return tuple(self._labels[chain.number])
+
+    def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
+        """The counts that the chain was warm-started from."""
+        return self._prior.get(chain.number, {})
+
+    def top(self, number: int) -> list[ChainRecord]:
+        """The free chains with the largest indices."""
+        return [self.chains[k] for k in self.order.firsts(number)]
+
+    def least(self, number: int) -> list[ChainRecord]:
+        """The free chains with the fewest transitions."""
+        return [] if self.fewest is None else [self.chains[k] for k in self.fewest.firsts(number)]
+
+    def held(self, until: float | None = None) -> list[ChainRecord]:
+        """Chains under a lease."""
+        found = [c for c in self._held.values() if until is None or (c.expires is not None and c.expires <= until)]
+        return sorted(found, key=lambda chain: (chain.expires, chain.number))
+
+    def worst(self) -> float:
+        """The largest stored certificate."""
+        return max((chain.certificate for chain in self.chains if not chain.aside), default=0.0)
+
+    def stale(self) -> Iterator[ChainRecord]:
+        """Chains that moved since their certificate was computed."""
+        return (chain for chain in self.chains if chain.certified < chain.transitions and not chain.aside)
+
+    def observation(self, chain: ChainRecord, step: int) -> Observation | None:
+        """One line of the log."""
+        lines = self.lines.get(chain.number, ())
+        return self._line(lines[step - 1], step) if 0 < step <= len(lines) else None
+
+    def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
+        """The log, in order."""
+        if chain is not None:
+            lines = self.lines.get(chain.number, array("q"))
+            return (self._line(lines[step - 1], step) for step in range(after + 1, len(lines) + 1))
+        places = range(after, len(self.log_chains))
+        return (self._line(place, 1 + bisect_left(self.lines[self.log_chains[place]], place)) for place in places)
+
+    def _line(self, place: int, step: int) -> Observation:
+        chain = self.log_chains[place]
+        segment = bisect_right(self._breaks[chain], step)
+        return Observation(place + 1, chain, step, segment, self.log_states[place], self.log_times[place])
+
+    def events(self, after: int) -> Iterator[Event]:
+        """What else happened, in order."""
+        return iter(self._events[after:])
+
+    def check_whole(self) -> None:
+        """Memory is taken to be sound."""
+
+    # -- changing
+
+    def save(self, chain: ChainRecord) -> None:
+        """Puts the chain where it belongs in the order."""
+        number = chain.number
+        free = chain.token is None and not chain.aside
+        self.order.set(number, -chain.index if free else None)
+        if self.fewest is not None:
+            self.fewest.set(number, float(chain.transitions) if free else None)
+        if chain.token is not None:
+            self._held[number] = chain
+        elif self._held:
+            self._held.pop(number, None)
+
+    def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
+        """Keeps the row."""
+        self.known_rows.setdefault(chain.number, {})[position] = row
+
+    def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
+        """A new open state."""
+        self._labels[chain.number].append(label)
+        self._positions[chain.number][label] = position
+
+    def append(self, observation: Observation) -> None:
+        """A new last line of the log."""
+        if observation.segment > len(self._breaks.get(observation.chain, ())):
+            self.begin_segment(observation.chain, observation.step)
+        self.lines[observation.chain].append(len(self.log_chains))
+        self.log_chains.append(observation.chain)
+        self.log_states.append(observation.state)
+        self.log_times.append(observation.time)
+
+    def begin_segment(self, chain: int, step: int) -> None:
+        """The observation ``step`` is the first of a segment."""
+        if chain in self._breaks:
+            self._breaks[chain].append(step)
+        else:
+            self._breaks[chain] = [step]
+            self.lines[chain] = array("q")
+            self.known_rows.setdefault(chain, {})
+
+    def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
+        """A new last event."""
+        self.study.events += 1
+        number = None if chain is None else chain.number
+        self._events.append(Event(self.study.events, self.now, kind, number, detail))

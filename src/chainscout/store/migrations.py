@@ -1,0 +1,43 @@
+"""From older formats to the present one: each step is a function over the open transaction."""
+
+from collections.abc import Callable
+
+from ..errors import FileError
+from . import encoding, statements
+from .database import Database
+from .schema import FORMAT
+
+#: version → what makes a study of that version one of the next.
+STEPS: dict[int, Callable[[Database], None]] = {}
+
+
+def stored_format(database: Database) -> int:
+    """The format that the study was written in; this much every format has."""
+    found = database.query("SELECT format FROM study WHERE id = 1")
+    if not found or not isinstance(found[0][0], int):
+        raise FileError(f"there is no study in {database.where}, or it is damaged: it states no format")
+    return int(found[0][0])
+
+
+def migrate(database: Database, newest: int = FORMAT) -> None:
+    """Brings the study up to the newest format, all at once or not at all."""
+    with database.transaction(write=False):
+        version = stored_format(database)
+    if version > newest:
+        raise FileError(
+            f"{database.where} was written by a newer chainscout: its format is {version}, and this one reads up to "
+            f"format {newest}"
+        )
+    if version == newest:
+        return
+    if database.read_only:
+        raise FileError(f"{database.where} has the older format {version}: open it once to be written, to bring it up")
+    with database.transaction(write=True):
+        for step in range(stored_format(database), newest):
+            if step not in STEPS:
+                raise FileError(f"{database.where} has the format {step}, which this chainscout cannot read")
+            STEPS[step](database)
+            database.query(f"UPDATE study SET format = {step + 1} WHERE id = 1")
+        values = database.run(statements.get_study).fetchone()
+        fresh = encoding.check_sum(values[:-1])
+        database.query(f"UPDATE study SET check_sum = {fresh} WHERE id = 1")

@@ -1,0 +1,92 @@
+"""PostgreSQL, through psycopg. The study's one row is locked first by every writer, so that writers queue there."""
+
+import time
+from typing import Any
+
+from sqlalchemy import create_engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from ..errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError
+from .database import Database
+
+#: Seconds to go on trying to reach a server that is being restarted.
+PATIENCE = 30.0
+
+
+class Postgres(Database):
+    """One study in one schema of a database (the first of the connection's search path)."""
+
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    locks_rows = True
+
+    def __init__(self, address: str, read_only: bool) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtraError("a study in PostgreSQL", "postgres") from None
+        self._psycopg = psycopg
+        try:
+            url = make_url(address).set(drivername="postgresql+psycopg")
+        except ArgumentError:
+            raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
+        engine = create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
+        super().__init__(engine, url.render_as_string(hide_password=True), read_only)
+        self._reached = False
+
+    def connect(self) -> None:
+        """Connects if there is no connection; a server that is starting is waited for."""
+        if self._connection is not None and not self._connection.driver_connection.closed:
+            return
+        self._connection = None
+        patience = time.monotonic() + (PATIENCE if self._reached else 0.0)
+        while True:
+            try:
+                connection = self.engine.raw_connection()
+                break
+            except (DBAPIError, self._psycopg.OperationalError) as error:
+                if time.monotonic() > patience or not _may_pass(error):
+                    raise ConnectionLost(f"no connection to {self.where}: {_line(error)}") from None
+                time.sleep(0.2)
+        driver: Any = connection.driver_connection
+        driver.autocommit = True  # transactions are begun and ended by statements, as with SQLite
+        self._connection = connection
+        self._reached = True
+
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        idle = self._psycopg.pq.TransactionStatus.IDLE
+        return bool(self._connection.driver_connection.info.transaction_status != idle)
+
+    def has_tables(self) -> bool:
+        """Whether there is a table of a study in the first schema of the search path."""
+        return bool(self.query("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'study'"))
+
+    def now(self) -> float:
+        """The server's clock: workers may be on many machines."""
+        (seconds,) = self._execute("SELECT extract(epoch FROM clock_timestamp())::float8", {}).fetchone()
+        return float(seconds)
+
+    def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
+        """What an error of PostgreSQL means for the study."""
+        if not isinstance(error, (self._psycopg.Error, DBAPIError)):
+            return None
+        if isinstance(error, (self._psycopg.errors.UndefinedTable, self._psycopg.errors.UndefinedColumn)):
+            return FileError(f"there is no study in {self.where}, or it is damaged: {_line(error)}")
+        if isinstance(error, self._psycopg.OperationalError):
+            self.disconnect()
+            known = "whether the last change was stored is not known" if committing else "nothing was changed"
+            return ConnectionLost(f"the connection to {self.where} was lost ({_line(error)}): {known}")
+        return FileError(f"{self.where} refused a statement: {_line(error)}")
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the server may answer a little later: it is starting, stopping or not there yet."""
+    text = str(error)
+    return any(sign in text for sign in ("starting up", "shutting down", "refused", "No such file", "recovery"))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

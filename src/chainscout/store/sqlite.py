@@ -1,0 +1,184 @@
+"""SQLite: WAL, synchronous FULL, writers that queue, and check points that cannot meet a commit.
+
+SQLite 3.7.0 to 3.51.2 can lose pages when a transaction commits, and so resets the write-ahead log, while another
+connection runs a check point right after a first one finished (the 'WAL-reset bug', sqlite.org/wal.html). Most
+Pythons link such a version. So no connection here makes automatic check points. Now and then a writer takes the write
+lock with one connection and, while it holds it, makes a check point with another: no transaction can commit in between,
+in this process or in any other, and the pattern that triggers the bug cannot arise. (SQLite's own check point when the
+last connection closes holds the whole file exclusively.)
+"""
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from ..errors import ChainscoutError, FileError, InputError
+from .database import Database
+
+#: 'chst' in ASCII: marks the file as a study.
+APPLICATION = 0x63687374
+#: Transactions of one connection between check points, and the log's size from which an opened study makes one.
+CHECKPOINT_EVERY = 500
+CHECKPOINT_SIZE = 32 * 2**20
+#: Seconds that a writer waits in the queue before it says that another one is stuck.
+PATIENCE = 600.0
+#: SQLite waits by itself for this long (milliseconds) before our loop asks again.
+BUSY = 5_000
+
+_DAMAGED = ("malformed", "not a database", "database corruption", "disk image")
+
+
+class Sqlite(Database):
+    """One study in one file."""
+
+    begin_writing = "BEGIN IMMEDIATE"
+
+    def __init__(self, path: Path, read_only: bool) -> None:
+        self.path = path
+        mode = "ro" if read_only else "rw"
+        self._uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+        engine = create_engine(
+            "sqlite://", creator=self._open, poolclass=NullPool, pool_reset_on_return=None, paramstyle="named"
+        )
+        super().__init__(engine, str(path), read_only)
+        self._written = 0
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000
+        )
+        try:
+            for setting in ("wal_autocheckpoint = 0", "synchronous = FULL", "foreign_keys = ON", "mmap_size = 0"):
+                connection.execute(f"PRAGMA {setting}")
+            if self.read_only:
+                connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def connect(self) -> None:
+        """Opens the file if it is not open."""
+        if self._connection is None:
+            self._connection = self.engine.raw_connection()
+            if not self.read_only and _log_size(self.path) > CHECKPOINT_SIZE:
+                self._checkpoint()
+
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._connection.in_transaction)
+
+    def begin(self, write: bool) -> None:
+        """Begins a transaction; a writer waits until it is its turn."""
+        if write:
+            self._written += 1
+            if self._written % CHECKPOINT_EVERY == 0:
+                self._checkpoint()
+        self._queue(self.begin_writing if write else self.begin_reading)
+
+    def _queue(self, statement: str) -> None:
+        patience = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._execute(statement, {})
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > patience:
+                    raise
+
+    def _checkpoint(self) -> None:
+        """Copies the write-ahead log into the file, while the write lock keeps every commit out."""
+        self._queue("BEGIN IMMEDIATE")
+        try:
+            helper = self._open()
+            try:
+                helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            finally:
+                helper.close()
+        finally:
+            self._execute("ROLLBACK", {})
+
+    def check_whole(self) -> None:
+        """Reads every page and compares every index with its table."""
+        found = [text for (text,) in self.query("PRAGMA integrity_check")]
+        if found != ["ok"]:
+            raise FileError(f"{self.path} is damaged: {found[0]}")
+
+    def has_tables(self) -> bool:
+        """Whether there is a table of a study."""
+        return bool(self.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'study'"))
+
+    def now(self) -> float:
+        """This machine's clock: a SQLite file is on one machine."""
+        return time.time()
+
+    def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
+        """What an error of SQLite means for the study."""
+        if not isinstance(error, sqlite3.Error):
+            return None
+        text = str(error)
+        if any(sign in text for sign in _DAMAGED):
+            return FileError(f"{self.path} is damaged, or is not a study ({text})")
+        if "full" in text or "I/O" in text:
+            return FileError(f"{self.path} could not be written ({text}): nothing was changed")
+        if "readonly" in text:
+            return FileError(f"{self.path} may not be written ({text}): nothing was changed")
+        if "locked" in text:
+            return FileError(f"another process has held the write lock of {self.path} for {PATIENCE:.0f} seconds")
+        if "unable to open" in text:
+            return FileError(f"{self.path} could not be opened ({text})")
+        if "no such" in text:
+            return FileError(f"{self.path} is damaged, or is not a study ({text})")
+        return None
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A file to fill with a new study; it gets its name when it is complete, and never takes another file's place."""
+    if path.exists():
+        raise InputError(f"{path} exists already: open it, or name another file")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        connection = sqlite3.connect(partial, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        finally:
+            connection.close()
+        yield partial
+        os.link(partial, path)
+    except FileExistsError:
+        raise InputError(f"{path} exists already: open it, or name another file") from None
+    except (OSError, sqlite3.Error) as error:
+        raise FileError(f"{path} could not be made: {error}") from None
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+
+
+def check_file(path: Path) -> None:
+    """Refuses what is not the file of a study."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except FileNotFoundError:
+        raise FileError(f"there is no study at {path}") from None
+    except OSError as error:
+        raise FileError(f"{path} could not be read: {error.strerror}") from None
+    if header[:16] != b"SQLite format 3\0" or header[68:72] != APPLICATION.to_bytes(4, "big"):
+        raise FileError(f"{path} is not a study, or is damaged: its first bytes are not a study's")
+
+
+def _log_size(path: Path) -> int:
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,57 @@
+"""Whether a study is what its log says: the whole log is read and everything that is kept of it computed again."""
+
+from ..counts import Counts
+from ..errors import FileError
+from ..store import ChainRecord, Transaction
+
+
+class Replay:
+    """One chain's path, followed line by line."""
+
+    def __init__(self, chain: ChainRecord, prior: Counts) -> None:
+        self.chain = chain
+        self.counts = prior
+        self.steps = 0
+        self.segments = 0
+
+    def follow(self, step: int, segment: int, state: int) -> None:
+        """One line of the log."""
+        if step != self.steps + 1 or segment not in (self.segments, self.segments + 1) or segment < 1:
+            raise damaged(f"the log of the chain {self.chain.name!r} is broken at its observation {step}")
+        if not 0 <= state < self.counts.size:
+            raise damaged(f"observation {step} of the chain {self.chain.name!r} has a state that does not exist")
+        if segment != self.segments:
+            self.counts.restart()
+        self.counts.record(state)
+        self.steps, self.segments = step, segment
+
+
+def verify(transaction: Transaction) -> None:
+    """Raises FileError where the study is not what its log says."""
+    study = transaction.study
+    replays = {}
+    for chain in transaction.every():
+        prior = Counts.from_rows(transaction.prior(chain), max(1, chain.size), observations=0, segments=0, last=None)
+        replays[chain.number] = Replay(chain, prior)
+    number = 0
+    used = 0.0
+    for line in transaction.log(None, 0):
+        number += 1
+        if line.number != number or line.chain not in replays:
+            raise damaged(f"the log is broken at observation {number}")
+        replays[line.chain].follow(line.step, line.segment, line.state)
+        used += replays[line.chain].chain.cost
+    if number != study.observations or abs(used - study.used) > 1e-6 * max(1.0, used):
+        raise damaged(f"the log has {number} observations, and the study says {study.observations}")
+    for replay in replays.values():
+        chain, counts = replay.chain, replay.counts
+        kept = {x: row.counts for x, row in transaction.rows(chain).items()}
+        if kept != counts.rows() or counts.total != chain.transitions:
+            raise damaged(f"the counts of the chain {chain.name!r} are not those of its log")
+        if (replay.steps, replay.segments) != (chain.observations, chain.segments):
+            raise damaged(f"the totals of the chain {chain.name!r} are not those of its log")
+
+
+def damaged(what: str) -> FileError:
+    """The one error of this kind."""
+    return FileError(f"the study is damaged: {what}")

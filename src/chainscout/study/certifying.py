@@ -1,0 +1,65 @@
+"""The certificate in a live study: refreshed now and then, and never believed when it is stale (MATH §7)."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..certificates import ASSUMPTION, Certificate
+from ..certificates.mixture import bound_from_exits
+from ..certificates.open_states import open_bound
+from ..store import ChainRecord, RowRecord, StudyRecord, Transaction
+
+
+@dataclass(frozen=True)
+class StudyCertificate(Certificate):
+    """A certificate with what must be said beside it."""
+
+    #: Observations that were lost on their way, with a worker or a source that died.
+    lost: int = 0
+    #: Chains set aside: their segments brought no transition, or their sources ended.
+    aside: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the certificate rests on, in sentences."""
+        notes = [f"assumes that {ASSUMPTION}"]
+        if self.lost:
+            notes.append(f"{self.lost} observations were lost: if that depended on their values, the bound may fail")
+        if self.aside:
+            notes.append(f"set aside, and not sampled any more: {', '.join(self.aside)}")
+        return tuple(notes)
+
+
+def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> float:
+    """ω_k·b_k from the rows left at least once, in the order of their positions."""
+    log_inverse = math.log(study.chains / study.delta)
+    exits = [rows[x].exits for x in sorted(rows)]
+    bound_of = open_bound if chain.open else bound_from_exits
+    return chain.weight * bound_of(exits, chain.size, log_inverse)
+
+
+def refresh(transaction: Transaction, chain: ChainRecord) -> None:
+    """Computes the chain's certificate anew."""
+    chain.certificate = bound(transaction.study, chain, transaction.rows(chain))
+    chain.certified = chain.transitions
+    transaction.save(chain)
+
+
+def is_due(chain: ChainRecord) -> bool:
+    """Whether T has grown by 1 % since the certificate was computed."""
+    return chain.transitions >= chain.certified + max(1, chain.certified // 100)
+
+
+def meets_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> bool:
+    """Whether the target is certified; ``moved``: the chains that were just advanced."""
+    target = transaction.study.target_loss
+    if target is None:
+        return False
+    for chain in moved:
+        if is_due(chain):
+            refresh(transaction, chain)
+    if transaction.worst() > target:
+        return False
+    for chain in transaction.stale():
+        refresh(transaction, chain)
+    return transaction.worst() <= target

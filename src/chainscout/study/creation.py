@@ -1,0 +1,246 @@
+"""A new study: everything it is given is checked before anything is made."""
+
+import json
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from datetime import datetime
+from numbers import Integral, Real
+from typing import Any
+
+from ..checks import failure_probability, one_of, real_number, shown, whole_number
+from ..counts import Counts
+from ..errors import InputError
+from ..policies import Policy, Setting
+from ..store import ChainRecord, Content, RowRecord, StudyRecord
+from .rule import Rule
+
+Label = str | int
+
+ON_LOST_LEASE = ("restart", "continue")
+
+
+def budget_of(value: Any, costs: bool) -> float | None:
+    """A budget: whole observations, or cost units where observations have costs; None for no end."""
+    if value is None:
+        return None
+    if costs:
+        return real_number(value, "budget", above=0.0, meaning="in cost units")
+    return whole_number(value, "budget", meaning="observations")
+
+
+def target_of(value: Any) -> float | None:
+    """A target loss, or None."""
+    meaning = "the loss whose certificate ends the study"
+    return None if value is None else real_number(value, "target_loss", above=0.0, meaning=meaning)
+
+
+def deadline_of(value: Any) -> float | None:
+    """A deadline in seconds since 1970, from a number or a datetime with a time zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InputError(f"a deadline must have a time zone, and {shown(value)} has none")
+        return value.timestamp()
+    return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
+
+
+def label_of(value: Any) -> Label:
+    """A label that can be stored: a string or a whole number."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
+
+
+def new_content(
+    chains: Mapping[str, int | Sequence[Hashable]],
+    policy: Policy,
+    *,
+    budget: float | None,
+    delta: float,
+    target_loss: float | None,
+    deadline: Any,
+    weights: Mapping[str, float] | None,
+    costs: Mapping[str, float] | None,
+    on_lost_lease: str,
+    open_states: bool | Sequence[str],
+    warm_start: Mapping[str, Counts] | None,
+) -> Content:
+    """The records of a new study."""
+    if not isinstance(chains, Mapping) or not chains:
+        raise InputError(f"chains must be a mapping from names to states, at least one, not {shown(chains)}")
+    failure_probability(delta)
+    one_of(on_lost_lease, "on_lost_lease", ON_LOST_LEASE)
+    opened = _opened(open_states, chains)
+    omega = _each(weights, "weights", chains)
+    price = _each(costs, "costs", chains)
+    least, largest = min(price.values(), default=1.0), max(price.values(), default=1.0)
+    if len(price) < len(chains):
+        least, largest = min(least, 1.0), max(largest, 1.0)
+    limit = budget_of(budget, costs is not None)
+    if limit is not None and limit < least:
+        raise InputError(f"the budget {limit:g} does not pay for one observation, which costs {least:g}")
+    prepared = _Chains(chains, opened)
+    study = StudyRecord(
+        chains=len(chains),
+        pairs=sum(size * size for size in prepared.sizes),
+        delta=delta,
+        policy=policy.name,
+        parameters=json.dumps(dict(policy.parameters), sort_keys=True),
+        version=policy.version,
+        on_lost_lease=on_lost_lease,
+        budget=limit,
+        target_loss=target_of(target_loss),
+        deadline=deadline_of(deadline),
+        least_cost=least,
+        largest_cost=largest,
+    )
+    rows = _warm(warm_start, prepared)
+    rule = Rule(policy.facing(horizon(study)))
+    constants = Constants(rule.policy, study)
+
+    def records() -> Iterator[ChainRecord]:
+        for number, name in enumerate(prepared.names):
+            chain = ChainRecord(number, name, prepared.sizes[number], open=name in opened)
+            chain.labels, chain.label_list = prepared.labels_of(number)
+            chain.weight, chain.cost = omega.get(name, 1.0), price.get(name, 1.0)
+            chain.constants = constants.of(chain)
+            if number in rows:
+                _warm_chain(chain, rows[number])
+            rule.begin(chain, rows.get(number, {}))
+            yield chain
+
+    return Content(study, records(), prepared.label_lists, prepared.open_labels, rows, policy.floor is not None)
+
+
+def horizon(study: StudyRecord) -> int | None:
+    """The most observations that the budget allows; None if it has no end."""
+    return None if study.budget is None else max(1, math.floor(study.budget / study.least_cost))
+
+
+class Constants:
+    """A policy's constants for each chain of a study."""
+
+    def __init__(self, policy: Policy, study: StudyRecord) -> None:
+        self._policy = policy
+        self._study = study
+
+    def of(self, chain: ChainRecord) -> tuple[float, ...]:
+        """The constants of one chain."""
+        study = self._study
+        return self._policy.prepare(
+            Setting(chain.number, chain.size, study.chains, study.pairs, horizon(study), open=chain.open)
+        )
+
+
+class _Chains:
+    """The chains as they were given, checked; equal lists of labels are kept once."""
+
+    def __init__(self, chains: Mapping[str, int | Sequence[Hashable]], opened: frozenset[str]) -> None:
+        self.names: list[str] = []
+        self.label_lists: dict[int, tuple[Label, ...]] = {}
+        self.open_labels: dict[int, tuple[Hashable, ...]] = {}
+        self._lists: list[int | None] = []
+        known: dict[tuple[Label, ...], int] = {}
+        sizes: list[int] = []
+        for number, (name, states) in enumerate(chains.items()):
+            if not isinstance(name, str) or not name:
+                raise InputError(f"a chain's name must be a string that is not empty, not {shown(name)}")
+            self.names.append(name)
+            if name in opened:
+                labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[arg-type]
+                self.open_labels[number] = labels
+                sizes.append(len(labels))
+                self._lists.append(None)
+            elif _is_number(states):
+                sizes.append(whole_number(states, f"the states of chain {name!r}", meaning="how many there are"))
+                self._lists.append(None)
+            else:
+                labels = _labels(name, states)
+                if not labels:
+                    raise InputError(f"the chain {name!r} needs at least one state; open_states is for unknown ones")
+                place = known.setdefault(labels, len(known))
+                self.label_lists[place] = labels
+                self._lists.append(place)
+                sizes.append(len(labels))
+        self.sizes = tuple(sizes)
+
+    def labels_of(self, number: int) -> tuple[tuple[Hashable, ...] | None, int | None]:
+        """The labels of a chain and the number of their list."""
+        place = self._lists[number]
+        return (None, None) if place is None else (self.label_lists[place], place)
+
+    def states_of(self, number: int) -> Sequence[Hashable]:
+        """The states of a chain as ``Counts`` has them."""
+        place = self._lists[number]
+        if number in self.open_labels:
+            return self.open_labels[number]
+        return range(self.sizes[number]) if place is None else self.label_lists[place]
+
+
+def _is_number(states: Any) -> bool:
+    return isinstance(states, Real) and not isinstance(states, bool)
+
+
+def _labels(name: str, states: Any) -> tuple[Label, ...]:
+    if isinstance(states, (str, bytes)) or not hasattr(states, "__iter__"):
+        raise InputError(f"the states of chain {name!r} must be a number or a list of labels, not {shown(states)}")
+    labels = tuple(label_of(label) for label in states)
+    if len(set(labels)) != len(labels):
+        raise InputError(f"the states of chain {name!r} must be unique, and are {shown(labels)}")
+    return labels
+
+
+def _opened(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:
+    if isinstance(open_states, bool):
+        return frozenset(chains) if open_states else frozenset()
+    if isinstance(open_states, str) or not hasattr(open_states, "__iter__"):
+        raise InputError(f"open_states must be True, False or names of chains, not {shown(open_states)}")
+    opened = frozenset(open_states)
+    _known(opened, "open_states", chains)
+    return opened
+
+
+def _each(values: Mapping[str, float] | None, what: str, chains: Mapping[str, Any]) -> dict[str, float]:
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InputError(f"{what} must be a mapping from names of chains to numbers > 0, not {shown(values)}")
+    _known(values, what, chains)
+    return {name: real_number(value, f"{what} of chain {name!r}", above=0.0) for name, value in values.items()}
+
+
+def _known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
+    unknown = [name for name in names if name not in chains]
+    if unknown:
+        raise InputError(f"{what} names chains that the study does not have: {shown(unknown)}")
+
+
+def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int, dict[int, RowRecord]]:
+    if warm_start is None:
+        return {}
+    _known(warm_start, "warm_start", dict.fromkeys(chains.names))
+    found: dict[int, dict[int, RowRecord]] = {}
+    for number, name in enumerate(chains.names):
+        counts = warm_start.get(name)
+        if counts is None:
+            continue
+        states = chains.states_of(number)
+        if not isinstance(counts, Counts) or list(counts.states) != list(states):
+            given = shown(counts.states) if isinstance(counts, Counts) else shown(counts)
+            raise InputError(f"the chain {name!r} must be warm-started from Counts over {shown(states)}, not {given}")
+        found[number] = {
+            x: RowRecord(sum(row.values()), sum(n * n for n in row.values()), dict(sorted(row.items())))
+            for x, row in sorted(counts.rows().items())
+        }
+    return found
+
+
+def _warm_chain(chain: ChainRecord, rows: dict[int, RowRecord]) -> None:
+    """The chain as if its counts had been observed in segments before the study."""
+    for row in rows.values():
+        chain.transitions += row.exits
+        if chain.open:
+            for y in row.counts:
+                chain.discovered += 1
+                row.discoveries[y] = chain.discovered, row.exits, row.counts[y]

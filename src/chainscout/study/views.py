@@ -1,0 +1,78 @@
+"""What a study shows of itself."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a study stands; every number is read, none is counted."""
+
+    chains: int
+    observations: int
+    #: What was spent and what can be spent: observations, or cost units where observations have costs.
+    used: float
+    budget: float | None
+    target_loss: float | None
+    deadline: float | None
+    delta: float
+    policy: str
+    #: Chains held by workers now.
+    leases: int
+    #: Observations lost with a worker or a source that died.
+    lost: int
+    #: Chains set aside because their segments brought no transition.
+    aside: int
+    #: The largest stored certificate; None without a target, where certificates are computed when they are asked for.
+    certificate: float | None
+    stop_reason: str | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to ask."""
+        return self.stop_reason is not None
+
+
+@dataclass(frozen=True)
+class ChainProgress:
+    """Where one chain stands."""
+
+    #: States known.
+    states: int
+    observations: int
+    transitions: int
+    segments: int
+    #: The state that it is in; None at the beginning of a segment.
+    last: Hashable | None
+    index: float
+    #: Who holds it.
+    worker: str | None
+    aside: bool
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One observation, in the user's words."""
+
+    #: The observation's number in the study, from 1.
+    number: int
+    chain: str
+    #: The observation's number in its chain, from 1.
+    step: int
+    #: The unbroken path that it belongs to, from 1.
+    segment: int
+    state: Hashable
+    #: Seconds since 1970.
+    time: float
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """Something else that happened."""
+
+    number: int
+    time: float
+    kind: str
+    chain: str | None
+    detail: dict[str, Any]
