@@ -53,9 +53,27 @@ def main() -> None:
             for precision in ("float32", "float64"):
                 kernel = rate(problem, policy, budget, replications, precision, "kernel")
                 whole = rate(problem, policy, budget, replications, precision, "run")
-                rows.append((name, policy, precision, f"{kernel:.1f}", f"{whole:.1f}", f"{whole / one:.0f}", f"{whole / every:.0f}"))
+                rows.append(
+                    (
+                        name,
+                        policy,
+                        precision,
+                        f"{kernel:.1f}",
+                        f"{whole:.1f}",
+                        f"{whole / one:.0f}",
+                        f"{whole / every:.0f}",
+                    )
+                )
                 print(rows[-1], flush=True)
-    columns = ("problem", "policy", "precision", "kernel, 10⁹ steps/s", "run, 10⁹ steps/s", "run / one core", "run / all cores")
+    columns = (
+        "problem",
+        "policy",
+        "precision",
+        "kernel, 10⁹ steps/s",
+        "run, 10⁹ steps/s",
+        "run / one core",
+        "run / all cores",
+    )
     device = cuda.get_current_device().name
     name = device.decode() if isinstance(device, bytes) else device
     record(f"GPU engine ({name})", "make bench-gpu", columns, rows, ("numba", "numba-cuda"))

@@ -19,10 +19,22 @@ from .state import Block, Prepared, State, prepare
 #: on an NVIDIA GPU, on the same paths, in double or in single precision.
 ENGINES = ("python", "cpu", "gpu", "gpu:float32")
 
+#: Stands for the fastest engine that this machine has.
+AUTO = "auto"
+
 Array = npt.NDArray[np.float64]
 
 #: Losses of about this many probabilities are computed at a time.
 SLAB = 1 << 20
+
+
+def resolved(engine: str) -> str:
+    """The engine's name, with ``auto`` as ``gpu`` where there is one and as ``cpu`` elsewhere."""
+    if engine == AUTO:
+        from . import gpu
+
+        return "gpu" if gpu.is_available() else "cpu"
+    return one_of(engine, "engine", ENGINES)
 
 
 def run(
@@ -92,7 +104,9 @@ def trace(
     """The chain observed at each step of one replication, and the index that it was observed for."""
     budget = int(_budgets([budget])[0])
     if engine.startswith("gpu"):
-        raise InputError("a trace is made by the engine 'python' or 'cpu': the engine 'gpu' keeps no record of its steps")
+        raise InputError(
+            "a trace is made by the engine 'python' or 'cpu': the engine 'gpu' keeps no record of its steps"
+        )
     known, chosen, factors = _checked(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
     prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
     lanes = prepared.lanes(1)
@@ -169,9 +183,7 @@ def _read(
             out[:, chains] = _losses(counts, block, part, distance, row_weights, laws)
 
 
-def _losses(
-    counts: Array, block: Block, part: slice, distance: str, row_weights: str, laws: Array | None
-) -> Array:
+def _losses(counts: Array, block: Block, part: slice, distance: str, row_weights: str, laws: Array | None) -> Array:
     counts = np.ascontiguousarray(counts)
     if row_weights == "empirical":
         exits = counts.sum(axis=-1)

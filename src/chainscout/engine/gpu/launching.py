@@ -53,7 +53,9 @@ def _cuda() -> Any:
     except ImportError:
         raise MissingExtraError("the engine 'gpu'", "gpu") from None
     if not cuda.is_available():
-        raise NoDeviceError("the engine 'gpu' needs an NVIDIA GPU and its driver, and none answers; 'cpu' runs everywhere")
+        raise NoDeviceError(
+            "the engine 'gpu' needs an NVIDIA GPU and its driver, and none answers; 'cpu' runs everywhere"
+        )
     return cuda
 
 
@@ -154,7 +156,11 @@ class Layout:
 
     def scratch(self) -> list[tuple[int, type]]:
         """A summary's scratch space, in device memory."""
-        return [(4 * self.states, self.real), (2 * self.states, np.int64)] if self.summary else [(1, self.real), (1, np.int64)]
+        return (
+            [(4 * self.states, self.real), (2 * self.states, np.int64)]
+            if self.summary
+            else [(1, self.real), (1, np.int64)]
+        )
 
     @property
     def bytes(self) -> int:
