@@ -50,7 +50,7 @@ def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type) -
     """The kernel, ready to be launched. Under numba's simulator it is interpreted."""
     from numba import config, cuda
 
-    if config.ENABLE_CUDASIM:
+    if getattr(config, "ENABLE_CUDASIM", False):
         return cuda.jit(bound(function, names))
     copy, _, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
     return cuda.jit(**options(real))(copy)

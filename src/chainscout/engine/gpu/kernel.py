@@ -8,20 +8,15 @@ kernel is specialised (``launching``). The steps are those of the CPU's loops, o
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ...policies.policy import replaced
+from ..layout import unbound
 from ..randomness import MASK, mix, sample, stream
 
 # Bound when the kernel is specialised; these values are never used.
 cuda: Any = None
-terms: Callable[..., Any]
-index: Callable[..., Any]
-entry: Callable[..., Any]
-summary: Callable[..., Any]
-floor: Callable[..., Any]
-row_terms: Callable[..., Any]
+terms = index = entry = summary = floor = row_terms = unbound
 whole: Any = int
 signed: Any = int
 real: Any = float
@@ -42,7 +37,7 @@ FIRST = math.inf
 ZERO, ONE, TWO, THREE, FOUR = 0, 1, 2, 3, 4
 
 
-def terms_of_entries(counts, first, size, lane, exits, squares, known):  # type: ignore[no-untyped-def]
+def terms_of_entries(counts, first, size, lane, exits, squares, known):
     """``terms`` of a rule with an ``entry``, which gets Σ_y entry(N[x,y], N_x, constants)."""
     total = real(0.0)
     for y in range(size):
@@ -50,12 +45,12 @@ def terms_of_entries(counts, first, size, lane, exits, squares, known):  # type:
     return terms(total, exits, squares, known)
 
 
-def terms_of_row(counts, first, size, lane, exits, squares, known):  # type: ignore[no-untyped-def]
+def terms_of_row(counts, first, size, lane, exits, squares, known):
     """``terms`` of another rule, which gets N[x,·] itself."""
     return terms(counts[first : first + size, lane], exits, squares, known)
 
 
-def learn_row(chain, x, size, lane, known, counts, exits, squares, term, total):  # type: ignore[no-untyped-def]
+def learn_row(chain, x, size, lane, known, counts, exits, squares, term, total):
     """One row's terms, and the sums with them."""
     row = chain * STATES + x
     left = real(exits[row, lane])
@@ -66,9 +61,7 @@ def learn_row(chain, x, size, lane, known, counts, exits, squares, term, total):
         term[at, lane] = new[j]
 
 
-def learn(  # type: ignore[no-untyped-def]
-    chain, only, length, size, lane, known, counts, exits, squares, term, total, looked, reals, wholes
-):
+def learn(chain, only, length, size, lane, known, counts, exits, squares, term, total, looked, reals, wholes):
     """What the observations of a chain have changed: its sums."""
     if SUMMARY:
         for x in range(size):
@@ -92,7 +85,7 @@ def learn(  # type: ignore[no-untyped-def]
                 learn_row(chain, x, size, lane, known, counts, exits, squares, term, total)
 
 
-def choose(t, lane, indices, transitions):  # type: ignore[no-untyped-def]
+def choose(t, lane, indices, transitions):
     """The chain with the largest index, or the least sampled one while it is below the floor."""
     best = indices[ZERO, lane]
     chosen = ZERO
@@ -114,7 +107,7 @@ def choose(t, lane, indices, transitions):  # type: ignore[no-untyped-def]
     return whole(chosen)
 
 
-def read(lane, replication, b, sizes, matrices, counts, exits, transitions, seen, loss, pulls):  # type: ignore[no-untyped-def]
+def read(lane, replication, b, sizes, matrices, counts, exits, transitions, seen, loss, pulls):
     """L_k = Σ_x π̂(x)‖P(x,·) − P̂(x,·)‖² and the observations of every chain, in double precision."""
     for chain in range(CHAINS):
         size = whole(sizes[chain])
@@ -135,7 +128,7 @@ def read(lane, replication, b, sizes, matrices, counts, exits, transitions, seen
         loss[b, replication, chain] = total if number > 0.0 else math.nan
 
 
-def replicate(  # type: ignore[no-untyped-def]
+def replicate(
     lane, replication, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls,
     counts, exits, squares, looked, term, total, transitions, seen, states, positions, gammas, indices, reals, wholes,
 ):  # fmt: skip
@@ -200,7 +193,7 @@ def replicate(  # type: ignore[no-untyped-def]
         read(lane, replication, b, sizes, matrices, counts, exits, transitions, seen, loss, pulls)
 
 
-def in_shared(  # type: ignore[no-untyped-def]
+def in_shared(
     number, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls, reals, wholes
 ):
     """All that a replication changes at every step stands in shared memory."""
@@ -227,7 +220,7 @@ def in_shared(  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-def in_device(  # type: ignore[no-untyped-def]
+def in_device(
     number, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls, reals, wholes,
     counts, exits, squares, looked, term, total, transitions, seen, states, positions, gammas, indices,
 ):  # fmt: skip

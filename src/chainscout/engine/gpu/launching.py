@@ -47,9 +47,8 @@ def is_available() -> bool:
 
 def _cuda() -> Any:
     try:
-        from numba import cuda
-
         import numba_cuda  # noqa: F401  # numba's own CUDA target is no longer kept up
+        from numba import cuda
     except ImportError:
         raise MissingExtraError("the engine 'gpu'", "gpu") from None
     if not cuda.is_available():
@@ -197,7 +196,7 @@ def _tables(
         lists = [laws.tolist(), alias.parts(chain.initial[None]).ravel().tolist(), *(s.tolist() for s in scratch)]
         alias.fill(lists[0], k * states, states, 1, size, *lists[1:])
         laws[:] = lists[0]
-    factors = (np.asarray(weights, np.float64) ** power).astype(real)
+    factors: npt.NDArray[Any] = (np.asarray(weights, np.float64) ** power).astype(real)
     return [np.array(problem.sizes, np.uint64), table, laws, constants, factors, matrices.ravel()]
 
 
@@ -213,7 +212,7 @@ def _specialised(rules: Any, key: tuple[Any, ...], fits: bool, budgets: int, rea
     terms, index, entry, summary, floor, block = rules
     chains, states, width, _, blocks, is_summary, count, square = key
     rows, cells = chains * states, chains * states * states
-    simulated = bool(config.ENABLE_CUDASIM)
+    simulated = bool(getattr(config, "ENABLE_CUDASIM", False))
     names = {
         "cuda": cuda,
         "terms": terms,
