@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
-    from .study import Study, learn
+    from .study import Study, learn, simulated
 
 __all__ = [
     "Certificate",
@@ -39,6 +39,7 @@ __all__ = [
     "loss",
     "policies",
     "problems",
+    "simulated",
     "sources",
 ]
 
@@ -57,6 +58,7 @@ _HOMES = {
     "count_transitions": "logs",
     "learn": "study",
     "loss": "losses",
+    "simulated": "study",
 }
 
 

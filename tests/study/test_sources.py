@@ -11,23 +11,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 from study_checks import replayed_counts
+from test_docs_studies import code_blocks
 
 import chainscout as cs
 from chainscout.errors import FileError, InputError, SourceEnded, SourceError
 from chainscout.problems import get
 from chainscout.sources import Environment, Program, Recorded, Restartable, convert, read_recorded
 from chainscout.study import Study, simulated
-
-SHELL = """
-state=0
-while read -r request; do
-  case "$request" in
-    restart) state=0 ;;
-    next) state=$(( (state + 1) % 3 )) ;;
-  esac
-  echo "$state"
-done
-"""
 
 
 def taken(source, number):
@@ -219,7 +209,7 @@ def test_a_program_that_never_works_is_set_aside():
 @pytest.mark.system
 def test_a_program_in_shell(tmp_path):
     script = tmp_path / "walk.sh"
-    script.write_text(SHELL)
+    script.write_text(next(block for language, block in code_blocks() if language == "sh"))
     source = Program([shutil.which("sh"), str(script)])
     assert taken(source, 4) == [("1", True), ("2", False), ("0", False), ("1", False)]
     source.close()
@@ -227,8 +217,6 @@ def test_a_program_in_shell(tmp_path):
 
 @pytest.mark.system
 def test_a_program_in_c(tmp_path):
-    from test_docs_studies import code_blocks
-
     code = next(block for language, block in code_blocks() if language == "c")
     (tmp_path / "walk.c").write_text(code)
     subprocess.run([shutil.which("cc"), "-O1", "-o", str(tmp_path / "walk"), str(tmp_path / "walk.c")], check=True)

@@ -52,12 +52,14 @@ def plan(problem: str, budget: int | None, target_loss: float | None, delta: flo
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
 def demo(out: Path) -> None:
-    """Inspect and plan a built-in problem of unlike chains, and compare policies on it."""
+    """Run a durable study of a built-in problem of unlike chains, inspect and plan it, and compare policies on it."""
     from .. import experiment, report
     from ..report import experiments
     from .experiments import PAGE, write
+    from .studies import demonstrate
 
     problem = find_problem("unlike")
+    demonstrate(problem, out)
     _announce("inspect unlike")
     show(report.inspect_problem(problem), json_output=False)
     _announce("plan unlike --budget 10000 --target-loss 0.01")

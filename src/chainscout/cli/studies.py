@@ -14,6 +14,7 @@ from .problems import delta_option
 from .rendering import as_json, show
 
 if TYPE_CHECKING:
+    from ..problems import Problem
     from ..study import Study
 
 where_argument = click.argument("where", metavar="FILE|ADDRESS")
@@ -210,6 +211,20 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             executor.shutdown(wait=False, cancel_futures=True)
     with study:
         show(studies.status(study), json_output)
+
+
+def demonstrate(problem: "Problem", out: Path) -> None:
+    """A durable study of a simulated problem: the progress bar, the certificate, the estimates with intervals."""
+    from ..report import studies
+    from ..study import learn as learn_study
+
+    out.mkdir(parents=True, exist_ok=True)
+    where = out / "study.db"
+    for suffix in ("", "-wal", "-shm"):  # of the last demonstration
+        where.with_name(where.name + suffix).unlink(missing_ok=True)
+    click.secho(f"$ chainscout learn study.toml  # {where}, budget 2000, target loss 0.3\n", bold=True)
+    with learn_study(problem, 2_000, where=where, target_loss=0.3, progress=sys.stderr.isatty()) as study:
+        show([*studies.status(study), *(studies.estimate(study, name) for name in study.names[:1])], json_output=False)
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
