@@ -36,6 +36,7 @@ def read_project() -> dict[str, Any]:
 
 #: Extras that no wheel brings: pyspark is published as pure Python sources (400 MB), and runs on Java.
 SOURCES_ONLY = {"spark": "pyspark"}
+GPU_BENCHMARK = ROOT / "benchmarks" / "bench_gpu.py"
 GROUPS = ["--group", "test", "--group", "lint", "--group", "docs"]
 
 
@@ -160,9 +161,15 @@ def docs() -> int:
 
 
 def bench() -> int:
-    """run every benchmark"""
+    """run every benchmark that needs no GPU"""
+    scripts = sorted(set((ROOT / "benchmarks").glob("bench_*.py")) - {GPU_BENCHMARK})
     python = str(development())
-    return sum([run([python, str(script)]) for script in sorted((ROOT / "benchmarks").glob("bench_*.py"))])
+    return sum([run([python, str(script)]) for script in scripts])
+
+
+def bench_gpu() -> int:
+    """run the GPU engine's benchmark"""
+    return run([str(development()), str(GPU_BENCHMARK)])
 
 
 def clean() -> int:
@@ -190,6 +197,7 @@ COMMANDS = {
     "lint": lint,
     "docs": docs,
     "bench": bench,
+    "bench-gpu": bench_gpu,
     "clean": clean,
 }
 
