@@ -318,7 +318,7 @@ BAD_CHAINS = {
     "date in a matrix": ("matrix = [[1979-05-27]]", "matrix, row 1, column 1: .* number, not datetime"),
     "NaN": ("matrix = [[nan]]", "matrix: row 0 holds probabilities, but that of 0 is nan"),
     "infinity": ("matrix = [[inf]]", "matrix: row 0 holds probabilities, but that of 0 is inf"),
-    "negative": ("matrix = [[1.5, -0.5], [0, 1]]", "matrix: row 0 holds probabilities, but that of 1 is -0.5"),
+    "negative": ("matrix = [[0.5, -0.5], [0, 1]]", "matrix: row 0 holds probabilities, but that of 1 is -0.5"),
     "row sum": ("matrix = [[0.5, 0.4], [0, 1]]", "matrix: row 0 sums to 0.9, .* needs a 'tolerance'"),
     "beyond tolerance": ("tolerance = 0.05\nmatrix = [[0.9]]", "matrix: row 0 sums to 0.9, .* one within 0.05$"),
     "bad tolerance": ("tolerance = 1.0\nmatrix = [[1]]", "tolerance: .* < 1"),

@@ -99,6 +99,7 @@ def lemma_5(chain: MarkovChain, transitions: int, delta: float) -> Array:
 
 def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
     """Whether Definition 2's inequality holds for every pair at this moment (event C: at every moment up to n)."""
+    real_number(beta, "beta", least=0.0, meaning="the level of the event C")
     if counts.size != chain.size:
         raise InputError(f"the counts must be over the chain's {chain.size} states, not over {counts.size}")
     exits = counts.exits[:, None]
@@ -110,7 +111,7 @@ def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
 
 def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:
     """The upper bound on a chain's loss on the event C, from the true matrix."""
-    n, weight = _visited(chain, exits)
+    n, weight = _visited(chain, exits, beta)
     gini = chain.gini[np.asarray(exits) > 0]
     size, total = chain.size, n.sum()
     shrunk = n / (n + weight) ** 2
@@ -121,7 +122,7 @@ def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:
 
 def lemma_8(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[float, float]:
     """The lower and the upper bound on BA-MC's index on the event C, from the true matrix."""
-    n, weight = _visited(chain, exits)
+    n, weight = _visited(chain, exits, beta)
     gini = chain.gini[np.asarray(exits) > 0]
     total = n.sum()
     lower = 2 * beta * gini.sum() / total
@@ -171,7 +172,9 @@ def _entries(matrix: Array, exits: Array, zeta: float, alpha: float) -> tuple[Ar
     return entries, n[:, None], n.size
 
 
-def _visited(chain: MarkovChain, exits: Sequence[float]) -> tuple[Array, float]:
+def _visited(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[Array, float]:
+    """The exits of the states left at least once, and αS."""
+    real_number(beta, "beta", least=0.0, meaning="the level of the event C")
     n = number_array(exits, "exits")
     if n.shape != (chain.size,) or not np.isfinite(n).all() or (n < 0).any() or n.sum() == 0:
         raise InputError(f"exits must be {chain.size} numbers ≥ 0, one a state and not all zero")

@@ -47,6 +47,8 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
     both = np.concatenate([mean.ravel(), variance.ravel()])
     if mean.ndim != 1 or mean.shape != variance.shape or not (np.isfinite(both) & (both >= 0)).all():
         raise InputError("means and variances must be finite numbers ≥ 0, one of each a chain")
+    if (variance > 2 * mean**2 * (1 + 1e-9)).any():  # v = 2Σλ² and μ = Σλ
+        raise InputError("the variance of a chain's limit law is at most twice its squared mean")
     if not mean.any():
         raise InputError("all chains are deterministic: there is nothing to share the budget for")
 
@@ -54,10 +56,9 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
         c = math.exp(log_normaliser)
         return np.array([_root(m, v, c) if m > 0 else 0.0 for m, v in zip(mean, variance, strict=True)])
 
+    # c = Σ_k Q_k(1 − τ_k/2) is at least the medians' sum, and Q(½) ≥ (1 − 2/9)³μ > μ/e.
     scale = math.log(mean.sum())
     low, high = scale - 1.0, scale + 1.0
-    while shares(low).sum() < 1:
-        low -= 1
     while shares(high).sum() > 1:
         high += 1
     solution = shares(brentq(lambda c: shares(c).sum() - 1, low, high, xtol=1e-14))
@@ -65,12 +66,12 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
 
 
 def _root(mean: float, variance: float, c: float) -> float:
-    # In log(share), and with −z_{τ/2} for z_{1−τ/2}, so that a tiny share is as exact as a large one.
+    # In log(share), and with −z_{τ/2} for z_{1−τ/2}, so that a tiny share is as exact as a large one. At τ = 2, Q is 0.
     def gap(log_share: float) -> float:
         share = math.exp(log_share)
-        return quantile_at(mean, variance, -float(ndtri(share / 2))) - c * share
+        return quantile_at(mean, variance, -float(ndtri(min(1.0, share / 2)))) - c * share
 
-    return 1.0 if gap(0.0) >= 0 else math.exp(brentq(gap, math.log(1e-300), 0.0, xtol=1e-15))
+    return math.exp(brentq(gap, math.log(1e-300), math.log(2), xtol=1e-15))
 
 
 def shares(problem: "Problem", allocation: str) -> Array:

@@ -17,16 +17,21 @@ def plug_in_moments(counts: Counts) -> tuple[float, float]:
     for x, row in sorted(counts.rows().items()):
         exits = counts.exits_of(x)
         inverse = 1 / (exits + alpha * size)
-        seen = sorted((n + alpha) * inverse for n in row.values())
+        seen = [(n + alpha) * inverse for n in row.values()]
         unseen, times = alpha * inverse, size - len(row)
-        gini = math.fsum(p * (1 - p) for p in seen) + times * unseen * (1 - unseen)
+        gini = times * unseen * (1 - unseen)
+        # ŝ₂ − 2ŝ₃ + ŝ₂² as the squares of all entries of diag(p) − ppᵀ, which loses no digits in a row that is nearly
+        # deterministic: p_y²(1−p_y)² on the diagonal, and p_y²p_z² twice for every pair.
+        diagonal = times * (unseen * (1 - unseen)) ** 2
+        pairs = times * (times - 1) / 2 * unseen**4
+        before = times * unseen**2
+        for p in seen:
+            gini += p * (1 - p)
+            diagonal += (p * (1 - p)) ** 2
+            pairs += p**2 * before
+            before += p**2
         mean += min(1 - 1 / size, gini + 1 / exits)
-        # ŝ₂ − 2ŝ₃ + ŝ₂² = Σ_y p²(1−p)² + Σ_{y≠z} p_y²p_z², which unlike the left side loses no digits in a row that is
-        # nearly deterministic; the largest p is kept apart for the same reason.
-        own = math.fsum((p * (1 - p)) ** 2 for p in seen) + times * (unseen * (1 - unseen)) ** 2
-        second = math.fsum(p**2 for p in seen[:-1]) + times * unseen**2
-        fourth = math.fsum(p**4 for p in seen[:-1]) + times * unseen**4
-        variance += 2 * (own + 2 * seen[-1] ** 2 * second + max(0.0, second**2 - fourth))
+        variance += 2 * (diagonal + 2 * pairs)
     return mean, variance
 
 

@@ -253,9 +253,11 @@ class MarkovChain:
     @cached_property
     def loss_variance(self) -> float:
         """v = 2Σ_x(s₂ − 2s₃ + s₂²), s_j = Σ_y P(x,y)^j: the limit of the variance of T·L (MATH §6)."""
-        second = (self.matrix**2).sum(axis=1)
-        third = (self.matrix**3).sum(axis=1)
-        return float(max(0.0, 2 * (second - 2 * third + second**2).sum()))
+        # As the sum of the squares of all entries of diag(p) − ppᵀ, p a row: as written above, nearly deterministic
+        # rows would leave nothing but rounding errors.
+        squares = self.matrix**2
+        before = np.pad(np.cumsum(squares, axis=1)[:, :-1], ((0, 0), (1, 0)))
+        return float(2 * ((self.matrix * (1 - self.matrix)) ** 2 + 2 * squares * before).sum())
 
     # -- to other libraries (by duck typing: none is a dependency)
 

@@ -70,13 +70,14 @@ def compare(
                 f"chainscout: stopped, finished tasks are kept{hint}" if out else "chainscout: stopped", err=True
             )
             raise SystemExit(130) from None
+    if out is not None and tasks is not None:
+        write(results, out)  # before anything is shown: a pipe may be closed early
+        experiment.forget(tasks)
     if json_output:
         click.echo(json.dumps({"summary": results.summary(), "differences": results.differences()}, indent=2))
     else:
         show(report.tables(results), json_output=False)
-    if out is not None and tasks is not None:
-        write(results, out)
-        experiment.forget(tasks)
+    if out is not None:
         click.echo(f"{out / 'report.html'}", err=json_output)
 
 

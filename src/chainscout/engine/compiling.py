@@ -28,22 +28,21 @@ ENGINE = __name__.rpartition(".")[0]
 KNOWN = {"math", "numpy", "numba", "builtins"}
 
 #: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
-OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
 
 _COMPILING = threading.Lock()
 
 
 def bound(function: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
     """An interpreted copy of an engine function, and of those it calls, in which ``names`` have these values."""
-    return _Copies(names, None).copy(function)  # type: ignore[arg-type]
+    copy: Callable[..., Any] = _Copies(names, compile=False).copy(function)[0]  # type: ignore[arg-type]
+    return copy
 
 
 def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool) -> Callable[..., Any]:
     """A compiled copy of an engine function in which ``names`` have these values."""
-    digest = hashlib.sha256()
-    copies = _Copies(names, digest)
-    copy = copies.copy(function, outermost=True)  # type: ignore[arg-type]
-    copy.__qualname__ = f"{function.__qualname__}_{digest.hexdigest()[:16]}"
+    copy, digest, _ = _Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
+    copy.__qualname__ = f"{function.__qualname__}_{digest.hex()[:16]}"
     return _OnFirstCall(copy, cache)
 
 
@@ -84,64 +83,86 @@ class _OnFirstCall:
             config.SLP_VECTORIZE = before
 
 
+#: A copy, a digest of all that it can reach, and whether a bound name is among that.
+_Copy = tuple[Any, bytes, bool]
+
+#: Compiled functions that no bound name reaches: all loops share them.
+_SHARED: dict[FunctionType, _Copy] = {}
+
+
 class _Copies:
-    """Copies of functions that reach each other, and a digest of what they are made of."""
+    """Copies of functions that reach each other."""
 
-    def __init__(self, names: Mapping[str, Any], digest: Any) -> None:
-        self.names = names
-        self.digest = digest
-        self.made: dict[FunctionType, Any] = {}
+    def __init__(self, names: Mapping[str, Any], compile: bool) -> None:
+        self.names, self.compile = names, compile
+        self.made: dict[FunctionType, _Copy] = {}
 
-    def copy(self, function: FunctionType, outermost: bool = False) -> Any:
-        if function in self.made:
-            return self.made[function]
+    def copy(self, function: FunctionType, outermost: bool = False) -> _Copy:
         own = function.__module__ == ENGINE or function.__module__.startswith(ENGINE + ".")
-        if self.digest is None and not own:  # to be interpreted: only the engine's functions have names to bind
-            return function
-        self._note(function.__code__, function.__defaults__)
+        if not self.compile and not own:  # to be interpreted: only the engine's functions have names to bind
+            return function, b"", False
+        for known in (_SHARED, self.made) if self.compile else (self.made,):
+            if function in known:
+                return known[function]
+        digest = hashlib.sha256(repr(OPTIONS).encode())
+        _note(digest, function.__code__, function.__defaults__)
         reached: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
-        attributes = set(_names(function.__code__))
-        for name in sorted(attributes):
+        mentioned = set(_names(function.__code__))
+        depends = False
+        for name in sorted(mentioned):
             if own and name in self.names:
-                reached[name] = self._value(self.names[name], own, attributes)
+                reached[name], depends = self._value(self.names[name], own, mentioned, digest)[0], True
             elif name in function.__globals__:
-                reached[name] = self._value(function.__globals__[name], own, attributes)
-        cells = tuple(CellType(self._value(cell.cell_contents, own, attributes)) for cell in function.__closure__ or ())
-        copy = FunctionType(function.__code__, reached, function.__name__, function.__defaults__, cells)
+                reached[name], more = self._value(function.__globals__[name], own, mentioned, digest)
+                depends = depends or more
+        cells = []
+        for cell in function.__closure__ or ():
+            content, more = self._value(cell.cell_contents, own, mentioned, digest)
+            cells.append(CellType(content))
+            depends = depends or more
+        copy: Any = FunctionType(function.__code__, reached, function.__name__, function.__defaults__, tuple(cells))
         copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
-        if self.digest is not None and not outermost:
+        if self.compile and not outermost:
             from numba import njit
 
             copy = njit(forceinline=True, **OPTIONS)(copy)
-        self.made[function] = copy
-        return copy
+        result = copy, digest.digest(), depends
+        (self.made if depends or outermost or not self.compile else _SHARED)[function] = result
+        return result
 
-    def _value(self, value: Any, own: bool, attributes: set[str]) -> Any:
+    def _value(self, value: Any, own: bool, mentioned: set[str], digest: Any) -> tuple[Any, bool]:
+        """What a name stands for in a copy, and whether a bound name is reached through it."""
         if isinstance(value, FunctionType):
-            return self.copy(value)
-        if self.digest is None:
-            return value
+            copy, code, depends = self.copy(value)
+            digest.update(code)
+            return copy, depends
+        if not self.compile:
+            return value, False
         if isinstance(value, ModuleType):
-            return value if value.__name__.partition(".")[0] in KNOWN else self._module(value, attributes)
-        self.digest.update(repr(value).encode())
-        return np.uint64(value) if own and type(value) is int else value
+            return self._module(value, mentioned, digest)
+        digest.update(repr(value).encode())
+        return np.uint64(value) if own and type(value) is int else value, False
 
-    def _module(self, module: ModuleType, attributes: set[str]) -> ModuleType:
-        """A stand-in for a module of plain functions, with those that are asked for."""
-        stand_in = ModuleType(module.__name__)
-        for name in sorted(attributes):
+    def _module(self, module: ModuleType, mentioned: set[str], digest: Any) -> tuple[ModuleType, bool]:
+        """A stand-in for a module of plain functions, with those that are mentioned."""
+        if module.__name__.partition(".")[0] in KNOWN:
+            return module, False
+        stand_in, depends = ModuleType(module.__name__), False
+        for name in sorted(mentioned):
             if hasattr(module, name):
-                setattr(stand_in, name, self._value(getattr(module, name), False, attributes))
-        return stand_in
+                value, more = self._value(getattr(module, name), False, mentioned, digest)
+                setattr(stand_in, name, value)
+                depends = depends or more
+        return stand_in, depends
 
-    def _note(self, code: CodeType, defaults: Any) -> None:
-        if self.digest is not None:
-            self.digest.update(code.co_code + repr((code.co_names, defaults)).encode())
-            for constant in code.co_consts:
-                if isinstance(constant, CodeType):
-                    self._note(constant, None)
-                else:
-                    self.digest.update(repr(constant).encode())
+
+def _note(digest: Any, code: CodeType, defaults: Any) -> None:
+    digest.update(code.co_code + repr((code.co_names, defaults)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _note(digest, constant, None)
+        else:
+            digest.update(repr(constant).encode())
 
 
 def _names(code: CodeType) -> Iterator[str]:

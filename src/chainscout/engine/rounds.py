@@ -1,8 +1,8 @@
 """The loop for blocks, batches, restless chains, forced exploration, and rules that are not sums over rows.
 
 It looks at the indices, plans one or more observations, makes them, and only then computes what they have changed
-(MATH §6). One lane after the other: within a block the simulation of one chain stays in registers, so that a step
-costs about as much as bare simulation. With blocks of one observation it makes the same choices as ``steps``.
+(MATH §6). Two lanes go side by side: within a block the simulation of a chain stays in registers, so that a step costs
+about as much as bare simulation. With blocks of one observation it makes the same choices as ``steps``.
 """
 
 import math
@@ -32,11 +32,10 @@ from .layout import (
 from .randomness import MASK, mix, sample
 
 # Bound when the loop is specialised; these values are never used.
-terms: Callable[..., Any]
 index: Callable[..., Any]
 summary: Callable[..., Any]
 floor: Callable[..., Any]
-described: Callable[..., Any]
+row_terms: Callable[..., Any]
 take_constants: Callable[..., Any]
 take_sums: Callable[..., Any]
 totals: Callable[..., Any]
@@ -50,8 +49,9 @@ whole: Any = int
 signed: Any = int
 
 #: A lane's record in ``plans``: how many chains are planned, which of them is next, how many observations each gets and
-#: how many of those are left, which chain was observed last; then the chains of the batch.
-PLANNED, NEXT, LENGTH, LEFT, LATEST, BATCH = 0, 1, 2, 3, 4, 5
+#: how many of those are left; the chain that is observed now, the one before, and the row left if there is one
+#: observation; then the chains of the batch.
+PLANNED, NEXT, LENGTH, LEFT, CHAIN, LATEST, ONLY, BATCH = 0, 1, 2, 3, 4, 5, 6, 7
 #: The index of a chain of which nothing is known, before and after its first observations are planned.
 FIRST, NEVER = math.inf, -math.inf
 
@@ -70,34 +70,71 @@ def settle(tree, indices, value, node, leaves, chain, new):  # type: ignore[no-u
         climb(tree, indices, value, node, leaves, chain)
 
 
-def observe(lane, chain, number, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
-    """``number`` observations of one chain. The first one ever reveals its state and is no transition. → last row."""
+def observe(lane, chain, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
+    """One observation of one chain. The first one ever reveals its state and is no transition. → the row it left."""
     at = lane * chains + chain
     word = at * WORDS
-    gamma = words[word + GAMMA]
-    start = words[word + START]
-    size = words[word + SIZE]
-    position = words[word + POSITION]
+    seen = words[word + SEEN]
+    words[word + SEEN] = seen + ONE
     place = words[word + ROW]
     row = lane * span + place
-    transitions = number
-    if words[word + SEEN] == ZERO:
-        transitions = number - ONE
-    words[word + SEEN] = words[word + SEEN] + number
-    for _ in range(transitions):
-        position = (position + gamma) & MASK
+    if seen > ZERO:
+        position = (words[word + POSITION] + words[word + GAMMA]) & MASK
+        words[word + POSITION] = position
+        size = words[word + SIZE]
         after = sample(mix(position), size, table, place + HEAD)
-        row = lane * span + place
-        count = rows[row + HEAD + after]
-        rows[row + HEAD + after] = count + 1.0
-        rows[row + EXITS] = rows[row + EXITS] + 1.0
-        rows[row + SQUARES] = rows[row + SQUARES] + (count + (count + 1.0))
-        place = start + after * (size + HEAD)
-    words[word + POSITION] = position
-    words[word + ROW] = place
-    record = at * REALS
-    reals[record + TRANSITIONS] = reals[record + TRANSITIONS] + transitions
+        count_one(rows, row, after)
+        words[word + ROW] = words[word + START] + after * (size + HEAD)
+        reals[at * REALS + TRANSITIONS] = reals[at * REALS + TRANSITIONS] + 1.0
     return row
+
+
+def count_one(rows, row, after):  # type: ignore[no-untyped-def]
+    """One transition from the state of ``row`` to the state ``after``."""
+    count = rows[row + HEAD + after]
+    rows[row + HEAD + after] = count + 1.0
+    rows[row + EXITS] = rows[row + EXITS] + 1.0
+    rows[row + SQUARES] = rows[row + SQUARES] + (count + (count + 1.0))
+
+
+def observe_two(lane, chain, other, number, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
+    """``number`` observations each of ``chain`` in one lane and of ``other`` in the next, both seen before.
+
+    Side by side, because each transition waits for the one before: two fill the time that one would spend waiting.
+    """
+    at_0 = lane * chains + chain
+    at_1 = (lane + ONE) * chains + other
+    word_0 = at_0 * WORDS
+    word_1 = at_1 * WORDS
+    words[word_0 + SEEN] = words[word_0 + SEEN] + number
+    words[word_1 + SEEN] = words[word_1 + SEEN] + number
+    position_0 = words[word_0 + POSITION]
+    position_1 = words[word_1 + POSITION]
+    gamma_0 = words[word_0 + GAMMA]
+    gamma_1 = words[word_1 + GAMMA]
+    size_0 = words[word_0 + SIZE]
+    size_1 = words[word_1 + SIZE]
+    start_0 = words[word_0 + START]
+    start_1 = words[word_1 + START]
+    place_0 = words[word_0 + ROW]
+    place_1 = words[word_1 + ROW]
+    base_0 = lane * span
+    base_1 = base_0 + span
+    for _ in range(number):
+        position_0 = (position_0 + gamma_0) & MASK
+        position_1 = (position_1 + gamma_1) & MASK
+        after_0 = sample(mix(position_0), size_0, table, place_0 + HEAD)
+        after_1 = sample(mix(position_1), size_1, table, place_1 + HEAD)
+        count_one(rows, base_0 + place_0, after_0)
+        count_one(rows, base_1 + place_1, after_1)
+        place_0 = start_0 + after_0 * (size_0 + HEAD)
+        place_1 = start_1 + after_1 * (size_1 + HEAD)
+    words[word_0 + POSITION] = position_0
+    words[word_1 + POSITION] = position_1
+    words[word_0 + ROW] = place_0
+    words[word_1 + ROW] = place_1
+    reals[at_0 * REALS + TRANSITIONS] = reals[at_0 * REALS + TRANSITIONS] + float(number)
+    reals[at_1 * REALS + TRANSITIONS] = reals[at_1 * REALS + TRANSITIONS] + float(number)
 
 
 def observe_restless(t, latest, lane, chain, number, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
@@ -119,10 +156,7 @@ def observe_restless(t, latest, lane, chain, number, chains, span, table, words,
                 words[word + ROW] = words[word + START] + after * (size + HEAD)
                 if other == chain and counted:
                     row = lane * span + place
-                    count = rows[row + HEAD + after]
-                    rows[row + HEAD + after] = count + 1.0
-                    rows[row + EXITS] = rows[row + EXITS] + 1.0
-                    rows[row + SQUARES] = rows[row + SQUARES] + (count + (count + 1.0))
+                    count_one(rows, row, after)
                     record = (lane * chains + chain) * REALS
                     reals[record + TRANSITIONS] = reals[record + TRANSITIONS] + 1.0
         counted = True
@@ -136,7 +170,7 @@ def learn_row(row, size, record, reals, rows, known):  # type: ignore[no-untyped
     exits = rows[row + EXITS]
     if exits != rows[row + HEAD - ONE]:
         rows[row + HEAD - ONE] = exits
-        new = terms(described(rows, row + HEAD, size, exits, known), exits, rows[row + SQUARES], known)
+        new = row_terms(rows, row + HEAD, size, exits, rows[row + SQUARES], known)
         sums = totals(reals, record, rows, row, new)
         put(rows, row + TERMS, new)
         put(reals, record + SUMS, sums)
@@ -215,44 +249,65 @@ def rounds(  # type: ignore[no-untyped-def]
     ``batch`` chains are planned at a time; if that is one, the chosen chain is observed max(``shortest``, ⌊block·T⌋)
     times. ``least`` holds −T with its own tree, for rules with a floor. ``pending``: one float a chain, all zero.
     """
-    for lane in range(lanes):
-        plan = lane * (BATCH + batch)
-        value = (lane >> TWO) * leaves * FOUR + (lane & THREE)
-        node = (lane >> TWO) * leaves * FOUR * TWO + (lane & THREE)
+    for pair in range(ZERO, lanes, TWO):
         t = first
         while t < last:
-            if plans[plan + NEXT] == plans[plan + PLANNED]:
-                make_plan(
-                    t, lane, plan, value, node, chains, leaves, words, reals, indices, tree, constants, weights, least,
-                    least_tree, plans, batch, block, shortest, pending,
-                )  # fmt: skip
-            chain = plans[plan + BATCH + plans[plan + NEXT]]
-            number = min(plans[plan + LEFT], last - t)
-            if tracing:
-                for step in range(number):
-                    choices[(t - first + step) * lanes + lane] = chain
-                    values[(t - first + step) * lanes + lane] = indices[value + chain * FOUR]
-            if RESTLESS:
-                latest = plans[plan + LATEST]
-                row = observe_restless(t, latest, lane, chain, number, chains, span, table, words, reals, rows)
-                plans[plan + LATEST] = chain
-            else:
-                row = observe(lane, chain, number, chains, span, table, words, reals, rows)
-            t = t + number
-            plans[plan + LEFT] = plans[plan + LEFT] - number
-            if plans[plan + LEFT] == ZERO:
-                length = plans[plan + LENGTH]
-                plans[plan + NEXT] = plans[plan + NEXT] + ONE
-                plans[plan + LEFT] = length
-                if reals[(lane * chains + chain) * REALS + TRANSITIONS] > 0.0:
-                    known = take_constants(constants, chain * CONSTANTS)
-                    learn(lane, chain, row, length, chains, span, words, reals, rows, known, scratch, wholes)
+            number = last - t
+            for lane in range(pair, pair + TWO):
+                plan = lane * (BATCH + batch)
+                value, node = places(lane, leaves)
                 if plans[plan + NEXT] == plans[plan + PLANNED]:
-                    for step in range(plans[plan + PLANNED]):
-                        refresh(
-                            lane, plans[plan + BATCH + step], value, node, chains, leaves, reals, indices, tree,
-                            constants, weights, least, least_tree,
-                        )  # fmt: skip
+                    make_plan(
+                        t, lane, plan, value, node, chains, leaves, words, reals, indices, tree, constants, weights,
+                        least, least_tree, plans, batch, block, shortest, pending,
+                    )  # fmt: skip
+                plans[plan + CHAIN] = plans[plan + BATCH + plans[plan + NEXT]]
+                number = min(number, plans[plan + LEFT])
+            if number == ONE or RESTLESS:
+                for lane in range(pair, pair + TWO):
+                    plan = lane * (BATCH + batch)
+                    chain = plans[plan + CHAIN]
+                    if RESTLESS:
+                        latest = plans[plan + LATEST]
+                        row = observe_restless(t, latest, lane, chain, number, chains, span, table, words, reals, rows)
+                    else:
+                        row = observe(lane, chain, chains, span, table, words, reals, rows)
+                    plans[plan + LATEST] = chain
+                    plans[plan + ONLY] = row
+            else:
+                chain = plans[pair * (BATCH + batch) + CHAIN]
+                other = plans[(pair + ONE) * (BATCH + batch) + CHAIN]
+                observe_two(pair, chain, other, number, chains, span, table, words, reals, rows)
+            for lane in range(pair, pair + TWO):
+                plan = lane * (BATCH + batch)
+                value, node = places(lane, leaves)
+                chain = plans[plan + CHAIN]
+                if tracing:
+                    for step in range(number):
+                        choices[(t - first + step) * lanes + lane] = chain
+                        values[(t - first + step) * lanes + lane] = indices[value + chain * FOUR]
+                plans[plan + LEFT] = plans[plan + LEFT] - number
+                if plans[plan + LEFT] == ZERO:
+                    length = plans[plan + LENGTH]
+                    plans[plan + NEXT] = plans[plan + NEXT] + ONE
+                    plans[plan + LEFT] = length
+                    if reals[(lane * chains + chain) * REALS + TRANSITIONS] > 0.0:
+                        known = take_constants(constants, chain * CONSTANTS)
+                        row = plans[plan + ONLY]
+                        learn(lane, chain, row, length, chains, span, words, reals, rows, known, scratch, wholes)
+                    if plans[plan + NEXT] == plans[plan + PLANNED]:
+                        for step in range(plans[plan + PLANNED]):
+                            refresh(
+                                lane, plans[plan + BATCH + step], value, node, chains, leaves, reals, indices, tree,
+                                constants, weights, least, least_tree,
+                            )  # fmt: skip
+            t = t + number
+
+
+def places(lane, leaves):  # type: ignore[no-untyped-def]
+    """Where a lane's indices and its tree's nodes begin."""
+    group = (lane >> TWO) * leaves * FOUR
+    return group + (lane & THREE), group * TWO + (lane & THREE)
 
 
 def refresh(  # type: ignore[no-untyped-def]

@@ -30,7 +30,7 @@ class Rule:
     #: Whether plans of more than one observation are made, and whether all chains move at every step.
     planned: bool
     restless: bool
-    #: Whether all chains have the same number of states; whether there is a tree.
+    #: Whether entries are summed and all chains have the same number of states; whether there is a tree.
     alike: bool
     tree: bool
 
@@ -47,7 +47,7 @@ class Rule:
             len(known),
             planned or restless or policy.block > 0 or policy.summary is not None or policy.floor is not None,
             restless,
-            min(sizes) == max(sizes),
+            policy.entry is not None and min(sizes) == max(sizes),
             len(sizes) >= TREE_FROM,
         )
 
@@ -85,7 +85,7 @@ def _loop(rule: Rule, engine: str) -> Callable[..., None]:
         "entry": rule.entry or no_entry,
         "summary": rule.summary,
         "floor": rule.floor or no_floor,
-        "described": steps.row_itself if rule.entry is None else steps.sum_of_entries,
+        "row_terms": steps.terms_of_row if rule.entry is None else steps.terms_of_entries,
         "take_constants": constants["take"],
         "take_sums": sums["take"],
         "totals": sums["totals"],
@@ -93,7 +93,7 @@ def _loop(rule: Rule, engine: str) -> Callable[..., None]:
         "HEAD": rule.head,
         "REALS": rule.reals,
         "CONSTANTS": rule.constants,
-        "ALIKE": rule.alike and rule.entry is not None,
+        "ALIKE": rule.alike,
         "TREE": rule.tree,
         "FLOOR": rule.floor is not None,
         "SUMMARY": rule.summary is not None,

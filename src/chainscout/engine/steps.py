@@ -42,7 +42,7 @@ from .randomness import MASK, mix, sample
 # Bound when the loop is specialised; these values are never used.
 terms: Callable[..., Any]
 index: Callable[..., Any]
-described: Callable[..., Any]
+row_terms: Callable[..., Any]
 take_constants: Callable[..., Any]
 totals: Callable[..., Any]
 put: Callable[..., Any]
@@ -53,17 +53,17 @@ HEAD = REALS = CONSTANTS = 0
 ALIKE = TREE = False
 
 
-def sum_of_entries(rows, first, size, exits, constants):  # type: ignore[no-untyped-def]
-    """Σ_y entry(N[x,y], N_x, constants), which rules with an ``entry`` are given for a row."""
+def terms_of_entries(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
+    """``terms`` of a rule with an ``entry``, which gets Σ_y entry(N[x,y], N_x, constants)."""
     total = 0.0
     for y in range(size):
         total += entry(rows[first + y], exits, constants)
-    return total
+    return terms(total, exits, squares, constants)
 
 
-def row_itself(rows, first, size, exits, constants):  # type: ignore[no-untyped-def]
-    """N[x,·], which other rules are given."""
-    return rows[first : first + size]
+def terms_of_row(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
+    """``terms`` of another rule, which gets N[x,·] itself."""
+    return terms(rows[first : first + size], exits, squares, constants)
 
 
 def advance(lane, chain, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
@@ -152,29 +152,33 @@ def steps(  # type: ignore[no-untyped-def]
                 known_2 = take_constants(constants, chain_2 * CONSTANTS)
                 known_3 = take_constants(constants, chain_3 * CONSTANTS)
                 if ALIKE:
-                    row_like_0 = row_like_1 = row_like_2 = row_like_3 = 0.0
+                    total_0 = total_1 = total_2 = total_3 = 0.0
                     for y in range(HEAD, size_0 + HEAD):
-                        row_like_0 += entry(rows[row_0 + y], exits_0, known_0)
-                        row_like_1 += entry(rows[row_1 + y], exits_1, known_1)
-                        row_like_2 += entry(rows[row_2 + y], exits_2, known_2)
-                        row_like_3 += entry(rows[row_3 + y], exits_3, known_3)
+                        total_0 += entry(rows[row_0 + y], exits_0, known_0)
+                        total_1 += entry(rows[row_1 + y], exits_1, known_1)
+                        total_2 += entry(rows[row_2 + y], exits_2, known_2)
+                        total_3 += entry(rows[row_3 + y], exits_3, known_3)
+                    terms_0 = terms(total_0, exits_0, squares_0, known_0)
+                    terms_1 = terms(total_1, exits_1, squares_1, known_1)
+                    terms_2 = terms(total_2, exits_2, squares_2, known_2)
+                    terms_3 = terms(total_3, exits_3, squares_3, known_3)
                 else:
-                    row_like_0 = described(rows, row_0 + HEAD, size_0, exits_0, known_0)
-                    row_like_1 = described(rows, row_1 + HEAD, size_1, exits_1, known_1)
-                    row_like_2 = described(rows, row_2 + HEAD, size_2, exits_2, known_2)
-                    row_like_3 = described(rows, row_3 + HEAD, size_3, exits_3, known_3)
-                terms_0 = terms(row_like_0, exits_0, squares_0, known_0)
-                terms_1 = terms(row_like_1, exits_1, squares_1, known_1)
-                terms_2 = terms(row_like_2, exits_2, squares_2, known_2)
-                terms_3 = terms(row_like_3, exits_3, squares_3, known_3)
+                    terms_0 = row_terms(rows, row_0 + HEAD, size_0, exits_0, squares_0, known_0)
+                    terms_1 = row_terms(rows, row_1 + HEAD, size_1, exits_1, squares_1, known_1)
+                    terms_2 = row_terms(rows, row_2 + HEAD, size_2, exits_2, squares_2, known_2)
+                    terms_3 = row_terms(rows, row_3 + HEAD, size_3, exits_3, squares_3, known_3)
                 sums_0 = totals(reals, record_0, rows, row_0, terms_0)
                 sums_1 = totals(reals, record_1, rows, row_1, terms_1)
                 sums_2 = totals(reals, record_2, rows, row_2, terms_2)
                 sums_3 = totals(reals, record_3, rows, row_3, terms_3)
-                board[ZERO] = weights[chain_0] * index(sums_0, transitions_0, known_0)
-                board[ONE] = weights[chain_1] * index(sums_1, transitions_1, known_1)
-                board[TWO] = weights[chain_2] * index(sums_2, transitions_2, known_2)
-                board[THREE] = weights[chain_3] * index(sums_3, transitions_3, known_3)
+                value_0 = weights[chain_0] * index(sums_0, transitions_0, known_0)
+                value_1 = weights[chain_1] * index(sums_1, transitions_1, known_1)
+                value_2 = weights[chain_2] * index(sums_2, transitions_2, known_2)
+                value_3 = weights[chain_3] * index(sums_3, transitions_3, known_3)
+                board[ZERO] = value_0
+                board[ONE] = value_1
+                board[TWO] = value_2
+                board[THREE] = value_3
                 put(rows, row_0 + TERMS, terms_0)
                 put(rows, row_1 + TERMS, terms_1)
                 put(rows, row_2 + TERMS, terms_2)

@@ -83,18 +83,23 @@ def compare(
     common = {"problem": problem, "budgets": steps, "seed": seed, "engine": engine, **options}
     loss = np.full((len(chosen), len(steps), number, len(problem)), np.nan)
     pulls = np.zeros(loss.shape, dtype=np.int64)
+    done = np.zeros((len(chosen), number), dtype=bool)
 
     def results(upto: int) -> Results:
-        aims = np.array([_target(policy, problem) for policy in chosen.values()])
+        aims = np.full((len(chosen), len(problem)), np.nan)
+        for place, policy in enumerate(chosen.values()):
+            aim = policy.aim(problem, weights)
+            if aim is not None:
+                aims[place] = aim
         return Results(problem, tuple(chosen), steps, loss[:, :, :upto], pulls[:, :, :upto], aims, settings)
 
     try:
         for task, (task_loss, task_pulls) in run_all(tasks, common, executor, kept, progress):
             loss[task.place, :, task.start : task.stop] = task_loss
             pulls[task.place, :, task.start : task.stop] = task_pulls
+            done[task.place, task.start : task.stop] = True
     except KeyboardInterrupt:
-        missing = np.isnan(loss).any(axis=(0, 1, 3))
-        raise Interrupted(results(int(missing.argmax()))) from None
+        raise Interrupted(results(int(np.append(done.all(axis=0), False).argmin()))) from None
     return results(number)
 
 
@@ -118,12 +123,6 @@ def _cuts(replications: int, longest: int, engine: str) -> list[tuple[int, int]]
     steps = 20_000_000 if engine == "cpu" else 100_000
     size = max(1, min(steps // max(longest, 1), -(-replications // 8)))
     return [(start, min(start + size, replications)) for start in range(0, replications, size)]
-
-
-def _target(policy: Policy, problem: Problem) -> list[float]:
-    if policy.target is None or problem.variability == 0:
-        return [float("nan")] * len(problem)
-    return [float(share) for share in policy.target(problem)]
 
 
 def _versions() -> dict[str, str]:

@@ -191,11 +191,11 @@ def _row_errors(rows: list[list[float]], labels: Sequence[Any], tolerance: float
             yield x, f"row {name} has {len(row)} entries, but a matrix of {len(rows)} rows needs {len(rows)} in each"
             continue
         values = np.array(row, dtype=np.float64)
-        bad = np.flatnonzero(~(values >= 0) | ~np.isfinite(values)).tolist()
+        bad = np.flatnonzero(~((values >= 0) & (values <= 1 + tolerance))).tolist()
         for y in bad:
             yield x, f"row {name} holds probabilities, but that of {shown(labels[y])} is {values[y]:g}"
-        total = values.sum()
-        if not bad and abs(total - 1) > tolerance:
+        total = 1.0 if bad else float(values.sum())
+        if abs(total - 1) > tolerance:
             hint = "; a table that is off by rounding needs a 'tolerance'" if tolerance == ROW_TOLERANCE else ""
             yield x, f"row {name} sums to {total:.12g}, but each row must sum to one within {tolerance:g}{hint}"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 def cell(value: Any) -> str:
     """Four significant digits, thousands apart, — for what does not exist."""
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "—"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from .cells import cell
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def tables(results: "Results") -> list[Table]:
         "under the oracle's allocation n·max E[L]/Λ tends to 1; the other two tend to more than 1",
     )
     return [
-        _table(f"{results.problem.name or 'problem'}: losses", results.summary(), notes),
+        _table(f"{results.problem.name or 'problem'}: losses", [_with_errors(row) for row in results.summary()], notes),
         _table("differences in E[max L] between policies, with 95 % intervals", results.differences(), ()),
         _table(f"shares of {max(results.budgets):,} observations", results.allocation(), ()),
     ]
@@ -37,6 +38,15 @@ def settings(results: "Results") -> Table:
         elif key != "replications":
             rows.append((key, value))
     return Table("what repeats this experiment", ("setting", "value"), tuple(rows))
+
+
+def _with_errors(row: dict[str, Any]) -> dict[str, Any]:
+    """The summary's row with each standard error behind its value."""
+    return {
+        key: f"{cell(value)} ± {row[f'± {key}']:.2g}" if f"± {key}" in row else value
+        for key, value in row.items()
+        if not key.startswith("± ")
+    }
 
 
 def _table(title: str, records: list[dict[str, Any]], notes: tuple[str, ...]) -> Table:

@@ -1,0 +1,203 @@
+"""Everything that is done to this project: ``python3 dev.py COMMAND``, or ``make COMMAND``.
+
+This file must stay readable to the parser of Python 3.6, so that an old interpreter prints a sentence and no syntax
+error.
+"""
+# ruff: noqa: E402 - the version is checked before anything is imported that an old interpreter lacks
+
+import sys
+
+OLDEST = (3, 11)
+if sys.version_info < OLDEST:
+    sys.exit(
+        f"dev.py: chainscout needs Python {OLDEST[0]}.{OLDEST[1]} or newer, and {sys.executable} is Python "
+        f"{sys.version_info[0]}.{sys.version_info[1]}: name a newer one, as in 'make demo PYTHON=python3.13'"
+    )
+
+import argparse
+import re
+import shutil
+import tomllib
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from tools.environments import ROOT, Refusal, place, prepare, run
+
+# --- what goes into each environment ----------------------------------------------------------------------------
+
+
+def read_project() -> dict[str, Any]:
+    """The [project] table of pyproject.toml."""
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return table
+
+
+def with_every_extra() -> str:
+    return f".[{','.join(read_project()['optional-dependencies'])}]"
+
+
+def runtime() -> Path:
+    return prepare(".venv", "runtime", ["-e", "."], enough=("development",))
+
+
+def development() -> Path:
+    groups = ["--group", "test", "--group", "lint", "--group", "docs"]
+    return prepare(".venv", "development", ["-e", with_every_extra(), *groups])
+
+
+def interop() -> Path:
+    """Libraries whose pins conflict with ours. The package is not installed beside them but found by its sources."""
+    return prepare(".venv-interop", "interop", ["--group", "interop"])
+
+
+def lowest() -> Path:
+    """Every dependency of the package at its lower bound, and the test group at whatever fits."""
+    return prepare(".venv-lowest", "lowest", ["-e", with_every_extra(), *lower_bounds(), "--group", "test"])
+
+
+def lower_bounds() -> list[str]:
+    """Each requirement of the package and of its extras as 'name==bound'."""
+    project = read_project()
+    pins = []
+    for requirement in chain(project["dependencies"], *project["optional-dependencies"].values()):
+        parts = re.match(r"([\w.-]+)(?:\[[^]]*\])?>=([\w.]+)", requirement)
+        if parts is None:
+            raise Refusal(f"the requirement {requirement!r} in pyproject.toml must begin 'name>=bound', and does not")
+        pins.append(f"{parts[1]}=={parts[2]}")
+    return pins
+
+
+# --- commands: each gives an exit status, and its docstring is its line of help ---------------------------------
+
+
+def demo() -> int:
+    """install the package into .venv and show what it does"""
+    runtime()
+    return run([str(place(ROOT / ".venv", "scripts") / "chainscout"), "demo"])
+
+
+def setup() -> int:
+    """prepare .venv for development: every extra, tests, linters, documentation"""
+    development()
+    print(".venv is ready.")
+    return 0
+
+
+# More than 8 workers would spend longer on starting than they save.
+PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses", "8"]
+
+
+def test() -> int:
+    """run the tests that need nothing but wheels"""
+    return run([str(development()), *PYTEST])
+
+
+def test_system() -> int:
+    """run the tests that need a program which no wheel brings"""
+    return test_marked("system")
+
+
+def test_interop() -> int:
+    """compare with libraries whose pins conflict with ours, in .venv-interop"""
+    peer = {"CHAINSCOUT_INTEROP_PYTHON": str(interop())}
+    return run([str(development()), *PYTEST, "-m", "interop"], peer)
+
+
+def test_lowest() -> int:
+    """run the tests with the lowest version of every dependency, in .venv-lowest"""
+    return run([str(lowest()), *PYTEST])
+
+
+def soak() -> int:
+    """run the tests that take from minutes to hours"""
+    return test_marked("soak")
+
+
+def test_marked(marker: str) -> int:
+    status = run([str(development()), *PYTEST, "-m", marker])
+    if status == 5:  # pytest's word for 'no test was selected'
+        print(f"There are no {marker} tests yet.")
+        return 0
+    return status
+
+
+def coverage() -> int:
+    """measure how much of the package the tests cover, with compilation off so that kernels count"""
+    measure = [str(development()), "-m", "coverage"]
+    run([*measure, "erase"])
+    status = run([*measure, "run", *PYTEST], {"NUMBA_DISABLE_JIT": "1"})
+    run([*measure, "combine", "--quiet"])
+    return status or run([*measure, "report"])
+
+
+def lint() -> int:
+    """run the linters: ruff, ruff's formatter, mypy"""
+    python = str(development())
+    linters = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["mypy", "dev.py"])
+    return sum([run([python, "-m", *linter]) for linter in linters])
+
+
+def docs() -> int:
+    """build the documentation into docs/_build/html; a warning is an error"""
+    options = ["--fail-on-warning", "--keep-going", "--quiet"]
+    return run([str(development()), "-m", "sphinx", *options, "docs", "docs/_build/html"])
+
+
+def bench() -> int:
+    """run every benchmark"""
+    python = str(development())
+    return sum([run([python, str(script)]) for script in sorted((ROOT / "benchmarks").glob("bench_*.py"))])
+
+
+def clean() -> int:
+    """remove the environments and everything else that these commands make"""
+    made = [".venv", ".venv-interop", ".venv-lowest", "dist", "docs/_build"]
+    made += [".coverage", ".coverage.*", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
+    for pattern in made:
+        for path in list(ROOT.glob(pattern)):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    return 0
+
+
+COMMANDS = {
+    "demo": demo,
+    "setup": setup,
+    "test": test,
+    "test-system": test_system,
+    "test-interop": test_interop,
+    "test-lowest": test_lowest,
+    "soak": soak,
+    "coverage": coverage,
+    "lint": lint,
+    "docs": docs,
+    "bench": bench,
+    "clean": clean,
+}
+
+
+def main(arguments: list[str]) -> int:
+    lines = [f"  {name:<14}{command.__doc__}" for name, command in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="dev.py",
+        description="Set up, check and measure this project.",
+        epilog="\n".join(["commands:", *lines]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    command = COMMANDS[parser.parse_args(arguments or ["--help"]).command]
+    try:
+        return int(command() != 0)
+    except (Refusal, OSError) as error:
+        print(f"dev.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("dev.py: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,118 @@
+"""The shape of the package: imports point downwards, files are small, and importing it costs nothing."""
+
+import ast
+import subprocess
+import sys
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+import chainscout
+
+PACKAGE = Path(chainscout.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+#: From the bottom to the top. A file imports only from layers below its own; files of one folder import each other.
+LAYERS = [
+    {"_version", "errors"},
+    {"checks"},
+    {"specs"},
+    {"chains", "counts"},
+    {"problems"},
+    {"losses", "predictions", "guarantees"},
+    {"certificates"},
+    {"report"},
+    {"cli"},
+    {"__main__"},
+]
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+
+
+def shown(path):
+    return str(path.relative_to(path.parents[2]))
+
+
+def place(path):
+    """The dotted name of a file, and the layer's module or folder that it belongs to ('' for the package itself)."""
+    parts = ["chainscout", *path.relative_to(PACKAGE).with_suffix("").parts]
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(parts), parts[1] if len(parts) > 1 else ""
+
+
+def imported_modules(source, module, is_package):
+    """Every dotted name that a file imports, at its top, inside functions and for type checkers alike."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), package)
+            # 'from . import report' names a module, 'from .report import plan' something in one.
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def layers_used(path):
+    module, _ = place(path)
+    for name in imported_modules(path.read_text(encoding="utf-8"), module, path.name == "__init__.py"):
+        parts = name.split(".")
+        if parts[0] == "chainscout":
+            yield parts[1]
+
+
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_imports_point_downwards(path):
+    _, own = place(path)
+    if own == "":  # the package's own names, imported when they are used
+        return
+    assert own in HEIGHT, f"{own} has no place in LAYERS"
+    for used in layers_used(path):
+        assert used == own or HEIGHT[used] < HEIGHT[own], f"{shown(path)} imports {used}, which is not below it"
+
+
+def test_the_import_test_sees_every_kind_of_import():
+    source = """
+import chainscout.cli
+from . import report
+from ..errors import InputError
+if TYPE_CHECKING:
+    from chainscout.problems import Problem
+def function():
+    from .. import counts
+"""
+    assert set(imported_modules(source, "chainscout.chains.chain", is_package=False)) == {
+        "chainscout.cli",
+        "chainscout.chains.report",
+        "chainscout.errors.InputError",
+        "chainscout.problems.Problem",
+        "chainscout.counts",
+    }
+
+
+def test_every_layer_exists():
+    assert {own for _, own in map(place, FILES) if own} == set(HEIGHT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_files_are_about_one_thing(path):
+    source = path.read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 400
+    assert ast.get_docstring(ast.parse(source))
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = {"numpy", "scipy", "numba", "matplotlib", "pydantic"}
+    code = f"import sys, chainscout; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", chainscout.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(chainscout, name) is not None
+    assert name in dir(chainscout)
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="module 'chainscout' has no attribute 'nothing'"):
+        _ = chainscout.nothing

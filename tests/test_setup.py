@@ -1,0 +1,227 @@
+"""The set-up: dev.py and its environments on a bare machine, and the lists of targets that must agree."""
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def load(path: Path, name: str) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of what dev.py reads, to be damaged at will."""
+    for name in ("dev.py", "pyproject.toml", "tools", "src/chainscout/_version.py"):
+        target = tmp_path / "project" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, target)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def environments(project):
+    return load(project / "tools" / "environments.py", "environments_of_the_copy")
+
+
+@pytest.fixture
+def dev(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    return load(ROOT / "dev.py", "dev")
+
+
+@pytest.fixture
+def installations(environments, monkeypatch):
+    """What pip is asked to install, in place of installing it."""
+    asked = []
+    monkeypatch.setattr(environments, "pip_install", lambda python, contents, requirements: asked.append(requirements))
+    return asked
+
+
+def one_line(text: str) -> str:
+    assert text.count("\n") == 1, text
+    return text.rstrip("\n")
+
+
+# --- the interpreter
+
+
+def test_an_old_python_gets_one_sentence():
+    pretend = "import runpy, sys; sys.version_info = (3, 8, 10, 'final', 0); runpy.run_path('dev.py')"
+    done = subprocess.run([sys.executable, "-c", pretend], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "needs Python 3.11 or newer" in one_line(done.stderr)
+
+
+def test_an_old_python_can_read_dev_py(dev):
+    ast.parse((ROOT / "dev.py").read_text(encoding="utf-8"), feature_version=(3, 6))
+    assert PYPROJECT["project"]["requires-python"] == f">={dev.OLDEST[0]}.{dev.OLDEST[1]}"
+
+
+def test_only_the_standard_library_is_imported():
+    for file in (ROOT / "dev.py", *(ROOT / "tools").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+                assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names | {"tools"}
+
+
+# --- pip's wheel
+
+
+def test_the_wheel_is_the_one_we_tested(environments):
+    environments.check_pip()
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_a_damaged_wheel_is_refused(project, environments, damage):
+    wheel = project / "tools" / environments.PIP_WHEEL.name
+    if damage == "changed":
+        wheel.write_bytes(wheel.read_bytes() + b"\0")
+    else:
+        wheel.unlink()
+    done = subprocess.run([sys.executable, "dev.py", "setup"], cwd=project, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(r"dev\.py: tools/pip.* is (damaged|missing).*", one_line(done.stderr))
+    assert not (project / ".venv").exists()
+
+
+def test_a_failing_installation_shows_the_last_lines_of_pip(project, environments, capfd):
+    environments.create(project / ".venv")
+    python = environments.python_of(project / ".venv")
+    with pytest.raises(environments.Refusal, match="pip could not install the test packages"):
+        environments.pip_install(python, "test", ["--no-index", "no-such-package"])
+    assert "No matching distribution found for no-such-package" in capfd.readouterr().err
+
+
+# --- environments
+
+
+@pytest.mark.parametrize("has_venv", [True, False])
+def test_an_environment_is_isolated_and_can_run_pip(project, environments, monkeypatch, has_venv):
+    if not has_venv:
+        monkeypatch.setitem(sys.modules, "venv", None)
+    folder = project / ".venv"
+    environments.create(folder)
+    assert environments.is_sound(folder)
+    (environments.place(folder, "purelib") / "only_here.py").write_text("import sys; print(sys.prefix)")
+    python = str(environments.python_of(folder))
+    found = subprocess.run([python, "-c", "import only_here"], check=True, capture_output=True, text=True)
+    assert Path(found.stdout.strip()) == folder
+    others = subprocess.run([python, "-c", "import pytest"], capture_output=True, text=True)
+    assert "No module named 'pytest'" in others.stderr
+    pip = subprocess.run([python, str(environments.PIP_WHEEL / "pip"), "list"], check=True, capture_output=True)
+    assert pip.stdout == b""
+
+
+def test_nothing_is_installed_twice(environments, installations):
+    python = environments.prepare(".venv", "development", ["this"])
+    assert environments.prepare(".venv", "development", ["this"]) == python
+    assert environments.prepare(".venv", "runtime", ["less"], enough=("development",)) == python
+    assert installations == [["this"]]
+
+
+def test_development_extends_what_the_demo_installed(project, environments, installations):
+    environments.prepare(".venv", "runtime", ["less"], enough=("development",))
+    (project / ".venv" / "kept").touch()
+    environments.prepare(".venv", "development", ["more"])
+    assert installations == [["less"], ["more"]]
+    assert (project / ".venv" / "kept").exists()
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "dev.py", "tools/environments.py", "src/chainscout/_version.py"])
+def test_a_change_of_what_determines_an_installation_repeats_it(project, environments, installations, name):
+    environments.prepare(".venv", "runtime", ["this"])
+    with (project / name).open("a") as file:
+        file.write("\n")
+    environments.prepare(".venv", "runtime", ["this"])
+    assert installations == [["this"], ["this"]]
+
+
+def test_another_interpreter_makes_the_environment_anew(project, environments, installations, monkeypatch):
+    environments.prepare(".venv", "runtime", ["this"])
+    (project / ".venv" / "left over").touch()
+    monkeypatch.setattr(environments, "INTERPRETER", environments.INTERPRETER.with_name("another-python"))
+    environments.prepare(".venv", "runtime", ["this"])
+    assert installations == [["this"], ["this"]]
+    assert not (project / ".venv" / "left over").exists()
+
+
+def test_a_vanished_interpreter_makes_the_environment_anew(project, environments, installations):
+    python = environments.prepare(".venv", "runtime", ["this"])
+    python.unlink()
+    python.symlink_to(project / "removed")
+    environments.prepare(".venv", "runtime", ["this"])
+    assert installations == [["this"], ["this"]]
+    assert environments.is_sound(project / ".venv")
+
+
+def test_an_interrupted_installation_makes_the_environment_anew(project, environments, installations, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(environments, "pip_install", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            environments.prepare(".venv", "runtime", ["this"])
+    (project / ".venv" / "half a package").touch()
+    environments.prepare(".venv", "runtime", ["this"])
+    assert installations == [["this"]]
+    assert not (project / ".venv" / "half a package").exists()
+
+
+# --- lists that must agree
+
+
+def test_the_lowest_versions_are_the_bounds_of_pyproject(dev):
+    extras = PYPROJECT["project"]["optional-dependencies"].values()
+    requirements = PYPROJECT["project"]["dependencies"] + [one for extra in extras for one in extra]
+    assert [pin.replace("==", ">=") for pin in dev.lower_bounds()] == requirements
+
+
+def test_a_requirement_without_a_lower_bound_is_refused(dev, monkeypatch):
+    monkeypatch.setattr(dev, "read_project", lambda: {"dependencies": ["numpy<3"], "optional-dependencies": {}})
+    with pytest.raises(dev.Refusal, match="'numpy<3'"):
+        dev.lower_bounds()
+
+
+def targets(path: str, pattern: str) -> list[str]:
+    """The words of the one line of a file that matches."""
+    (found,) = re.findall(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    return found.split()
+
+
+def test_make_and_dev_py_have_the_same_commands(dev):
+    assert targets("Makefile", r"^(demo .*):$") == list(dev.COMMANDS)
+    assert targets("Makefile", r"^\.PHONY: (.*)$") == ["help", *dev.COMMANDS]
+
+
+def test_the_hooks_are_the_linters_of_ci():
+    assert targets(".pre-commit-config.yaml", r"entry: (.*)$") == ["make", "lint"]
+    assert "lint" in targets(".ci/run", r"^targets=\((.*)\)$")
+
+
+def test_the_workflow_runs_the_targets_of_ci_on_the_oldest_and_newest_python_and_the_lowest_versions():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert re.findall(r"run: make (.*)", workflow) == [*targets(".ci/run", r"^targets=\((.*)\)$"), "test-lowest"]
+    label = "Programming Language :: Python :: 3."
+    minors = sorted(int(c.removeprefix(label)) for c in PYPROJECT["project"]["classifiers"] if c.startswith(label))
+    assert re.findall(r"python: \[(.*)\]", workflow) == [f'"3.{minors[0]}", "3.{minors[-1]}"']
+    assert PYPROJECT["project"]["requires-python"] == f">=3.{minors[0]}"

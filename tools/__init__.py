@@ -1,0 +1,1 @@
+"""What dev.py needs before anything is installed: the standard library only."""
