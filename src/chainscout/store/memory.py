@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .order import Order
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord, plug_in_variability
 
 
 class MemoryStore:
@@ -139,6 +139,19 @@ class MemoryStore:
     def events(self, after: int) -> Iterator[Event]:
         """What else happened, in order."""
         return iter(self._events[after:])
+
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        """How many chains have ``search`` in their names, and a page of them."""
+        field = {"states": "size"}.get(order, order)
+        found = [chain for chain in self.chains if search.lower() in chain.name.lower()]
+        found.sort(key=lambda chain: getattr(chain, field), reverse=descending)  # stable: equal ones by number
+        return len(found), found[offset : offset + limit]
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates."""
+        return sum(chain.weight * plug_in_variability(chain.size, self.rows(chain)) for chain in self.chains)
 
     def check_whole(self) -> None:
         """Memory is taken to be sound."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ..errors import FileError
-from . import encoding, mapping, statements
+from . import encoding, listing, mapping, statements
 from .database import Database
 from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
 
@@ -159,6 +159,25 @@ class SqlTransaction:
             if len(found) < PAGE:
                 return
             after = found[-1][key]
+
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        """How many chains have ``search`` in their names, and a page of them."""
+        self._flush()
+        number = self.study.chains
+        parameters: dict[str, Any] = {"limit": limit, "offset": offset}
+        if search:
+            parameters["pattern"] = listing.pattern(search)
+            number = self._database.run(listing.number_found, {"pattern": parameters["pattern"]}).fetchone()[0]
+        found = self._database.run(listing.LISTINGS[order, descending, bool(search)], parameters).fetchall()
+        return number, [self._known(values) for values in found]
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates, each chain's part times its weight."""
+        self._flush()
+        parts = (listing.unvisited_variability, listing.visited_variability)
+        return sum(float(self._database.run(part).fetchone()[0] or 0.0) for part in parts)
 
     def check_whole(self) -> None:
         """Asks the database itself whether it is sound."""

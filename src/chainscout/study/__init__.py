@@ -3,6 +3,6 @@
 from .certifying import StudyCertificate
 from .lease import Lease
 from .study import Study
-from .views import EventLine, LogLine, Progress
+from .views import ChainLine, EventLine, LogLine, Pace, Progress
 
-__all__ = ["EventLine", "Lease", "LogLine", "Progress", "Study", "StudyCertificate"]
+__all__ = ["ChainLine", "EventLine", "Lease", "LogLine", "Pace", "Progress", "Study", "StudyCertificate"]
