@@ -8,6 +8,7 @@ from .._version import __version__
 from ..errors import ChainscoutError
 from .experiments import compare
 from .problems import demo, inspect, plan
+from .reports import report, serve
 
 
 class Commands(click.Group):
@@ -28,5 +29,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare):
+for command in (demo, inspect, plan, compare, report, serve):
     main.add_command(command)

@@ -84,18 +84,13 @@ def compare(
 def write(results: "Results", out: Path) -> None:
     """Data, figures and the page of an experiment."""
     from ..report import experiments as report
-    from ..report.html import page
 
     figure = results.figure()
     results.save(out / "run.nc")
     try:
         for name in ("loss.svg", "loss.png"):
             figure.savefig(out / name, dpi=150)
-        caption = "Losses against the budget with 95 % bands, and each chain's share"
-        tables = [*report.tables(results), report.settings(results)]
-        title = f"Experiment: {results.problem.name or 'problem'}"
-        text = page(title, results.problem.description, tables, {caption: figure})
-        (out / "report.html").write_text(text, encoding="utf-8")
+        (out / "report.html").write_text(report.experiment_page(results), encoding="utf-8")
     except OSError as error:
         raise FileError(f"{out} could not be written: {error.strerror or error}") from None
 

@@ -36,6 +36,8 @@ class History:
         self._known = 0 if line.open else line.size
         self._next = 1
         self.steps = 0
+        #: When the last line that was read was told.
+        self.latest = 0.0
         self.observations: list[int] = []
         self.time: list[float] = []
         self.certificate: list[float | None] = []
@@ -51,7 +53,7 @@ class History:
                     self._exits[self._last[1]] = self._exits.get(self._last[1], 0) + 1
                 self._last = line.segment, line.state
                 self._known = max(self._known, line.state + 1)
-                self.steps = line.step
+                self.steps, self.latest = line.step, line.time
                 if line.step >= self._next:
                     self._next = max(line.step + 1, math.ceil(line.step * self._growth))
                     self._mark(line.number, line.time)

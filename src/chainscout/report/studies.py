@@ -1,7 +1,7 @@
 """A study as plain data: the only source of the numbers that pages, files and the command line show of it."""
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..checks import one_of, whole_number
 from ..errors import InputError
@@ -33,11 +33,17 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def _whole(value: Any) -> Any:
+    """The number, as a whole one if it is."""
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
 class StudyReport:
     """What a study shows; made once for a study, for it remembers what is dear to find."""
 
-    def __init__(self, study: "Study") -> None:
+    def __init__(self, study: "Study", title: str) -> None:
         self._study = study
+        self._title = title
         self._shares = Shares(study)
         self._histories = Histories(study)
 
@@ -48,14 +54,15 @@ class StudyReport:
         self._shares.look(progress.observations)
         certificate = self._certificate(progress)
         return Overview(
+            title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             stop_reason=progress.stop_reason,
             policy=progress.policy,
             delta=progress.delta,
             chains=progress.chains,
             observations=progress.observations,
-            used=progress.used,
-            budget=progress.budget,
+            used=_whole(progress.used),
+            budget=_whole(progress.budget),
             unit="observations" if progress.used == progress.observations else "cost units",
             target_loss=progress.target_loss,
             deadline=progress.deadline,
@@ -182,7 +189,7 @@ class StudyReport:
         progress = self._study.progress()
         self._shares.look(progress.observations)
         lines = [self._study.line(number) for number in numbers] if numbers else self._worst(progress)
-        return Curves(progress.target_loss, tuple(self._curve(line) for line in lines))
+        return Curves(progress.target_loss, tuple(self._curve(line, progress) for line in lines))
 
     def _worst(self, progress: "Progress", number: int = 6) -> "list[ChainLine]":
         if progress.target_loss is None and progress.chains <= MOST_COMPUTED:
@@ -191,16 +198,21 @@ class StudyReport:
         order = "index" if progress.target_loss is None else "certificate"
         return self._study.browse("", order, True, 0, number)[1]
 
-    def _curve(self, line: "ChainLine") -> Curve:
+    def _curve(self, line: "ChainLine", progress: "Progress") -> Curve:
         history, complete = self._histories.of(line)
+        points = list(zip(history.observations, history.time, history.certificate, history.share, strict=True))
+        if complete and points and progress.observations > points[-1][0]:
+            share = line.observations / progress.observations
+            points.append((progress.observations, history.latest, finite(line.certificate), share))
+        observations, moments, certificates, shares = zip(*points, strict=True) if points else ((), (), (), ())
         return Curve(
             line.number,
             label(line.name),
             complete,
-            tuple(history.observations),
-            tuple(history.time),
-            tuple(history.certificate),
-            tuple(history.share),
+            observations,
+            moments,
+            certificates,
+            shares,
             self._shares.plug_in(line),
             self._shares.aim(line),
         )

@@ -8,6 +8,7 @@ from typing import Literal
 class Overview:
     """The study as a whole."""
 
+    title: str
     #: empty: nothing was observed yet.
     state: Literal["empty", "running", "finished"]
     stop_reason: str | None
@@ -16,8 +17,8 @@ class Overview:
     chains: int
     observations: int
     #: What was spent and what can be spent, in ``unit``.
-    used: float
-    budget: float | None
+    used: int | float
+    budget: int | float | None
     unit: Literal["observations", "cost units"]
     target_loss: float | None
     #: Seconds since 1970.
