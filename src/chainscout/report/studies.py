@@ -76,7 +76,7 @@ class StudyReport:
             events=progress.events,
             now=pace.now,
             last=pace.last,
-            notes=self._notes(progress),
+            notes=self._notes(progress, certificate),
         )
 
     def _certificate(self, progress: "Progress") -> float | None:
@@ -86,8 +86,10 @@ class StudyReport:
             return None
         return max(line.certificate for line in self._study.browse(limit=MOST_COMPUTED)[1])
 
-    def _notes(self, progress: "Progress") -> tuple[str, ...]:
+    def _notes(self, progress: "Progress", certificate: float | None) -> tuple[str, ...]:
         notes = StudyCertificate({}, progress.delta, "mixture", progress.lost).notes
+        if certificate == math.inf:
+            notes += ("there are chains without a transition, of which nothing is certified yet",)
         if progress.aside:
             notes += (f"{progress.aside:,} chains were set aside, for their segments brought no transition",)
         if progress.certificate is None and progress.chains > MOST_COMPUTED:

@@ -3,6 +3,7 @@
 None has an index of its own: an index would cost every writer, and 100,000 chains are read in tens of milliseconds.
 """
 
+import string
 from typing import Any
 
 from sqlalchemy import Double, bindparam, case, cast, func, select
@@ -19,24 +20,37 @@ ORDERS = {
     "index": chain.c.index,
 }
 
-_found = chain.c.name.ilike(bindparam("pattern"), escape="\\")
-number_found = select(func.count()).select_from(chain).where(_found)
+# SQLite's LIKE does not tell small letters of ASCII from capital ones; PostgreSQL has ILIKE for that. The search reads
+# names alone, which the index of the names has; the chains that it finds are then fetched.
+_MATCHES = {
+    "sqlite": chain.c.name.like(bindparam("pattern"), escape="\\"),
+    "postgresql": chain.c.name.ilike(bindparam("pattern"), escape="\\"),
+}
+#: dialect → statement.
+NUMBER_FOUND = {dialect: select(func.count()).select_from(chain).where(match) for dialect, match in _MATCHES.items()}
 
 
-def _listing(order: str, descending: bool, searched: bool) -> Any:
+def _listing(order: str, descending: bool, match: Any) -> Any:
     column = ORDERS[order]
     listed = select(chain).order_by(column.desc() if descending else column, chain.c.number)
     listed = listed.limit(bindparam("limit")).offset(bindparam("offset"))
-    return listed.where(_found) if searched else listed
+    return listed if match is None else listed.where(chain.c.number.in_(select(chain.c.number).where(match)))
 
 
-#: (order, descending, searched) → statement; made once, for statements are compiled once.
+#: (order, descending, dialect or None where nothing is searched) → statement; made once, as they are compiled once.
 LISTINGS = {
-    (order, descending, searched): _listing(order, descending, searched)
+    (order, descending, dialect): _listing(order, descending, match)
     for order in ORDERS
     for descending in (False, True)
-    for searched in (False, True)
+    for dialect, match in [*_MATCHES.items(), (None, None)]
 }
+
+_SMALL = {ord(c): c.lower() for c in string.ascii_uppercase}
+
+
+def small(text: str) -> str:
+    """The text with small letters; only those of ASCII, for SQLite knows no others."""
+    return text.translate(_SMALL)
 
 
 def pattern(search: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from .listing import small
 from .order import Order
 from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord, plug_in_variability
 
@@ -145,7 +146,8 @@ class MemoryStore:
     ) -> tuple[int, list[ChainRecord]]:
         """How many chains have ``search`` in their names, and a page of them."""
         field = {"states": "size"}.get(order, order)
-        found = [chain for chain in self.chains if search.lower() in chain.name.lower()]
+        wanted = small(search)
+        found = [chain for chain in self.chains if wanted in small(chain.name)]
         found.sort(key=lambda chain: getattr(chain, field), reverse=descending)  # stable: equal ones by number
         return len(found), found[offset : offset + limit]
 

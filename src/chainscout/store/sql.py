@@ -165,12 +165,17 @@ class SqlTransaction:
     ) -> tuple[int, list[ChainRecord]]:
         """How many chains have ``search`` in their names, and a page of them."""
         self._flush()
-        number = self.study.chains
+        dialect = self._database.engine.dialect.name
         parameters: dict[str, Any] = {"limit": limit, "offset": offset}
         if search:
             parameters["pattern"] = listing.pattern(search)
-            number = self._database.run(listing.number_found, {"pattern": parameters["pattern"]}).fetchone()[0]
-        found = self._database.run(listing.LISTINGS[order, descending, bool(search)], parameters).fetchall()
+        found = self._database.run(listing.LISTINGS[order, descending, dialect if search else None], parameters).fetchall()
+        number = self.study.chains
+        if search:
+            number = offset + len(found)
+            if len(found) == limit or (offset and not found):
+                counting = listing.NUMBER_FOUND[dialect]
+                number = self._database.run(counting, {"pattern": parameters["pattern"]}).fetchone()[0]
         return number, [self._known(values) for values in found]
 
     def variability(self) -> float:

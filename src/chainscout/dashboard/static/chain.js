@@ -1,5 +1,5 @@
 // One chain: its matrix as a grid that is walked with the arrow keys, a window at a time.
-import { cell, get, make, one, pairs } from "./format.js";
+import { cell, get, given, make, one, pairs } from "./format.js";
 
 const SIZE = 20;
 const MARKS = { never: "never left: not known", rarely: "rarely left: hardly known", often: "" };
@@ -40,7 +40,7 @@ function draw() {
   pairs(one("chain-figures"), [
     ["certificate", cell(line.certificate)], ["observations", cell(line.observations)], ["transitions", cell(line.transitions)],
     ["segments", cell(line.segments)], ["share", cell(line.share)], ["η̂ (plug-in share)", cell(line.plug_in)],
-    ["aim of the policy", cell(line.aim)], ["index", cell(line.index)], ["weight", cell(line.weight)],
+    ["aim of the policy", cell(line.aim)], ["index", cell(line.index)], ["weight", given(line.weight)],
     ["states", cell(line.states) + (line.open ? " so far" : "")], ["held by", cell(line.worker)], ["set aside", cell(line.aside)],
   ]);
   const unknown = [[never, "never left"], [rarely, "rarely left"]].filter(([number]) => number)
@@ -57,13 +57,13 @@ function draw() {
     make("td", { class: "mark" }, MARKS[state.left])));
   one("matrix").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
   cells()[0]?.[0]?.setAttribute("tabindex", "0");
-  one("matrix-help").textContent = `Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${cell(1 - delta)}. A row is rarely left while one of its intervals is wider than ½.`;
+  one("matrix-help").textContent = `Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left while one of its intervals is wider than ½.`;
   one("matrix-file").href = `/download/${shown.number}/matrix.csv`;
   pager(line.states, part);
 }
 
 function probability(part, x, y, delta) {
-  const words = `${part.rows[x].label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${cell(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(part.rows[x].exits)} exits`;
+  const words = `${part.rows[x].label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(part.rows[x].exits)} exits`;
   const element = make("td", { class: "p", role: "gridcell", tabindex: "-1", "aria-label": words }, part.matrix[x][y].toFixed(2));
   element.style.setProperty("--p", part.matrix[x][y].toFixed(3));
   return element;

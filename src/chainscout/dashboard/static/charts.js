@@ -1,5 +1,5 @@
 // Certificates and shares over time, drawn by uPlot; lines differ in dashes as well as in colour.
-import { cell, get, make, one } from "./format.js";
+import { cell, get, given, make, one } from "./format.js";
 
 const DASHES = [[], [9, 4], [3, 3], [12, 4, 3, 4], [6, 6], [1, 3]];
 const drawn = {};
@@ -55,11 +55,14 @@ function plot(id, key, logarithmic, target) {
     label: curve.label, stroke: colour(`--s${place % 6}`), dash: DASHES[place % 6], width: 2, spanGaps: true, points: { show: false },
   }));
   if (target) series.push({ label: "target", stroke: colour("--ink"), dash: [2, 4], width: 1.5, points: { show: false } });
-  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : cell(tick)));
+  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : given(tick)));
+  // On a logarithmic axis only the ticks that have a label get a line.
+  const few = (chart, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) || chart.scales.y.max / chart.scales.y.min < 30 ? tick : null));
+  const upwards = { ...axis, size: 66, values, ...(logarithmic ? { grid: { ...axis.grid, filter: few }, ticks: { ...axis.ticks, filter: few } } : {}) };
   const chart = new uPlot({
     width: Math.max(200, box.clientWidth), height: 260, legend: { show: false }, cursor: { y: false },
     scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: (u, low, high) => [0, Math.min(1, high * 1.08)] } },
-    axes: [{ ...axis, label: "observations of the whole study", labelSize: 22, size: 36, values }, { ...axis, size: 66, values }],
+    axes: [{ ...axis, label: "observations of the whole study", labelSize: 22, size: 36, values }, upwards],
     series: [{}, ...series],
     hooks: { setCursor: [(u) => legend(id, key, curves, target, u)] },
   }, data, box);
@@ -77,7 +80,7 @@ function legend(id, key, curves, target, chart = null) {
     const words = `: ${cell(curve[key][last])}${at === null ? " now" : ` at ${cell(curve.observations[last])}`}${extra}`;
     return make("li", {}, sample(`--s${place % 6}`, DASHES[place % 6]), make("bdi", {}, curve.label), words);
   });
-  if (target) entries.push(make("li", {}, sample("--ink", [2, 4]), `target: ${cell(target)}`));
+  if (target) entries.push(make("li", {}, sample("--ink", [2, 4]), `target: ${given(target)}`));
   one(`${id}-legend`).replaceChildren(...entries);
   const words = curves.map((curve) => `${curve.label} ${cell(curve[key].at(-1))}`).join(", ");
   one(id).setAttribute("aria-label", `${id === "share" ? "allocation" : id} over time; now ${words || "nothing yet"}`);

@@ -10,6 +10,13 @@ export function cell(value) {
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
+// A number that somebody set, without digits that they did not give.
+export function given(value) {
+  if (value === null || value === undefined) return "—";
+  const short = Number(value.toPrecision(6));
+  return short !== 0 && Math.abs(short) < 1e-4 ? short.toExponential() : String(short);
+}
+
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "—";
   const whole = Math.max(0, Math.round(seconds));

@@ -56,16 +56,19 @@ export const refresh = () => (one("table").tBodies[0].contains(document.activeEl
 
 async function load() {
   const mine = ++round;
+  one("table").setAttribute("aria-busy", "true");
   const query = new URLSearchParams({ ...asked, descending: String(asked.descending) });
   let found;
   try {
     found = await get(`/api/chains?${query}`);
   } catch (error) {
     one("found").textContent = error.message;
+    one("table").removeAttribute("aria-busy");
     return;
   }
   if (mine !== round) return; // a later question was asked meanwhile
   pages = found.pages;
+  one("table").removeAttribute("aria-busy");
   show(found);
 }
 
