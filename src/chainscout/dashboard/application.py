@@ -42,10 +42,11 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
 class Dashboard:
     """The handlers; each gives what ``report`` found, as JSON."""
 
-    def __init__(self, study: "Study", title: str, writing: "Study | None" = None) -> None:
+    def __init__(self, study: "Study", second: "Study", title: str, writing: "Study | None" = None) -> None:
+        """``study`` and ``second``: the study, opened twice to be read; ``writing``: opened to be changed."""
         self._study = study
         self._title = title
-        self.report = StudyReport(study, title)
+        self.report = StudyReport(study, title, second)
         self.hub = Hub(self.report, self._signature)
         self._recent = Recent()
         self._writable = writing is not None
@@ -67,8 +68,12 @@ class Dashboard:
         ]
         if writing is not None:
             post = Writing(writing)
-            for name, handler in (("ask", post.ask), ("tell", post.tell), ("lease", post.lease), ("restart", post.restart)):
-                routes.append(Route(f"/api/{name}", handler, methods=["POST"]))
+            routes += [
+                Route("/api/ask", post.ask, methods=["POST"]),
+                Route("/api/tell", post.tell, methods=["POST"]),
+                Route("/api/lease", post.lease, methods=["POST"]),
+                Route("/api/restart", post.restart, methods=["POST"]),
+            ]
         handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {
             kind: failed for kind, _ in STATUS
         }

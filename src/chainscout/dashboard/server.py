@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from ..errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from uvicorn import Server
+
+    from .application import Dashboard
 
 #: Connections at once, and seconds that a request's head may take.
 MOST_CONNECTIONS = 1_000
@@ -35,32 +38,29 @@ def serve(
     except ImportError:
         raise MissingExtraError("serve", "serve") from None
     from ..study import Study
+    from .application import Dashboard
 
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isidentifier()):
         raise InputError(f"a token has at least {SHORTEST_TOKEN} letters, digits and _, and begins with no digit")
     key = token or secrets.token_hex(24)
     title = "Study" if "://" in where else f"Study {Path(where).name}"
-    with Study.open(where, read_only=True) as study, _listen(host, port) as listening:
-        writing = Study.open(where) if writable else None
-        try:
-            number = listening.getsockname()[1]
-            name = f"[{host}]" if ":" in host else host
-            server = make_server(study, writing, title, key, host, number)
-            ready(f"http://{name}:{number}/?token={key}")
+    with ExitStack() as stack:
+        study, second = (stack.enter_context(Study.open(where, read_only=True)) for _ in range(2))
+        writing = stack.enter_context(Study.open(where)) if writable else None
+        listening = stack.enter_context(_listen(host, port))
+        number = listening.getsockname()[1]
+        server = make_server(Dashboard(study, second, title, writing), key, host, number)
+        name = f"[{host}]" if ":" in host else host
+        ready(f"http://{name}:{number}/?token={key}")
+        with suppress(KeyboardInterrupt):  # which uvicorn passes on when it has ended
             asyncio.run(server.serve(sockets=[listening]))
-        except KeyboardInterrupt:  # what uvicorn passes on when it has ended
-            pass
-        finally:
-            if writing is not None:
-                writing.close()
 
 
-def make_server(study: Any, writing: Any, title: str, token: str, host: str, port: int) -> "Server":
-    """The server; everything is bound to the loop that runs it."""
+def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Server":
+    """The server in front of a dashboard."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    from .application import Dashboard
     from .guard import Guard
 
     class Protocol(H11Protocol):
@@ -101,7 +101,6 @@ def make_server(study: Any, writing: Any, title: str, token: str, host: str, por
             await dashboard.hub.close()
             await super().shutdown(sockets)
 
-    dashboard = Dashboard(study, title, writing)
     config = uvicorn.Config(
         Guard(dashboard.application, token=token, host=host, port=port),
         http=Protocol,

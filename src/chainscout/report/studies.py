@@ -41,10 +41,11 @@ def _whole(value: Any) -> Any:
 class StudyReport:
     """What a study shows; made once for a study, for it remembers what is dear to find."""
 
-    def __init__(self, study: "Study", title: str) -> None:
+    def __init__(self, study: "Study", title: str, second: "Study | None" = None) -> None:
+        """``second``: the same study, opened once more, for work that would keep readers waiting."""
         self._study = study
         self._title = title
-        self._shares = Shares(study)
+        self._shares = Shares(study, second)
         self._histories = Histories(study)
 
     def overview(self) -> Overview:
