@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -39,13 +40,19 @@ class Client:
         return self.request("POST", path, **settings)
 
 
-@pytest.fixture
-def where(tmp_path: Path) -> Path:
-    """The file of a study of three chains with 300 observations."""
-    path = tmp_path / "study.db"
+@pytest.fixture(scope="session")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file to copy: each of its observations waited for the disk."""
+    path = tmp_path_factory.mktemp("observed") / "study.db"
     with new_study(path) as study:
         advance(study, 300)
     return path
+
+
+@pytest.fixture
+def where(observed: Path, tmp_path: Path) -> Path:
+    """The file of a study of three chains with 300 observations."""
+    return Path(shutil.copy(observed, tmp_path / "study.db"))
 
 
 @pytest.fixture

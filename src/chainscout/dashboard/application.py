@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -19,7 +20,7 @@ from .openapi import document
 from .parameters import Parameter
 from .streams import Hub
 from .work import Recent, adapter, in_thread, to_json
-from .writing import TooLarge, Writing, WrongKind
+from .writing import Missing, TooLarge, Writing, WrongKind
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -28,6 +29,7 @@ STATIC = Path(__file__).parent / "static"
 
 #: The library's errors and what HTTP calls them; the first that fits.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (Missing, 404),
     (errors.InputError, 400),
     (errors.StudyFinished, 409),
     (errors.LeaseLost, 409),
@@ -37,6 +39,23 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (WrongKind, 415),
     (TimeoutError, 503),
 )
+
+
+class Anything(Convertor[str]):
+    """A part of a path that may have slashes and line breaks in it, as a chain's name may."""
+
+    regex = r"[\s\S]+"
+
+    def convert(self, value: str) -> str:
+        """The text itself."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The text itself."""
+        return value
+
+
+register_url_convertor("anything", Anything())
 
 
 class Dashboard:
@@ -55,7 +74,7 @@ class Dashboard:
             Mount("/static", StaticFiles(directory=STATIC)),
             Route("/api/study", self.study),
             Route("/api/chains", self.chains),
-            Route("/api/chains/{name:path}", self.chain_of_name),
+            Route("/api/chains/{name:anything}", self.chain_of_name),
             Route("/api/numbered/{number:int}", self.chain_of_number),
             Route("/api/curves", self.curves),
             Route("/api/leases", self.leases),
@@ -117,6 +136,9 @@ class Dashboard:
 
     async def curves(self, request: Request) -> Response:
         """GET /api/curves."""
+        values = parameters.parse(request.query_params, (parameters.CHAIN,))
+        for number in values["chain"]:
+            await found(lambda number=number: self._study.line(number))
         return await self._give(request, (parameters.CHAIN,), lambda chain: self.report.curves(chain))
 
     async def leases(self, request: Request) -> Response:
@@ -170,14 +192,15 @@ async def found(look: Callable[[], Any]) -> Any:
     try:
         return await in_thread(look)
     except errors.InputError as error:
-        raise HTTPException(404, str(error)) from None
+        raise Missing(str(error)) from None
 
 
 def failed(request: Request, error: Exception) -> Response:
     """An error of the library, in its own sentence."""
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     sentence = str(error) or "this took too long"
-    return JSONResponse({"error": sentence, "kind": type(error).__name__}, status)
+    kind = "InputError" if isinstance(error, Missing) else type(error).__name__
+    return JSONResponse({"error": sentence, "kind": kind}, status)
 
 
 def refused(request: Request, error: Exception) -> Response:

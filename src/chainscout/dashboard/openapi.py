@@ -49,7 +49,7 @@ def document(writable: bool) -> dict[str, Any]:
     for path, meaning, answer, query, inside in READING:
         parts = [_query(parameter) for parameter in query]
         parts += [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in inside.items()]
-        codes = (400, 401, 404, 503) if inside else (400, 401, 503)
+        codes = (400, 401, 404, 503) if inside or parameters.CHAIN in query else (400, 401, 503)
         paths[path] = {
             "get": {"summary": meaning, "parameters": parts, "responses": _responses(answer, codes, schemas)}
         }
@@ -68,7 +68,7 @@ def document(writable: bool) -> dict[str, Any]:
     if writable:
         for path, meaning, body, answer in WRITING:
             content = {"application/json": {"schema": _schema(body, schemas)}}
-            codes = (400, 401, 403, 409, 413, 415, 503)
+            codes = (400, 401, 403, 404, 409, 413, 415, 503)
             paths[path] = {
                 "post": {
                     "summary": meaning,

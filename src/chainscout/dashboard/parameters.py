@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.datastructures import QueryParams
 
 from ..checks import shown
@@ -107,6 +107,12 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
+def _whole_number(value: Any) -> Any:
+    """3.0 is a whole number in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole_number)]
 Name = Field(min_length=1, max_length=20_000)
 Token = Field(default=None, max_length=100)
 
@@ -114,15 +120,15 @@ Token = Field(default=None, max_length=100)
 class Ask(Body):
     """Which chains to advance next."""
 
-    number: int = Field(default=1, ge=1, le=1000)
+    number: Whole = Field(default=1, ge=1, le=1000)
 
 
 class Tell(Body):
     """One observation."""
 
     chain: str = Name
-    state: str | int
-    step: int | None = Field(default=None, ge=1, le=MOST)
+    state: str | Whole
+    step: Whole | None = Field(default=None, ge=1, le=MOST)
     token: str | None = Token
 
 
@@ -131,7 +137,7 @@ class TakeLease(Body):
 
     worker: str = Field(min_length=1, max_length=200)
     seconds: float = Field(default=60.0, gt=0, le=86_400)
-    steps: int = Field(default=1, ge=1, le=1_000_000)
+    steps: Whole = Field(default=1, ge=1, le=1_000_000)
 
 
 class Restart(Body):

@@ -23,6 +23,10 @@ Given = TypeVar("Given", bound=Body)
 SLOWEST_BODY = 10.0
 
 
+class Missing(InputError):
+    """There is no such chain."""
+
+
 class TooLarge(Exception):
     """A body has too many bytes."""
 
@@ -65,6 +69,7 @@ class Writing:
         given = await read(request, Tell)
 
         def work() -> Told:
+            self._find(given.chain)
             self._study.tell(given.chain, given.state, given.step, token=given.token)
             return Told(next_step=self._study.next_step(given.chain))
 
@@ -87,10 +92,18 @@ class Writing:
         given = await read(request, Restart)
 
         def work() -> Told:
+            self._find(given.chain)
             self._study.restart(given.chain, lost=given.lost, token=given.token)
             return Told(next_step=self._study.next_step(given.chain))
 
         return await _answer(work)
+
+
+    def _find(self, chain: str) -> None:
+        try:
+            self._study.number_of(chain)
+        except InputError as error:
+            raise Missing(str(error)) from None
 
 
 async def _answer(work: Callable[[], BaseModel]) -> Response:
