@@ -125,7 +125,7 @@ def test_asking_and_telling(writer: Client, where: Path) -> None:
         assert again.json() == {"next_step": step + 1}
         assert study.progress().observations == 301
         other = writer.post("/api/tell", json={"chain": chain, "state": 2, "step": step})
-        assert other.status_code == 400
+        assert other.status_code == 409
         assert other.json() == {
             "error": f"observation {step} of the chain {chain!r} was told before, with another state",
             "kind": "InputError",
@@ -142,7 +142,7 @@ def test_leases(writer: Client, where: Path) -> None:
     assert writer.get("/api/leases").json()[0]["worker"] == "Julia"
     told = {"chain": lease["chain"], "state": 0, "step": lease["step"]}
     held = writer.post("/api/tell", json=told)
-    assert (held.status_code, held.json()["kind"]) == (400, "InputError")
+    assert (held.status_code, held.json()["kind"]) == (409, "InputError")
     lost = writer.post("/api/tell", json={**told, "token": "0" * 32})
     assert (lost.status_code, lost.json()["kind"]) == (409, "LeaseLost")
     assert writer.post("/api/tell", json={**told, "token": lease["token"]}).status_code == 200
@@ -173,10 +173,10 @@ def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
         ("/api/ask", b'{"number": 1001}', 400, "'number': input should be less than or equal to 1000"),
         ("/api/ask", b'{"nummer": 1}', 400, "'nummer': extra inputs are not permitted"),
         ("/api/tell", b'{"chain": "sticky"}', 400, "'state': field required"),
-        ("/api/tell", b'{"chain": "sticky", "state": 5}', 400, "unknown state 5 of the chain 'sticky'"),
+        ("/api/tell", b'{"chain": "sticky", "state": 5}', 409, "unknown state 5 of the chain 'sticky'"),
         ("/api/tell", b'{"chain": "sticky", "state": "\\ud800"}', 400, "'the body': invalid JSON"),
         ("/api/tell", b'{"chain": "nobody", "state": 0}', 404, "the study has no chain 'nobody'"),
-        ("/api/tell", b'{"chain": "sticky", "state": 0, "step": 9999}', 400, "the next observation of the chain"),
+        ("/api/tell", b'{"chain": "sticky", "state": 0, "step": 9999}', 409, "the next observation of the chain"),
         ("/api/lease", b'{"worker": "", "seconds": 1}', 400, "'worker': string should have at least 1 character"),
         ("/api/restart", b'{"chain": "sticky", "lost": 1}', 400, "'lost': input should be a valid boolean"),
         ("/api/tell", b"x" * 65_537, 413, "a request has at most 65,536 bytes"),

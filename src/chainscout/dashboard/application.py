@@ -20,7 +20,7 @@ from .openapi import document
 from .parameters import Parameter
 from .streams import Hub
 from .work import Recent, adapter, in_thread, to_json
-from .writing import Missing, TooLarge, Writing, WrongKind
+from .writing import Conflict, Missing, TooLarge, Writing, WrongKind
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -30,6 +30,7 @@ STATIC = Path(__file__).parent / "static"
 #: The library's errors and what HTTP calls them; the first that fits.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (Missing, 404),
+    (Conflict, 409),
     (errors.InputError, 400),
     (errors.StudyFinished, 409),
     (errors.LeaseLost, 409),
@@ -199,7 +200,7 @@ def failed(request: Request, error: Exception) -> Response:
     """An error of the library, in its own sentence."""
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     sentence = str(error) or "this took too long"
-    kind = "InputError" if isinstance(error, Missing) else type(error).__name__
+    kind = "InputError" if isinstance(error, errors.InputError) else type(error).__name__
     return JSONResponse({"error": sentence, "kind": kind}, status)
 
 

@@ -1,7 +1,7 @@
 """The OpenAPI document, made of what checks the requests and of what gives the answers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -67,7 +67,7 @@ def document(writable: bool) -> dict[str, Any]:
     }
     if writable:
         for path, meaning, body, answer in WRITING:
-            content = {"application/json": {"schema": _schema(body, schemas)}}
+            content = {"application/json": {"schema": _schema(body, schemas, given=True)}}
             codes = (400, 401, 403, 404, 409, 413, 415, 503)
             paths[path] = {
                 "post": {
@@ -90,9 +90,10 @@ def _query(parameter: Parameter) -> dict[str, Any]:
     return {"name": parameter.name, "in": "query", "description": parameter.meaning, "schema": schema}
 
 
-def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """A reference to the type's schema, which is put among the others."""
-    made: dict[str, Any] = TypeAdapter(kind).json_schema(ref_template=REFERENCE, mode="serialization")
+def _schema(kind: Any, schemas: dict[str, Any], given: bool = False) -> dict[str, Any]:
+    """A reference to the type's schema, which is put among the others; ``given``: by a request, not by an answer."""
+    mode: Literal["validation", "serialization"] = "validation" if given else "serialization"
+    made: dict[str, Any] = TypeAdapter(kind).json_schema(ref_template=REFERENCE, mode=mode)
     schemas.update(made.pop("$defs", {}))
     if "title" not in made:
         return made
@@ -108,11 +109,11 @@ def _responses(answer: Any, codes: Sequence[int], schemas: dict[str, Any]) -> di
 def _failures(codes: Sequence[int], schemas: dict[str, Any]) -> dict[str, Any]:
     content = {"application/json": {"schema": _schema(Failure, schemas)}}
     meanings = {
-        400: "the request asks for what does not exist, as one sentence says",
+        400: "the request is not well made, as one sentence says",
         401: "the token is missing or wrong",
         403: "the request comes from another site",
         404: "there is no such chain",
-        409: "the study is finished, nothing is free, or the lease is lost",
+        409: "the study refuses it: it is finished, nothing is free, the lease is lost, there is no such state",
         413: "the body is too large",
         415: "the body is not JSON",
         503: "the study cannot be read, or too much is asked at once",

@@ -128,7 +128,7 @@ class Tell(Body):
 
     chain: str = Name
     state: str | Whole
-    step: Whole | None = Field(default=None, ge=1, le=MOST)
+    step: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
     token: str | None = Token
 
 

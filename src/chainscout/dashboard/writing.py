@@ -27,6 +27,10 @@ class Missing(InputError):
     """There is no such chain."""
 
 
+class Conflict(InputError):
+    """The request is well made, and the study refuses it."""
+
+
 class TooLarge(Exception):
     """A body has too many bytes."""
 
@@ -107,5 +111,10 @@ class Writing:
 
 
 async def _answer(work: Callable[[], BaseModel]) -> Response:
-    found = await in_thread(work)
+    try:
+        found = await in_thread(work)
+    except Missing:
+        raise
+    except InputError as error:
+        raise Conflict(str(error)) from None
     return Response(found.model_dump_json(), media_type="application/json")
