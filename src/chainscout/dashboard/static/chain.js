@@ -1,10 +1,11 @@
 // One chain: its matrix as a grid that is walked with the arrow keys, a window at a time.
-import { cell, get, given, make, one, pairs } from "./format.js";
+import { cell, get, given, make, one, pairs, write } from "./format.js";
 
 const SIZE = 20;
 const MARKS = { never: "never left: not known", rarely: "rarely left: hardly known", often: "" };
 let shown = null; // { number, row, column, chain }
 let back = null; // what had the focus before
+let drawn = ""; // what the cells of the matrix stand for
 
 export async function open(number, from = null) {
   back = from ?? back;
@@ -23,8 +24,7 @@ export function close() {
 
 export const current = () => (shown === null ? null : shown.number);
 
-// While somebody is in the matrix it stays as it is.
-export const refresh = () => (shown === null || one("matrix").contains(document.activeElement) ? null : load());
+export const refresh = () => (shown === null ? null : load());
 
 async function load() {
   const asked = shown;
@@ -46,27 +46,43 @@ function draw() {
   const unknown = [[never, "never left"], [rarely, "rarely left"]].filter(([number]) => number)
     .map(([number, words]) => `${cell(number)} of ${cell(line.states)} rows ${words}`);
   one("unknown").textContent = unknown.join(", ");
-  const head = make("tr", {}, make("th", { scope: "col" }, "from ╲ to"),
-    ...part.columns.map((label) => make("th", { scope: "col" }, make("bdi", {}, label))),
-    make("th", { scope: "col", class: "number" }, "exits"), make("th", { scope: "col", class: "number" }, "π̂"),
-    make("th", { scope: "col" }, "known?"));
-  const rows = part.rows.map((state, x) => make("tr", { class: state.left },
-    make("th", { scope: "row" }, make("bdi", {}, state.label)),
-    ...part.columns.map((_, y) => probability(part, x, y, delta)),
-    make("td", { class: "number" }, cell(state.exits)), make("td", { class: "number" }, cell(state.stationary)),
-    make("td", { class: "mark" }, MARKS[state.left])));
-  one("matrix").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
-  cells()[0]?.[0]?.setAttribute("tabindex", "0");
+  const labels = [...part.rows.map((state) => state.label), ...part.columns];
+  const signature = JSON.stringify([shown.number, part.row, part.column, labels]);
+  if (signature !== drawn) {
+    build(part);
+    drawn = signature;
+  }
+  part.rows.forEach((state, x) => {
+    const row = one("matrix").tBodies[0].rows[x];
+    row.className = state.left;
+    part.columns.forEach((_, y) => fill(row.cells[y + 1], part, x, y, delta));
+    const [exits, law, mark] = [...row.cells].slice(-3);
+    write(exits, cell(state.exits));
+    write(law, cell(state.stationary));
+    write(mark, MARKS[state.left]);
+  });
   one("matrix-help").textContent = `Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left while one of its intervals is wider than ½.`;
   one("matrix-file").href = `/download/${shown.number}/matrix.csv`;
   pager(line.states, part);
 }
 
-function probability(part, x, y, delta) {
+function build(part) {
+  const number = { scope: "col", class: "number" };
+  const head = make("tr", {}, make("th", { scope: "col" }, "from ╲ to"),
+    ...part.columns.map((label) => make("th", { scope: "col" }, make("bdi", {}, label))),
+    make("th", number, "exits"), make("th", number, "π̂"), make("th", { scope: "col" }, "known?"));
+  const rows = part.rows.map((state) => make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, state.label)),
+    ...part.columns.map(() => make("td", { class: "p", role: "gridcell", tabindex: "-1" })),
+    make("td", { class: "number" }), make("td", { class: "number" }), make("td", { class: "mark" })));
+  one("matrix").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
+  cells()[0]?.[0]?.setAttribute("tabindex", "0");
+}
+
+function fill(element, part, x, y, delta) {
   const words = `${part.rows[x].label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(part.rows[x].exits)} exits`;
-  const element = make("td", { class: "p", role: "gridcell", tabindex: "-1", "aria-label": words }, part.matrix[x][y].toFixed(2));
+  element.setAttribute("aria-label", words);
+  write(element, part.matrix[x][y].toFixed(2));
   element.style.setProperty("--p", part.matrix[x][y].toFixed(3));
-  return element;
 }
 
 function pager(states, part) {

@@ -41,10 +41,18 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Sets a text if it is another.
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 export const one = (id) => document.getElementById(id);
 
 export function pairs(list, entries) {
-  list.replaceChildren(...entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  if (list.children.length !== entries.length) {
+    list.replaceChildren(...entries.map(([name]) => make("div", {}, make("dt", {}, name), make("dd"))));
+  }
+  entries.forEach(([, value], place) => write(list.children[place].lastChild, value));
 }
 
 // JSON from the server, or an error with the server's own sentence.

@@ -1,5 +1,5 @@
 // The table of chains: the server searches, sorts and pages; only the rows that are seen are here.
-import { cell, get, make, one } from "./format.js";
+import { cell, get, make, one, write } from "./format.js";
 
 const COLUMNS = [
   ["chain", "name", (line) => line.label],
@@ -51,8 +51,8 @@ export function start(openChain) {
   return load();
 }
 
-// While somebody is in the table it stays as it is.
-export const refresh = () => (one("table").tBodies[0].contains(document.activeElement) ? null : load());
+// While somebody is in the table it stays as it is: a row that moves under a finger is another row.
+export const refresh = () => (one("table").tBodies[0].matches(":focus-within") ? null : load());
 
 async function load() {
   const mine = ++round;
@@ -79,17 +79,26 @@ function show(found) {
     else header.removeAttribute("aria-sort");
     if (sort) header.firstChild.textContent = title(sort) + (sort === asked.sort ? (asked.descending ? " ▾" : " ▴") : "");
   }
-  one("table").tBodies[0].replaceChildren(...found.chains.map((line) => make("tr", {}, ...COLUMNS.map(([name, , value]) => {
-    if (name === "chain") {
-      return make("td", {}, make("button", { type: "button", "data-number": line.number, dir: "auto" }, value(line)));
-    }
-    const number = name !== "held by" && name !== "set aside";
-    return make("td", { class: number ? "number" : null }, cell(value(line)));
-  }))));
+  // Rows stay and their texts change, so that a click or a focus is never lost to a refresh.
+  const body = one("table").tBodies[0];
+  while (body.rows.length > found.chains.length) body.lastChild.remove();
+  while (body.rows.length < found.chains.length) body.append(emptyRow());
+  found.chains.forEach((line, place) => {
+    const { cells } = body.rows[place];
+    COLUMNS.forEach(([, , value], column) => write(column === 0 ? cells[0].firstChild : cells[column], cell(value(line))));
+    cells[0].firstChild.dataset.number = line.number;
+  });
   one("found").textContent = found.total === 0 ? "no chain has such a name" : `${cell(found.total)} chain${found.total === 1 ? "" : "s"}`;
   one("place").textContent = `page ${cell(found.page)} of ${cell(found.pages)}`;
   one("first").disabled = one("previous").disabled = found.page <= 1;
   one("next").disabled = one("last").disabled = found.page >= found.pages;
+}
+
+function emptyRow() {
+  return make("tr", {}, ...COLUMNS.map(([name]) => {
+    if (name === "chain") return make("td", {}, make("button", { type: "button", dir: "auto" }));
+    return make("td", { class: name !== "held by" && name !== "set aside" ? "number" : null });
+  }));
 }
 
 const title = (sort) => COLUMNS.find((column) => column[1] === sort)[0];
