@@ -159,9 +159,15 @@ def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
     with Study.create(where, dict.fromkeys(PROBLEM.names, 5), budget=9) as study:
         advance(study, 9)
     for client in connect(where, writable=True):
-        for answer in (client.post("/api/ask", json={}), client.post("/api/tell", json={"chain": "sticky", "state": 0})):
+        for answer in (
+            client.post("/api/ask", json={}),
+            client.post("/api/tell", json={"chain": "sticky", "state": 0}),
+        ):
             assert answer.status_code == 409
-            assert answer.json() == {"error": "the study is finished (budget); extend it to go on", "kind": "StudyFinished"}
+            assert answer.json() == {
+                "error": "the study is finished (budget); extend it to go on",
+                "kind": "StudyFinished",
+            }
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,13 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         browser.until(lambda: browser.text("#state") == "finished: budget")
         browser.until(lambda: "finished" in browser.text("#log li"))
         assert "400 of 400 observations used (100 %)" in browser.text("#used")
-        figures = dict(zip([e.text for e in browser.all("#figures dt")], [e.text for e in browser.all("#figures dd")], strict=True))
+        figures = dict(
+            zip([e.text for e in browser.all("#figures dt")], [e.text for e in browser.all("#figures dd")], strict=True)
+        )
         assert figures["certificate (largest)"] == cell(study.certificate().max)
-        browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(study.certificate().loss["sticky"]))
+        browser.until(
+            lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(study.certificate().loss["sticky"])
+        )
         browser.until(lambda: cell(study.certificate().loss["sticky"]) in browser.text("#certificate-legend"))
         browser.until(lambda: browser.text("#leases") == "no chain is held")
 
@@ -255,7 +259,9 @@ def test_no_barriers(browser: Browser, run: Start, where: Path, width: int, sche
         study.lease("rig 7", 600)
         browser.show(run(where))
         browser.one("#table tbody button").click()
-        browser.until(lambda: browser.all("#matrix td.p") and browser.all("#leases td") and browser.one("#share canvas"))
+        browser.until(
+            lambda: browser.all("#matrix td.p") and browser.all("#leases td") and browser.one("#share canvas")
+        )
         assert browser.barriers() == []
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
         red, green, blue = browser.run(
@@ -267,7 +273,9 @@ def test_no_barriers(browser: Browser, run: Start, where: Path, width: int, sche
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_report_opens_from_disk_without_a_network(browser: Browser, where: Path, tmp_path: Path, scheme: str) -> None:
+def test_the_report_opens_from_disk_without_a_network(
+    browser: Browser, where: Path, tmp_path: Path, scheme: str
+) -> None:
     path = tmp_path / "report.html"
     with Study.open(where, read_only=True) as study:
         path.write_text(study_page(study, "Study"), encoding="utf-8")
@@ -321,7 +329,9 @@ def test_a_hundred_thousand_chains(
 ) -> None:
     """First paint within 2 s; what is asked for is there within 100 ms, the best of five, and the page never hangs."""
     number = 100_000
-    with Study.create(tmp_path / "study.db", {f"chain-{k:06d}": 5 for k in range(number)}, budget=10**7, target_loss=0.01) as study:
+    with Study.create(
+        tmp_path / "study.db", {f"chain-{k:06d}": 5 for k in range(number)}, budget=10**7, target_loss=0.01
+    ) as study:
         study.tell_many([(f"chain-{k:06d}", (k * t) % 5) for k in range(0, number, 1000) for t in range(k // 5000 + 2)])
     server = run(tmp_path / "study.db")
     browser.show(server)
@@ -338,10 +348,12 @@ def test_a_hundred_thousand_chains(
     script = """
 const done = arguments[0];
 const began = performance.now();
+const table = document.getElementById('table');
 new MutationObserver((changes, watch) => {
+  if (table.hasAttribute('aria-busy')) return;
   watch.disconnect();
   requestAnimationFrame(() => done(performance.now() - began));
-}).observe(document.querySelector('#table tbody'), { childList: true, characterData: true, subtree: true });
+}).observe(table, { attributes: true });
 """
     took = {}
     for name, action in actions.items():

@@ -58,7 +58,19 @@ def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(
-    "host", ["example.org", "example.org:8321", "127.0.0.1", "127.0.0.1:80", "localhost.example.org:8321", "10.0.0.1:8321", "", "127.0.0.1:8321:8321", "[::1", "127.0.0.1:99999999"]
+    "host",
+    [
+        "example.org",
+        "example.org:8321",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "localhost.example.org:8321",
+        "10.0.0.1:8321",
+        "",
+        "127.0.0.1:8321:8321",
+        "[::1",
+        "127.0.0.1:99999999",
+    ],
 )
 def test_a_foreign_host_is_refused(client: Client, host: str) -> None:
     answer = client.get("/api/study", headers={"host": host})

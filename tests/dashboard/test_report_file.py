@@ -95,8 +95,7 @@ def check_self_contained(text: str) -> None:
 
 @pytest.mark.parametrize("observations", [0, 150])
 def test_hostile_names_stay_in_their_places(observations: int) -> None:
-    chains = {name: HOSTILE for name in HOSTILE}
-    study = Study.create(None, chains, budget=10_000)
+    study = Study.create(None, dict.fromkeys(HOSTILE, HOSTILE), budget=10_000)
     for t in range(observations):
         study.tell(study.ask(), HOSTILE[t % len(HOSTILE)])
     study.lease(HOSTILE[0])

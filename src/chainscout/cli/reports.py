@@ -32,7 +32,12 @@ def report(where: str, out: Path) -> None:
 
 @click.command()
 @click.argument("where", metavar="WHERE")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; anything else than this machine only if you mean it.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; anything else than this machine only if you mean it.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: any that is free.")
 @click.option("--token", envvar="CHAINSCOUT_TOKEN", help="What readers must know; a random one if it is not given.")
 @click.option("--writable", is_flag=True, help="Let programs ask, tell, lease and restart over HTTP.")

@@ -1,6 +1,7 @@
 """The routes: the page, the interface, the downloads."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,7 @@ class Dashboard:
         """GET /api/curves."""
         values = parameters.parse(request.query_params, (parameters.CHAIN,))
         for number in values["chain"]:
-            await found(lambda number=number: self._study.line(number))
+            await found(partial(self._study.line, number))
         return await self._give(request, (parameters.CHAIN,), lambda chain: self.report.curves(chain))
 
     async def leases(self, request: Request) -> Response:

@@ -49,9 +49,13 @@ def document(writable: bool) -> dict[str, Any]:
     for path, meaning, answer, query, inside in READING:
         parts = [_query(parameter) for parameter in query]
         parts += [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in inside.items()]
-        codes = (400, 401, 404, 503) if inside or parameters.CHAIN in query else (400, 401, 503)
+        missing = (404,) if inside or parameters.CHAIN in query else ()
         paths[path] = {
-            "get": {"summary": meaning, "parameters": parts, "responses": _responses(answer, codes, schemas)}
+            "get": {
+                "summary": meaning,
+                "parameters": parts,
+                "responses": _responses(answer, (400, 401, *missing, 503), schemas),
+            }
         }
     stream = {
         "description": "event: study (data as of /api/study), event: happened (data as an item of /api/log, with its "

@@ -60,8 +60,7 @@ class Hub:
             while not self._closed:
                 if version == self._version:
                     try:
-                        async with asyncio.timeout(ALIVE), self._changed:
-                            await self._changed.wait_for(lambda known=version: self._version != known or self._closed)
+                        await self._news(version)
                     except TimeoutError:
                         yield b": alive\n\n"
                         continue
@@ -77,6 +76,12 @@ class Hub:
             if self.open == 0 and self._looking is not None:
                 self._looking.cancel()
                 self._looking = None
+
+    async def _news(self, version: int) -> None:
+        """Returns when there is something to tell; TimeoutError if there is nothing for long."""
+        async with asyncio.timeout(ALIVE), self._changed:
+            while self._version == version and not self._closed:
+                await self._changed.wait()
 
     async def _go_on_looking(self) -> None:
         known = None

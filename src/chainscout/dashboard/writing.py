@@ -102,7 +102,6 @@ class Writing:
 
         return await _answer(work)
 
-
     def _find(self, chain: str) -> None:
         try:
             self._study.number_of(chain)

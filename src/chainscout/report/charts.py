@@ -66,7 +66,10 @@ def line_chart(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(across)}</text>'
     )
     for number, one in enumerate(series):
-        drawn += [f'<polyline class="curve s{number % STYLES}" points="{path}"/>' for path in _paths(one, horizontal, vertical)]
+        drawn += [
+            f'<polyline class="curve s{number % STYLES}" points="{path}"/>'
+            for path in _paths(one, horizontal, vertical)
+        ]
     if target:
         at = f"{vertical.place(target):.1f}"
         drawn.append(f'<line class=target x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')

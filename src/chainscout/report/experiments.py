@@ -29,9 +29,7 @@ def experiment_page(results: "Results") -> str:
     """A self-contained page: figures, tables, and everything that is needed to repeat the run."""
     caption = "Losses against the budget with 95 % bands, and each chain's share"
     title = f"Experiment: {results.problem.name or 'problem'}"
-    return page(
-        title, results.problem.description, [*tables(results), settings(results)], {caption: results.figure()}
-    )
+    return page(title, results.problem.description, [*tables(results), settings(results)], {caption: results.figure()})
 
 
 def settings(results: "Results") -> Table:

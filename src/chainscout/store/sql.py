@@ -169,7 +169,9 @@ class SqlTransaction:
         parameters: dict[str, Any] = {"limit": limit, "offset": offset}
         if search:
             parameters["pattern"] = listing.pattern(search)
-        found = self._database.run(listing.LISTINGS[order, descending, dialect if search else None], parameters).fetchall()
+        found = self._database.run(
+            listing.LISTINGS[order, descending, dialect if search else None], parameters
+        ).fetchall()
         number = self.study.chains
         if search:
             number = offset + len(found)
