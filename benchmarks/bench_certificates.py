@@ -28,7 +28,7 @@ def main() -> None:
     rows = []
     for size in SIZES:
         exits = np.random.default_rng(size).integers(1, 5_000, size).astype(float)
-        known = (size, 1 - 1 / size, size - 1.0, math.log(5 / 0.05))
+        known = (size, size - 1.0, math.log(5 / 0.05))
         arrays = (np.zeros(size, np.int64), np.zeros(size), np.zeros(size, np.int64))
         lists = ([0] * size, [0.0] * size, [0] * size)
         values = exits.tolist()

@@ -38,8 +38,8 @@ def knapsack(theta, most, bound):
 
 
 def row_cost(u, S):
-    """cost(u) = min{(1 − 1/S)u/2, (S − 1)/2 · log(1 + u/2)} (the Lemma of MATH §7)."""
-    return min((1.0 - 1.0 / S) * u / 2.0, (S - 1) / 2.0 * math.log(1.0 + u / 2.0))
+    """cost(u) = (S − 1)/2 · log(1 + u/S): at most either cost of MATH §7 (docs/certificates.md has the proof)."""
+    return (S - 1) / 2.0 * math.log1p(u / S)
 
 
 def natural_offset(most, exits):

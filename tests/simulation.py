@@ -5,10 +5,12 @@ package's. Random numbers are passed in, and chain k's path is a function of uni
 """
 
 import math
+import types
 
 import numba
 import numpy as np
 
+from chainscout import rows
 from chainscout.certificates import mixture, paper
 
 #: Coverage of the package is measured with compilation off; then the tests take far fewer paths.
@@ -17,9 +19,18 @@ COMPILED = not numba.config.DISABLE_JIT
 largest_excess = numba.njit(mixture.largest_excess)
 smoothing_excess = numba.njit(mixture.smoothing_excess)
 combine = numba.njit(mixture.combine)
-row_terms = numba.njit(paper.row_terms)
-index = numba.njit(paper.index)
+deviation = numba.njit(rows.deviation)
+smoothed_gini = numba.njit(rows.smoothed_gini)
 STATED = paper.STATED
+
+
+def compiled(function):
+    """A copy of one of the package's functions, compiled, which calls compiled copies of what it calls."""
+    names = {**function.__globals__, "deviation": deviation, "smoothed_gini": smoothed_gini}
+    return numba.njit(types.FunctionType(function.__code__, names, function.__name__))
+
+
+entry, row_terms, factors, index = (compiled(f) for f in (paper.entry, paper.row_terms, paper.factors, paper.index))
 
 #: How the next chain is chosen: the largest mixture certificate, or the loss nearest to its mixture certificate.
 LARGEST, NEAREST = 0, 1
@@ -62,14 +73,17 @@ def certificates(table, exits, transitions, size, log_inverse, level, visited, o
         if exits[x] > 0.0:
             visited[number] = exits[x]
             number += 1
-            terms = row_terms(table[x], size, exits[x], size, 1.0 / (3.0 * size))
+            deviations = squares = 0.0
+            for y in range(size):
+                deviations += entry(table[x, y], exits[x], size, 1.0 / (3.0 * size))
+                squares += table[x, y] * table[x, y]
+            terms = row_terms(deviations, exits[x], squares, size, 1.0 / (3.0 * size))
             gini += terms[0]
             roots += terms[1]
             inverses += terms[2]
-    spread = 1.0 - 1.0 / size
-    excess = largest_excess(visited, number, spread, size - 1.0, log_inverse, offset, theta, order)
-    moved = smoothing_excess(visited, number, spread, 1.0 / 3.0)
-    stated = index(gini, roots, inverses, transitions, size, level, STATED)
+    excess = largest_excess(visited, number, size - 1.0, log_inverse, offset, theta, order)
+    moved = smoothing_excess(visited, number, 1.0 - 1.0 / size, 1.0 / 3.0)
+    stated = index((gini, roots, inverses), transitions, factors(size, level, STATED))
     return combine(excess, moved, transitions), stated
 
 

@@ -150,32 +150,26 @@ def interval_table(tables, level):
 
 
 def entries(name, paths, length, every, seed, monkeypatch):
-    """Entry intervals at each time of a grid; the entrywise certificate and the event C at fewer times and paths."""
+    """Entry intervals at each time of a grid; for a quarter of the paths, at every eighth, what follows from them."""
     chain, level = CHAINS[name], math.log(CHAINS[name].size ** 2 / DELTA)
     times = simulation.grid(every, length, 0.02)
-    missed, bound_missed, outside = [], [], []
+    missed, below, outside = [], [], []
     for piece in range(0, paths, 200):
         tables = tables_of(chain, min(200, paths - piece), times, seed + piece)
         look_up = interval_table(tables, level)
         low, high = look_up(tables, tables.sum(axis=-1, keepdims=True), level)
-        missed.append(((chain.matrix < low) | (chain.matrix > high)).any(axis=(1, 2, 3)))
-        if piece == 0:
-            monkeypatch.setattr(entrywise, "intervals", look_up)
-            for path in tables[: max(10, len(tables) // 4), ::8]:
-                below = beyond = False
-                for table in path:
-                    counts = Counts.from_transitions(table)
-                    below |= certify({name: counts}, DELTA, "entrywise").max < loss(chain, counts)
-                    beyond |= not on_event_c(chain, counts, beta(length + 1, DELTA, chain.size**2))
-                bound_missed.append(below)
-                outside.append(beyond)
-            monkeypatch.undo()
-    missed = np.concatenate(missed)
+        missed.extend(((chain.matrix < low) | (chain.matrix > high)).any(axis=(1, 2, 3)).tolist())
+        with monkeypatch.context() as patch:
+            patch.setattr(entrywise, "intervals", look_up)
+            for path, misses in zip(tables[::4, ::8], missed[piece::4], strict=True):
+                counts = [Counts.from_transitions(table) for table in path]
+                below.append(any(certify({name: c}, DELTA, "entrywise").max < loss(chain, c) for c in counts))
+                outside.append(not all(on_event_c(chain, c, beta(length + 1, DELTA, chain.size**2)) for c in counts))
+                # The certificate follows from the intervals, so it cannot fail where they hold.
+                assert misses or not below[-1]
     check(f"{name}, entry intervals", missed, DELTA)
-    check(f"{name}, entrywise", bound_missed, DELTA)
+    check(f"{name}, entrywise", below, DELTA)
     check(f"{name}, event C", outside, DELTA)
-    # The certificate follows from the intervals, so it cannot fail where they hold.
-    assert not (np.array(bound_missed) & ~missed[: len(bound_missed)]).any()
 
 
 ENTRY_PATHS, ENTRY_LENGTH, ENTRY_EVERY = (200, 2_000, 200) if simulation.COMPILED else (10, 200, 40)
@@ -241,5 +235,5 @@ def test_asymptotic_at_its_stopping_time(name, target):
 @pytest.mark.parametrize(("name", "target"), RATES)
 def test_asymptotic_at_its_stopping_time_in_full(name, target):
     low = check_rate(name, target, SOAK * STOPS, 1_000_000)
-    # Not a guarantee, and called so: on one of these chains it misses δ for certain.
-    assert (low > DELTA) == (name == "two states")
+    # Not a guarantee, and called so: on two of these chains it misses more often than δ, for certain.
+    assert (low > DELTA) == (name in ("two states", "skewed"))

@@ -24,7 +24,7 @@ CLOSE = {"rel": 1e-11, "abs": 0}
 def excess_of(function, exits, size, log_inverse):
     number = len(exits)
     arrays = np.array(exits, dtype=np.float64), np.zeros(number, np.int64), np.zeros(number), np.zeros(number, np.int64)
-    return function(arrays[0], number, 1 - 1 / size, size - 1.0, log_inverse, *arrays[1:])
+    return function(arrays[0], number, size - 1.0, log_inverse, *arrays[1:])
 
 
 def table_with(exits, size):
@@ -60,7 +60,7 @@ def test_the_largest_excess_by_hand():
     # 100 exits, o = 0: B/θ = (1 + log 3(m+1)(m+2) + ½·log(1 + 100/(2·4^m)))·(1 + 2·4^m/100) is least at m = 0.
     expected = (1 + math.log(6) + 0.5 * math.log(51)) * 1.02
     assert excess_of(mixture.largest_excess, [100], 2, 1.0) == pytest.approx(expected, **EXACT)
-    # Ten states, 10⁴ exits of each of two, equal scales: two costs and no knapsack.
+    # Ten states, 10⁴ exits of each of two, equal scales: no knapsack.
     by_level = [
         (1 + math.log(3 * (m + 1) * (m + 2)) + 2 * reference_policies.row_cost(10**4 / 4**m, 10))
         * (1 + 2 * 4**m / 10**4)

@@ -37,9 +37,10 @@ def test_python_blocks_then_commands(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert done.returncode == 0, done.stderr
         else:  # what runs the tests and the demo cannot run inside them
             assert words[0] == "make"
-            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M) or words[1] in (
-                ROOT / "Makefile"
-            ).read_text().split()
+            assert (
+                re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M)
+                or words[1] in (ROOT / "Makefile").read_text().split()
+            )
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import problems
+    from . import policies, problems, sources
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
     from .errors import ChainscoutError
+    from .experiment import Results, compare
     from .losses import loss
+    from .policies import Policy
     from .problems import Problem
+    from .study import Study, learn, simulated
 
 __all__ = [
     "Certificate",
@@ -23,11 +26,19 @@ __all__ = [
     "Counts",
     "Estimate",
     "MarkovChain",
+    "Policy",
     "Problem",
+    "Results",
+    "Study",
     "__version__",
     "certify",
+    "compare",
+    "learn",
     "loss",
+    "policies",
     "problems",
+    "simulated",
+    "sources",
 ]
 
 _HOMES = {
@@ -36,17 +47,23 @@ _HOMES = {
     "Counts": "counts",
     "Estimate": "certificates",
     "MarkovChain": "chains",
+    "Policy": "policies",
     "Problem": "problems",
+    "Results": "experiment",
+    "Study": "study",
     "certify": "certificates",
+    "compare": "experiment",
+    "learn": "study",
     "loss": "losses",
+    "simulated": "study",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name == "problems":
-        return importlib.import_module(".problems", __name__)
+    if name in ("policies", "problems", "sources"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,7 +5,7 @@ N_x stands for the exits of a state and T for a chain's transitions, where the p
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -102,11 +102,17 @@ def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
     real_number(beta, "beta", least=0.0, meaning="the level of the event C")
     if counts.size != chain.size:
         raise InputError(f"the counts must be over the chain's {chain.size} states, not over {counts.size}")
-    exits = counts.exits[:, None]
     weight = smoothing(None, chain.size) * chain.size
-    variance = chain.matrix * (1 - chain.matrix)
-    width = (np.sqrt(2 * exits * variance * beta) + beta / 3) / (exits + weight)
+    width = event_c_width(chain.matrix, counts.exits[:, None], beta, weight)
     return bool((np.abs(counts.matrix() - chain.matrix) <= width).all())
+
+
+def event_c_width(probability: Any, exits: Any, beta: float, weight: float) -> Any:
+    """How far P̂(x,y) may be from P(x,y) on the event C (Definition 2); ``weight`` = αS.
+
+    Of numbers or of arrays: plain arithmetic, which is also compiled to look at whole paths.
+    """
+    return ((2 * exits * (probability * (1 - probability)) * beta) ** 0.5 + beta / 3) / (exits + weight)
 
 
 def lemma_7(chain: MarkovChain, exits: Sequence[float], beta: float) -> float:

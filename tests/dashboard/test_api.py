@@ -10,7 +10,7 @@ from conftest import Client, connect
 from dashboard_studies import HOSTILE, PROBLEM, advance
 
 from chainscout.dashboard.work import to_json
-from chainscout.report.studies import StudyReport
+from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
 
 

@@ -11,7 +11,7 @@ from chainscout.certificates import certify
 from chainscout.counts import Counts
 from chainscout.errors import InputError
 from chainscout.report.cells import duration, label
-from chainscout.report.studies import StudyReport
+from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
 
 

@@ -48,21 +48,30 @@ def choices_seen(choices, names):
 @pytest.mark.parametrize("policy", SPECIFICATIONS)
 def test_a_study_repeats_a_replication(place, policy):
     budget = BUDGET if place.kind == "memory" else 200
-    choices, study = live_run(place, policy, budget, 100, replication=3)
+    choices, _ = live_run(place, policy, budget, 100, replication=3)
     expected, _ = engine.trace(PROBLEM, policy, budget, 3, seed=11, engine="cpu")
     assert choices == expected.tolist()
 
 
 @pytest.mark.parametrize("policy", ["scout", "scout:power=0.5", "certifier"])
 def test_weights_mean_the_same_live_and_compiled(place, policy):
-    if place.kind != "memory":
-        budget = 120
-    else:
-        budget = BUDGET
+    budget = BUDGET if place.kind == "memory" else 120
     omega = {name: 0.5 + k for k, name in enumerate(PROBLEM.names)}
     choices, _ = live_run(place, policy, budget, 50, replication=1, weights=omega)
     expected, _ = engine.trace(PROBLEM, policy, budget, 1, seed=11, engine="cpu", weights=list(omega.values()))
     assert choices == expected.tolist()
+
+
+@pytest.mark.parametrize("policy", ["scout", "ba-mc", "gafs-max"])
+def test_a_batch_means_the_same_live_and_compiled(policy):
+    study = Study.create(None, {n: list(c.states) for n, c in PROBLEM.chains.items()}, budget=400, policy=policy)
+    sources = simulated(PROBLEM, seed=4)
+    choices = []
+    while not study.finished:
+        chosen = study.ask(8)
+        choices += [PROBLEM.names.index(name) for name in chosen]
+        study.tell_many([(name, sources[name].advance()[0]) for name in chosen])
+    assert choices == engine.trace(PROBLEM, policy, 400, 0, seed=4, engine="cpu", batch=8)[0].tolist()
 
 
 def test_the_live_path_imports_no_compiler(tmp_path):

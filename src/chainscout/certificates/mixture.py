@@ -11,13 +11,16 @@ from typing import Any
 
 from ..counts import Counts
 
+#: S − 1 for a chain whose number of states is not known: so large that cost(u) is its limit u/2.
+OPEN = 1e300
+
 
 def largest_excess(
-    exits: Any, number: int, spread: float, dimension: float, log_inverse: float, offset: Any, theta: Any, order: Any
+    exits: Any, number: int, dimension: float, log_inverse: float, offset: Any, theta: Any, order: Any
 ) -> float:
     """W̄: the largest Σ_x W_x, W_x = N_x‖P̃(x,·) − P(x,·)‖², that no event of probability e^{−log_inverse} forbids.
 
-    ``exits``: N_x > 0 of the ``number`` states left at least once. ``spread``: 1 − 1/S. ``dimension``: S − 1.
+    ``exits``: N_x > 0 of the ``number`` states left at least once. ``dimension``: S − 1, or OPEN.
     ``log_inverse``: log(K/δ). ``offset``, ``theta``, ``order``: scratch space for ``number`` values each.
 
     For every level m and offsets o, with ρ_x = 4^{m−o_x}: Σ_x θ_x W_x ≤ B, θ_x = N_x/(N_x + 2ρ_x), 0 ≤ W_x ≤ 2N_x.
@@ -57,8 +60,8 @@ def largest_excess(
                     rho *= 0.25
                     shift -= 1
                 u = exits[x] / rho
-                # cost(u) = min{(1−1/S)·u/2, (S−1)/2·log(1+u/2)}
-                bound += min(spread * 0.5 * u, 0.5 * dimension * math.log(1.0 + 0.5 * u))
+                # cost(u) = (S−1)/2·log(1 + u/S)
+                bound += 0.5 * dimension * math.log1p(u / (dimension + 1.0))
                 theta[x] = exits[x] / (exits[x] + 2.0 * rho)
             for i in range(1, number):  # insertion sort: the order barely changes from one level to the next
                 x = order[i]
@@ -105,7 +108,7 @@ def bound_from_exits(exits: Sequence[float], size: int, log_inverse: float, weig
         return 0.0
     spread = 1 - 1 / size
     excess = largest_excess(
-        [float(n) for n in exits], number, spread, size - 1.0, log_inverse, [0] * number, [0.0] * number, [0] * number
+        [float(n) for n in exits], number, size - 1.0, log_inverse, [0] * number, [0.0] * number, [0] * number
     )
     return combine(excess, smoothing_excess(exits, number, spread, weight), float(sum(exits)))
 

@@ -1,5 +1,8 @@
 """The command line. Everything heavy is imported inside the commands, so that ``--help`` answers at once."""
 
+import os
+import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -9,6 +12,8 @@ from ..errors import ChainscoutError
 from .experiments import compare
 from .problems import demo, inspect, plan
 from .reports import report, serve
+from .studies import ask, export, learn, new, status, tell
+from .verification import verify
 
 
 class Commands(click.Group):
@@ -21,6 +26,12 @@ class Commands(click.Group):
         except ChainscoutError as error:
             click.echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
+        except KeyboardInterrupt as interruption:
+            click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            with suppress(OSError):
+                sys.stdout.flush()
+            # An ordinary exit would wait for the threads that are still in the middle of a task.
+            os._exit(130)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,5 +40,5 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare, report, serve):
+for command in (demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, report, serve):
     main.add_command(command)

@@ -1,20 +1,19 @@
 """``compare``."""
 
 import json
+import math
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError, MissingExtraError
+from ..errors import FileError, InputError
 from .problems import delta_option, find_problem
 from .rendering import as_json, show
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from ..experiment import Results
 
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 @click.argument("problem", metavar="FILE|NAME")
 @click.option("--policies", default="uniform,ba-mc,scout,oracle", show_default=True, help="Names, as a,b:key=value,c.")
 @click.option("--budgets", default="1000,10000", show_default=True, help="Observations, as 1000,10000.")
-@click.option("--replications", type=int, default=1000, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--replications", type=int, default=1000, show_default=True, help="How often each policy is run.")
+@click.option("--seed", type=int, default=0, show_default=True, help="What all randomness follows from.")
 @click.option("--engine", default="cpu", show_default=True, help="python or cpu.")
 @delta_option
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for data, figures and report.html.")
@@ -50,7 +49,11 @@ def compare(
     found = find_problem(problem)
     tasks = _directory(out, resume)
     with ExitStack() as stack:
-        executor = stack.enter_context(dask_executor(dask)) if dask else None
+        executor = None
+        if dask is not None:
+            from .cluster import dask_executor
+
+            executor = stack.enter_context(dask_executor(dask))
         try:
             results = experiment.compare(
                 found,
@@ -61,36 +64,42 @@ def compare(
                 engine=engine,
                 delta=delta,
                 executor=executor,
-                progress=not json_output,
+                progress=True,
                 checkpoint=tasks,
             )
-        except experiment.Interrupted:
-            hint = f"; go on with --out {out} --resume" if out else ""
-            click.echo(
-                f"chainscout: stopped, finished tasks are kept{hint}" if out else "chainscout: stopped", err=True
-            )
-            raise SystemExit(130) from None
+        except KeyboardInterrupt:
+            hint = f"; finished tasks are kept, go on with --out {out} --resume" if out else ""
+            raise KeyboardInterrupt(f"stopped{hint}") from None
     if out is not None and tasks is not None:
         write(results, out)  # before anything is shown: a pipe may be closed early
         experiment.forget(tasks)
     if json_output:
-        click.echo(json.dumps({"summary": results.summary(), "differences": results.differences()}, indent=2))
+        content = {"summary": results.summary(), "differences": results.differences()}
+        content |= {"allocation": results.allocation(), "settings": [dict(results.settings)]}
+        rows = {name: [_without_nan(row) for row in records] for name, records in content.items()}
+        click.echo(json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2))
     else:
         show(report.tables(results), json_output=False)
     if out is not None:
-        click.echo(f"{out / 'report.html'}", err=json_output)
+        click.echo(str(out / PAGE), err=json_output)
+
+
+#: The page among an experiment's files.
+PAGE = "report.html"
 
 
 def write(results: "Results", out: Path) -> None:
     """Data, figures and the page of an experiment."""
     from ..report import experiments as report
+    from ..report.html import save_figure
 
-    figure = results.figure()
-    results.save(out / "run.nc")
     try:
+        out.mkdir(parents=True, exist_ok=True)
+        results.save(out / "run.nc")
+        figure = results.figure()
         for name in ("loss.svg", "loss.png"):
-            figure.savefig(out / name, dpi=150)
-        (out / "report.html").write_text(report.experiment_page(results), encoding="utf-8")
+            save_figure(figure, out / name)
+        (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
     except OSError as error:
         raise FileError(f"{out} could not be written: {error.strerror or error}") from None
 
@@ -102,12 +111,12 @@ def _directory(out: Path | None, resume: bool) -> Path | None:
             raise InputError("--resume needs --out, the directory of the run to go on with")
         return None
     tasks = out / "tasks"
-    if tasks.exists() and not resume:
-        raise InputError(f"{out} holds an interrupted run: go on with it by --resume, or choose another directory")
-    if (out / "run.nc").exists():
-        raise InputError(f"{out} holds a finished run: choose another directory")
     if resume and not tasks.exists():
         raise InputError(f"{out} holds no interrupted run to go on with")
+    if tasks.exists() and not resume:
+        raise InputError(f"{out} holds an interrupted run: go on with it by --resume, or choose another directory")
+    if (out / "run.nc").exists() and not resume:
+        raise InputError(f"{out} holds a finished run: choose another directory")
     return tasks
 
 
@@ -133,14 +142,6 @@ def split_budgets(text: str) -> list[int]:
     raise InputError(f"budgets must be whole numbers separated by commas, not {text!r}")
 
 
-def dask_executor(address: str) -> "Executor":
-    """An executor on a Dask cluster: an address, or 'local' for one on this machine."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtraError("--dask", "cluster") from None
-    try:
-        client = Client(processes=True, threads_per_worker=1) if address == "local" else Client(address, timeout="10s")
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
-    return client.get_executor()  # type: ignore[no-any-return]
+def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no nan: null is 'does not exist'."""
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}

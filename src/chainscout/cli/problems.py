@@ -50,17 +50,29 @@ def plan(problem: str, budget: int | None, target_loss: float | None, delta: flo
 
 
 @click.command()
-def demo() -> None:
-    """Inspect and plan a built-in problem of unlike chains."""
-    from .. import report
+@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
+def demo(out: Path) -> None:
+    """Run a durable study of a built-in problem of unlike chains, inspect and plan it, and compare policies on it."""
+    from .. import experiment, report
+    from ..report import experiments
+    from .experiments import PAGE, write
+    from .studies import demonstrate
 
     problem = find_problem("unlike")
-    for command, tables in (
-        ("inspect unlike", report.inspect_problem(problem)),
-        ("plan unlike --budget 10000 --target-loss 0.01", report.plan(problem, budget=10_000, target_loss=0.01)),
-    ):
-        click.secho(f"$ chainscout {command}\n", bold=True)
-        show(tables, json_output=False)
+    demonstrate(problem, out)
+    _announce("inspect unlike")
+    show(report.inspect_problem(problem), json_output=False)
+    _announce("plan unlike --budget 10000 --target-loss 0.01")
+    show(report.plan(problem, budget=10_000, target_loss=0.01), json_output=False)
+    _announce(f"compare unlike --budgets 100,300,1000,3000,10000 --out {out}")
+    results = experiment.compare(problem, budgets=(100, 300, 1_000, 3_000, 10_000), progress=True)
+    write(results, out)
+    show(experiments.tables(results), json_output=False)
+    click.echo(out / PAGE)
+
+
+def _announce(command: str) -> None:
+    click.secho(f"$ chainscout {command}\n", bold=True)
 
 
 def find_problem(text: str) -> "Problem":

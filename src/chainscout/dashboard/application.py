@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from .. import errors
-from ..report.studies import StudyReport
+from ..report.study_report import StudyReport
 from ..report.study_page import study_page
 from . import downloads, parameters
 from .openapi import document

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from ..report.studies import MOST_LINES, StudyReport
+from ..report.study_report import MOST_LINES, StudyReport
 from ..report.views import Line
 
 if TYPE_CHECKING:

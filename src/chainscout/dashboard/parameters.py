@@ -10,7 +10,7 @@ from starlette.datastructures import QueryParams
 
 from ..checks import shown
 from ..errors import InputError
-from ..report.studies import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, SORTS
+from ..report.study_report import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, SORTS
 
 #: Whole numbers that every language's JSON keeps.
 MOST = 2**53

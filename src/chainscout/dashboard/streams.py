@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ..errors import ChainscoutError
-from ..report.studies import StudyReport
+from ..report.study_report import StudyReport
 from ..report.views import Happening
 from .work import in_thread, to_json
 

@@ -1,6 +1,6 @@
 """The state before the first observation: every chain's stream, and the state that its first observation will show."""
 
-from .layout import GAMMA, POSITION, ROW, SIZE, START, WORDS
+from .layout import GAMMA, POSITION, ROW, SIZE, START, record
 from .randomness import MASK, mix, sample, stream
 
 
@@ -11,7 +11,7 @@ def begin(seed, replication, lanes, chains, head, laws, law_starts, words):  # t
     """
     for lane in range(lanes):
         for chain in range(chains):
-            word = (lane * chains + chain) * WORDS
+            word = record(lane, chain, chains)
             position, gamma = stream(seed, replication + lane, chain)
             position = (position + gamma) & MASK
             size = words[word + SIZE]

@@ -98,7 +98,8 @@ class _Copies:
         self.made: dict[FunctionType, _Copy] = {}
 
     def copy(self, function: FunctionType, outermost: bool = False) -> _Copy:
-        own = function.__module__ == ENGINE or function.__module__.startswith(ENGINE + ".")
+        module = function.__module__ or "__main__"  # a rule made by exec may have none
+        own = module == ENGINE or module.startswith(ENGINE + ".")
         if not self.compile and not own:  # to be interpreted: only the engine's functions have names to bind
             return function, b"", False
         for known in (_SHARED, self.made) if self.compile else (self.made,):
@@ -106,7 +107,7 @@ class _Copies:
                 return known[function]
         digest = hashlib.sha256(repr(OPTIONS).encode())
         _note(digest, function.__code__, function.__defaults__)
-        reached: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
+        reached: dict[str, Any] = {"__builtins__": builtins, "__name__": module}
         mentioned = set(_names(function.__code__))
         depends = False
         for name in sorted(mentioned):
@@ -121,7 +122,7 @@ class _Copies:
             cells.append(CellType(content))
             depends = depends or more
         copy: Any = FunctionType(function.__code__, reached, function.__name__, function.__defaults__, tuple(cells))
-        copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
+        copy.__module__, copy.__qualname__ = module, function.__qualname__
         if self.compile and not outermost:
             from numba import njit
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .choosing import climb, scan_one
 from .layout import (
+    BASE,
     EXITS,
     FOUR,
     GAMMA,
@@ -21,13 +22,12 @@ from .layout import (
     SIZE,
     SQUARES,
     START,
-    SUMS,
     TERMS,
     THREE,
     TRANSITIONS,
     TWO,
-    WORDS,
     ZERO,
+    record,
 )
 from .randomness import MASK, mix, sample
 
@@ -40,7 +40,8 @@ take_constants: Callable[..., Any]
 take_sums: Callable[..., Any]
 totals: Callable[..., Any]
 put: Callable[..., Any]
-HEAD = REALS = CONSTANTS = 0
+put_sums: Callable[..., Any]
+HEAD = STANDING = CONSTANTS = 0
 #: Whether there is a tree, a floor, a summary; whether all chains move at every step.
 TREE = FLOOR = SUMMARY = RESTLESS = False
 
@@ -56,28 +57,27 @@ PLANNED, NEXT, LENGTH, LEFT, CHAIN, LATEST, ONLY, BATCH = 0, 1, 2, 3, 4, 5, 6, 7
 FIRST, NEVER = math.inf, -math.inf
 
 
-def largest(tree, indices, value, node, chains):  # type: ignore[no-untyped-def]
+def largest(tree, standings, value, node, chains):  # type: ignore[no-untyped-def]
     """The chain with the largest value of one lane."""
     if TREE:
         return whole(tree[node + FOUR])
-    return scan_one(indices, value, chains)
+    return scan_one(standings, value, chains)
 
 
-def settle(tree, indices, value, node, leaves, chain, new):  # type: ignore[no-untyped-def]
+def settle(tree, standings, value, node, leaves, chain, new):  # type: ignore[no-untyped-def]
     """A chain's new value, and who wins now."""
-    indices[value + chain * FOUR] = new
+    standings[value + chain * STANDING] = new
     if TREE:
-        climb(tree, indices, value, node, leaves, chain)
+        climb(tree, standings, value, node, leaves, chain)
 
 
-def observe(lane, chain, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
+def observe(lane, chain, value, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
     """One observation of one chain. The first one ever reveals its state and is no transition. → the row it left."""
-    at = lane * chains + chain
-    word = at * WORDS
+    word = record(lane, chain, chains)
     seen = words[word + SEEN]
     words[word + SEEN] = seen + ONE
     place = words[word + ROW]
-    row = lane * span + place
+    row = words[word + BASE] + place
     if seen > ZERO:
         position = (words[word + POSITION] + words[word + GAMMA]) & MASK
         words[word + POSITION] = position
@@ -85,29 +85,32 @@ def observe(lane, chain, chains, span, table, words, reals, rows):  # type: igno
         after = sample(mix(position), size, table, place + HEAD)
         count_one(rows, row, after)
         words[word + ROW] = words[word + START] + after * (size + HEAD)
-        reals[at * REALS + TRANSITIONS] = reals[at * REALS + TRANSITIONS] + 1.0
+        add(standings, value + chain * STANDING + TRANSITIONS, 1.0)
     return row
+
+
+def add(values, place, more):  # type: ignore[no-untyped-def]
+    """values[place] += more."""
+    values[place] = values[place] + more
 
 
 def count_one(rows, row, after):  # type: ignore[no-untyped-def]
     """One transition from the state of ``row`` to the state ``after``."""
     count = rows[row + HEAD + after]
     rows[row + HEAD + after] = count + 1.0
-    rows[row + EXITS] = rows[row + EXITS] + 1.0
-    rows[row + SQUARES] = rows[row + SQUARES] + (count + (count + 1.0))
+    add(rows, row + EXITS, 1.0)
+    add(rows, row + SQUARES, count + (count + 1.0))
 
 
-def observe_two(lane, chain, other, number, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
+def observe_two(lane, chain, other, value, number, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
     """``number`` observations each of ``chain`` in one lane and of ``other`` in the next, both seen before.
 
     Side by side, because each transition waits for the one before: two fill the time that one would spend waiting.
     """
-    at_0 = lane * chains + chain
-    at_1 = (lane + ONE) * chains + other
-    word_0 = at_0 * WORDS
-    word_1 = at_1 * WORDS
-    words[word_0 + SEEN] = words[word_0 + SEEN] + number
-    words[word_1 + SEEN] = words[word_1 + SEEN] + number
+    word_0 = record(lane, chain, chains)
+    word_1 = record(lane + ONE, other, chains)
+    add(words, word_0 + SEEN, number)
+    add(words, word_1 + SEEN, number)
     position_0 = words[word_0 + POSITION]
     position_1 = words[word_1 + POSITION]
     gamma_0 = words[word_0 + GAMMA]
@@ -118,8 +121,8 @@ def observe_two(lane, chain, other, number, chains, span, table, words, reals, r
     start_1 = words[word_1 + START]
     place_0 = words[word_0 + ROW]
     place_1 = words[word_1 + ROW]
-    base_0 = lane * span
-    base_1 = base_0 + span
+    base_0 = words[word_0 + BASE]
+    base_1 = words[word_1 + BASE]
     for _ in range(number):
         position_0 = (position_0 + gamma_0) & MASK
         position_1 = (position_1 + gamma_1) & MASK
@@ -133,11 +136,11 @@ def observe_two(lane, chain, other, number, chains, span, table, words, reals, r
     words[word_1 + POSITION] = position_1
     words[word_0 + ROW] = place_0
     words[word_1 + ROW] = place_1
-    reals[at_0 * REALS + TRANSITIONS] = reals[at_0 * REALS + TRANSITIONS] + float(number)
-    reals[at_1 * REALS + TRANSITIONS] = reals[at_1 * REALS + TRANSITIONS] + float(number)
+    add(standings, value + chain * STANDING + TRANSITIONS, float(number))
+    add(standings, value + ONE + other * STANDING + TRANSITIONS, float(number))
 
 
-def observe_restless(t, latest, lane, chain, number, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
+def observe_restless(t, latest, lane, chain, value, number, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
     """The same where all chains move at every step but the first, seen or not. → last row.
 
     Only pairs that were observed one after the other are counted; ``latest`` is the chain of the last observation.
@@ -146,7 +149,7 @@ def observe_restless(t, latest, lane, chain, number, chains, span, table, words,
     row = ZERO
     for step in range(number):
         for other in range(chains):
-            word = (lane * chains + other) * WORDS
+            word = record(lane, other, chains)
             if t + step > ZERO:
                 position = (words[word + POSITION] + words[word + GAMMA]) & MASK
                 words[word + POSITION] = position
@@ -155,33 +158,30 @@ def observe_restless(t, latest, lane, chain, number, chains, span, table, words,
                 after = sample(mix(position), size, table, place + HEAD)
                 words[word + ROW] = words[word + START] + after * (size + HEAD)
                 if other == chain and counted:
-                    row = lane * span + place
+                    row = words[word + BASE] + place
                     count_one(rows, row, after)
-                    record = (lane * chains + chain) * REALS
-                    reals[record + TRANSITIONS] = reals[record + TRANSITIONS] + 1.0
+                    add(standings, value + chain * STANDING + TRANSITIONS, 1.0)
         counted = True
-    word = (lane * chains + chain) * WORDS
-    words[word + SEEN] = words[word + SEEN] + number
+    add(words, record(lane, chain, chains) + SEEN, number)
     return row
 
 
-def learn_row(row, size, record, reals, rows, known):  # type: ignore[no-untyped-def]
+def learn_row(row, size, place, standings, rows, known):  # type: ignore[no-untyped-def]
     """One row's terms, and the sums with them, unless it has not changed since it was last looked at."""
     exits = rows[row + EXITS]
     if exits != rows[row + HEAD - ONE]:
         rows[row + HEAD - ONE] = exits
         new = row_terms(rows, row + HEAD, size, exits, rows[row + SQUARES], known)
-        sums = totals(reals, record, rows, row, new)
+        sums = totals(standings, place, rows, row, new)
         put(rows, row + TERMS, new)
-        put(reals, record + SUMS, sums)
+        put_sums(standings, place, sums)
 
 
-def learn(lane, chain, only, length, chains, span, words, reals, rows, known, scratch, wholes):  # type: ignore[no-untyped-def]
+def learn(lane, chain, place, only, length, chains, words, standings, rows, known, scratch, wholes):  # type: ignore[no-untyped-def]
     """What the observations of a chain have changed: its sums. ``only`` is the changed row if ``length`` is one."""
-    at = lane * chains + chain
-    size = words[at * WORDS + SIZE]
-    record = at * REALS
-    begin = lane * span + words[at * WORDS + START]
+    word = record(lane, chain, chains)
+    size = words[word + SIZE]
+    begin = words[word + BASE] + words[word + START]
     if SUMMARY:
         for x in range(size):
             row = begin + x * (size + HEAD)
@@ -189,27 +189,27 @@ def learn(lane, chain, only, length, chains, span, words, reals, rows, known, sc
             scratch[size + x] = rows[row + SQUARES]
         both = size + size
         new = summary(scratch[:size], scratch[size:both], signed(size), known, scratch[both:], wholes)
-        put(reals, record + SUMS, new)
+        put_sums(standings, place, new)
     elif length == ONE:
-        learn_row(only, size, record, reals, rows, known)
+        learn_row(only, size, place, standings, rows, known)
     else:
         for x in range(size):
-            learn_row(begin + x * (size + HEAD), size, record, reals, rows, known)
+            learn_row(begin + x * (size + HEAD), size, place, standings, rows, known)
 
 
 def make_plan(  # type: ignore[no-untyped-def]
-    t, lane, plan, value, node, chains, leaves, words, reals, indices, tree, constants, weights, least, least_tree,
-    plans, batch, block, shortest, pending,
+    t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least, least_tree, plans,
+    batch, block, shortest, pending,
 ):  # fmt: skip
     """Whom to observe next: one chain for a block, or the chains of a batch."""
     planned = ZERO
     while planned < batch:
-        chain = largest(tree, indices, value, node, chains)
+        chain = largest(tree, standings, value, node, chains)
         if FLOOR:
             behind = largest(least_tree, least, value, node, chains)
-            if -least[value + behind * FOUR] < floor(float(t)):
+            if -least[value + behind * STANDING] < floor(float(t)):
                 chain = behind
-        if indices[value + chain * FOUR] == NEVER:
+        if standings[value + chain * STANDING] == NEVER:
             break  # nothing is known of the chains that are left until this batch is in
         plans[plan + BATCH + planned] = chain
         planned = planned + ONE
@@ -217,23 +217,22 @@ def make_plan(  # type: ignore[no-untyped-def]
             # T counts what is pending and all else is frozen. A chain of which nothing is known gets the two
             # observations of the warm-up, and no more before they are in.
             pending[chain] = pending[chain] + 1.0
-            at = lane * chains + chain
-            transitions = reals[at * REALS + TRANSITIONS]
+            place = value + chain * STANDING
+            transitions = standings[place + TRANSITIONS]
             if transitions > 0.0:
                 known = take_constants(constants, chain * CONSTANTS)
-                sums = take_sums(reals, at * REALS + SUMS)
-                new = weights[chain] * index(sums, transitions + pending[chain], known)
-                settle(tree, indices, value, node, leaves, chain, new)
-            elif words[at * WORDS + SEEN] + whole(pending[chain]) >= TWO:
-                settle(tree, indices, value, node, leaves, chain, NEVER)
+                new = weights[chain] * index(take_sums(standings, place), transitions + pending[chain], known)
+                settle(tree, standings, value, node, leaves, chain, new)
+            elif words[record(lane, chain, chains) + SEEN] + whole(pending[chain]) >= TWO:
+                settle(tree, standings, value, node, leaves, chain, NEVER)
             if FLOOR:
                 settle(least_tree, least, value, node, leaves, chain, -(transitions + pending[chain]))
     for step in range(planned):
         pending[plans[plan + BATCH + step]] = 0.0
     length = ONE
     if batch == ONE:
-        number = lane * chains + plans[plan + BATCH]
-        length = max(shortest, whole(block * reals[number * REALS + TRANSITIONS]))
+        transitions = standings[value + plans[plan + BATCH] * STANDING + TRANSITIONS]
+        length = max(shortest, whole(block * transitions))
     plans[plan + PLANNED] = planned
     plans[plan + NEXT] = ZERO
     plans[plan + LENGTH] = length
@@ -241,8 +240,8 @@ def make_plan(  # type: ignore[no-untyped-def]
 
 
 def rounds(  # type: ignore[no-untyped-def]
-    first, last, lanes, chains, leaves, span, table, words, reals, rows, indices, tree, constants, weights,
-    least, least_tree, plans, batch, block, shortest, pending, scratch, wholes, tracing, choices, values,
+    first, last, lanes, chains, leaves, table, words, standings, rows, tree, constants, weights, least,
+    least_tree, plans, batch, block, shortest, pending, scratch, wholes, tracing, choices, values,
 ):  # fmt: skip
     """Observations ``first`` … ``last`` − 1 of every lane.
 
@@ -258,26 +257,30 @@ def rounds(  # type: ignore[no-untyped-def]
                 value, node = places(lane, leaves)
                 if plans[plan + NEXT] == plans[plan + PLANNED]:
                     make_plan(
-                        t, lane, plan, value, node, chains, leaves, words, reals, indices, tree, constants, weights,
-                        least, least_tree, plans, batch, block, shortest, pending,
+                        t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least,
+                        least_tree, plans, batch, block, shortest, pending,
                     )  # fmt: skip
                 plans[plan + CHAIN] = plans[plan + BATCH + plans[plan + NEXT]]
                 number = min(number, plans[plan + LEFT])
             if number == ONE or RESTLESS:
                 for lane in range(pair, pair + TWO):
                     plan = lane * (BATCH + batch)
+                    value, node = places(lane, leaves)
                     chain = plans[plan + CHAIN]
                     if RESTLESS:
-                        latest = plans[plan + LATEST]
-                        row = observe_restless(t, latest, lane, chain, number, chains, span, table, words, reals, rows)
+                        row = observe_restless(
+                            t, plans[plan + LATEST], lane, chain, value, number, chains, table, words, standings,
+                            rows,
+                        )  # fmt: skip
                     else:
-                        row = observe(lane, chain, chains, span, table, words, reals, rows)
+                        row = observe(lane, chain, value, chains, table, words, standings, rows)
                     plans[plan + LATEST] = chain
                     plans[plan + ONLY] = row
             else:
                 chain = plans[pair * (BATCH + batch) + CHAIN]
                 other = plans[(pair + ONE) * (BATCH + batch) + CHAIN]
-                observe_two(pair, chain, other, number, chains, span, table, words, reals, rows)
+                value, node = places(pair, leaves)
+                observe_two(pair, chain, other, value, number, chains, table, words, standings, rows)
             for lane in range(pair, pair + TWO):
                 plan = lane * (BATCH + batch)
                 value, node = places(lane, leaves)
@@ -285,41 +288,42 @@ def rounds(  # type: ignore[no-untyped-def]
                 if tracing:
                     for step in range(number):
                         choices[(t - first + step) * lanes + lane] = chain
-                        values[(t - first + step) * lanes + lane] = indices[value + chain * FOUR]
+                        values[(t - first + step) * lanes + lane] = standings[value + chain * STANDING]
                 plans[plan + LEFT] = plans[plan + LEFT] - number
                 if plans[plan + LEFT] == ZERO:
                     length = plans[plan + LENGTH]
                     plans[plan + NEXT] = plans[plan + NEXT] + ONE
                     plans[plan + LEFT] = length
-                    if reals[(lane * chains + chain) * REALS + TRANSITIONS] > 0.0:
+                    place = value + chain * STANDING
+                    if standings[place + TRANSITIONS] > 0.0:
                         known = take_constants(constants, chain * CONSTANTS)
-                        row = plans[plan + ONLY]
-                        learn(lane, chain, row, length, chains, span, words, reals, rows, known, scratch, wholes)
+                        learn(
+                            lane, chain, place, plans[plan + ONLY], length, chains, words, standings, rows, known,
+                            scratch, wholes,
+                        )  # fmt: skip
                     if plans[plan + NEXT] == plans[plan + PLANNED]:
                         for step in range(plans[plan + PLANNED]):
                             refresh(
-                                lane, plans[plan + BATCH + step], value, node, chains, leaves, reals, indices, tree,
-                                constants, weights, least, least_tree,
+                                plans[plan + BATCH + step], value, node, leaves, standings, tree, constants, weights,
+                                least, least_tree,
                             )  # fmt: skip
             t = t + number
 
 
 def places(lane, leaves):  # type: ignore[no-untyped-def]
-    """Where a lane's indices and its tree's nodes begin."""
-    group = (lane >> TWO) * leaves * FOUR
-    return group + (lane & THREE), group * TWO + (lane & THREE)
+    """Where a lane's standings and its tree's nodes begin."""
+    group = (lane >> TWO) * leaves
+    return group * STANDING + (lane & THREE), group * FOUR * TWO + (lane & THREE)
 
 
-def refresh(  # type: ignore[no-untyped-def]
-    lane, chain, value, node, chains, leaves, reals, indices, tree, constants, weights, least, least_tree
-):
+def refresh(chain, value, node, leaves, standings, tree, constants, weights, least, least_tree):  # type: ignore[no-untyped-def]
     """A chain's index after its observations are in."""
-    record = (lane * chains + chain) * REALS
-    transitions = reals[record + TRANSITIONS]
+    place = value + chain * STANDING
+    transitions = standings[place + TRANSITIONS]
     new = FIRST
     if transitions > 0.0:
         known = take_constants(constants, chain * CONSTANTS)
-        new = weights[chain] * index(take_sums(reals, record + SUMS), transitions, known)
-    settle(tree, indices, value, node, leaves, chain, new)
+        new = weights[chain] * index(take_sums(standings, place), transitions, known)
+    settle(tree, standings, value, node, leaves, chain, new)
     if FLOOR:
         settle(least_tree, least, value, node, leaves, chain, -transitions)

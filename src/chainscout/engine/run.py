@@ -127,7 +127,7 @@ def _weight(value: Any) -> float:
 
 
 def _check(state: State) -> None:
-    if np.isnan(state.indices).any():
+    if np.isnan(state.indices()).any():
         name = state.prepared.policy.name
         raise InputError(f"the policy {name!r} gave an index that is not a number, and indices must be comparable")
 

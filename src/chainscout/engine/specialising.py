@@ -1,6 +1,6 @@
 """The loop for one policy: which of the two, with what names bound, interpreted or compiled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from ..policies import Policy
 from . import alias, beginning, rounds, steps, tuples
 from .compiling import bound, compiled, has_file
+from .layout import FOUR, SUMS, TERMS
 
 #: From this many chains on a tournament tree is faster than a scan (measured: benchmarks/bench_engine.py).
 TREE_FROM = 64
@@ -30,36 +31,45 @@ class Rule:
     #: Whether plans of more than one observation are made, and whether all chains move at every step.
     planned: bool
     restless: bool
-    #: Whether entries are summed and all chains have the same number of states; whether there is a tree.
+    #: Whether all chains have the same size, constants and weight, which saves looking them up; whether there is a tree.
     alike: bool
     tree: bool
 
     @classmethod
-    def of(cls, policy: Policy, sizes: tuple[int, ...], known: tuple[float, ...], planned: bool, restless: bool) -> "Rule":
-        """The rule of ``policy`` for chains of these sizes; ``known`` are the constants of the first."""
+    def of(
+        cls,
+        policy: Policy,
+        sizes: Sequence[int],
+        known: Sequence[tuple[float, ...]],
+        weights: Sequence[float],
+        planned: bool,
+        restless: bool,
+    ) -> "Rule":
+        """The rule of ``policy`` for chains of these sizes, constants and weights."""
+        planned = planned or restless or policy.block > 0 or policy.summary is not None or policy.floor is not None
         return cls(
             policy.terms,
             policy.index,
             policy.entry,
             policy.summary,
             policy.floor,
-            policy.width(sizes[0], known),
-            len(known),
-            planned or restless or policy.block > 0 or policy.summary is not None or policy.floor is not None,
+            policy.width(sizes[0], known[0]),
+            len(known[0]),
+            planned,
             restless,
-            policy.entry is not None and min(sizes) == max(sizes),
+            not planned and all(min(each) == max(each) for each in (sizes, known, weights)),
             len(sizes) >= TREE_FROM,
         )
 
     @property
     def head(self) -> int:
         """How many floats stand before the counts in a row's record: N_x, Q_x, the terms, and N_x at the last look."""
-        return steps.TERMS + self.width + self.planned
+        return TERMS + self.width + self.planned
 
     @property
-    def reals(self) -> int:
-        """How many floats a chain's record has."""
-        return steps.SUMS + self.width
+    def standing(self) -> int:
+        """How many floats the record of a chain in four lanes has: indices, T, and the sums; a power of two."""
+        return 1 << (SUMS + FOUR * self.width - 1).bit_length()
 
     def loop(self, engine: str) -> Callable[..., None]:
         """The loop over observations, ready to be called."""
@@ -87,13 +97,15 @@ def _loop(rule: Rule, engine: str) -> Callable[..., None]:
         "floor": rule.floor or no_floor,
         "row_terms": steps.terms_of_row if rule.entry is None else steps.terms_of_entries,
         "take_constants": constants["take"],
-        "take_sums": sums["take"],
+        "take_sums": sums["take_sums"],
         "totals": sums["totals"],
         "put": sums["put"],
+        "put_sums": sums["put_sums"],
         "HEAD": rule.head,
-        "REALS": rule.reals,
+        "STANDING": rule.standing,
         "CONSTANTS": rule.constants,
         "ALIKE": rule.alike,
+        "ENTRIES": rule.alike and rule.entry is not None,
         "TREE": rule.tree,
         "FLOOR": rule.floor is not None,
         "SUMMARY": rule.summary is not None,

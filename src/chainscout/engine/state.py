@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..policies import Policy, settings
 from ..problems import Problem
 from . import alias
-from .layout import FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
+from .layout import BASE, FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
 from .rounds import BATCH, LATEST
 from .specialising import Rule, common
 
@@ -45,7 +45,8 @@ class Prepared:
     policy: Policy
     sizes: tuple[int, ...]
     blocks: tuple[Block, ...]
-    #: How many floats a lane has in ``rows``; how many leaves the tree has (K, or the next power of two).
+    #: How many floats a lane has in ``rows``; how many chains there are with those that nobody chooses: a power of two
+    #: for the tree, 4j + 1 for the scan.
     span: int
     leaves: int
     table: Words
@@ -63,7 +64,7 @@ class Prepared:
 
     def lanes(self, replications: int) -> int:
         """How many replications to run at a time: a multiple of four."""
-        size = 8 * (self.span + self.chains * (WORDS + self.rule.reals + 2))
+        size = 8 * (self.span + self.chains * (WORDS + self.rule.standing // FOUR + 2))
         most = min(MOST_LANES, max(FOUR, CHUNK_BYTES // size // FOUR * FOUR))
         return min(most, -(-replications // FOUR) * FOUR)
 
@@ -80,7 +81,7 @@ def prepare(
     """The arrays of a run; its arguments were checked."""
     sizes = problem.sizes
     constants = [policy.prepare(setting) for setting in settings(sizes, budget, problem)]
-    rule = Rule.of(policy, sizes, constants[0], batch > 1, restless)
+    rule = Rule.of(policy, sizes, constants, weights, batch > 1, restless)
     blocks = _blocks(problem, rule.head)
     span = blocks[-1].start + blocks[-1].number * blocks[-1].size * (blocks[-1].size + rule.head)
     starts = [block.start + j * block.size * (block.size + rule.head) for block in blocks for j in range(block.number)]
@@ -99,7 +100,7 @@ def prepare(
         sizes=sizes,
         blocks=blocks,
         span=span,
-        leaves=1 << (len(sizes) - 1).bit_length() if rule.tree else len(sizes),
+        leaves=1 << (len(sizes) - 1).bit_length() if rule.tree else 1 + -(-(len(sizes) - 1) // FOUR) * FOUR,
         table=table,
         laws=laws,
         law_starts=law_starts.astype(np.uint64),
@@ -137,9 +138,11 @@ class State:
     def __init__(self, prepared: Prepared, seed: int, first: int, lanes: int) -> None:
         self.prepared, self.lanes = prepared, lanes
         chains, rule = prepared.chains, prepared.rule
-        words = np.zeros((lanes, chains, WORDS), np.uint64)
-        words[:, :, START] = prepared.starts
-        words[:, :, SIZE] = prepared.sizes
+        groups, leaves = lanes // FOUR, prepared.leaves
+        words = np.zeros((groups, chains, FOUR, WORDS), np.uint64)
+        words[..., START] = prepared.starts[:, None]
+        words[..., SIZE] = np.array(prepared.sizes)[:, None]
+        words[..., BASE] = (prepared.span * np.arange(lanes)).reshape(groups, 1, FOUR)
         self.words = words.ravel()
         arrays = [prepared.laws, prepared.law_starts, self.words]
         call(
@@ -148,18 +151,15 @@ class State:
             arrays,
             lambda a: (seed, first, lanes, chains, rule.head, *a),
         )
-        self.reals = np.zeros(lanes * chains * rule.reals)
         self.rows = np.zeros(lanes * prepared.span)
-        groups, leaves = lanes // FOUR, prepared.leaves
-        self.indices = np.full((groups, leaves, FOUR), np.inf)
-        self.indices[:, chains:] = -np.inf
-        self.indices = self.indices.ravel()
-        self.tree = _tree(groups, leaves, chains) if rule.tree else np.zeros(1, np.uint64)
+        standings = np.zeros((groups, leaves, rule.standing // FOUR, FOUR))
+        standings[:, :chains, 0], standings[:, chains:, 0] = np.inf, -np.inf
+        self.standings = standings.ravel()
+        self.tree = _tree(groups, leaves) if rule.tree else np.zeros(1, np.uint64)
         self.time = 0
-        # For ``rounds`` only.
-        floors = rule.floor is not None
-        self.least = np.where(np.isinf(self.indices) & (self.indices < 0), -np.inf, -0.0) if floors else np.zeros(1)
-        self.least_tree = self.tree.copy() if floors else np.zeros(1, np.uint64)
+        # For ``rounds`` only: −T where indices stand in ``standings``.
+        least = np.where(standings < 0, standings, -0.0) if rule.floor is not None else np.zeros(1)
+        self.least, self.least_tree = least.ravel(), self.tree.copy()
         plans = np.zeros((lanes, BATCH + prepared.batch), np.uint64)
         plans[:, LATEST] = chains  # nobody yet
         self.plans = plans.ravel()
@@ -173,16 +173,16 @@ class State:
         loop = rule.loop(p.engine)
         choices, values = trace or (np.zeros(1, np.uint64), np.zeros(1))
         tracing = trace is not None
-        shared = [p.table, self.words, self.reals, self.rows, self.indices, self.tree, p.constants, p.weights]
+        shared = [p.table, self.words, self.standings, self.rows, self.tree, p.constants, p.weights]
         groups, times = self.lanes // FOUR, (self.time, until)
-        shape = (p.chains, p.leaves, p.span)
+        shape = (p.chains, p.leaves)
         if not rule.planned:
-            arrays = [*shared, np.zeros(FOUR), choices, values]
+            arrays = [*shared, np.zeros(self.lanes, np.uint64), np.zeros(FOUR), choices, values]
             call(
                 p.engine,
                 loop,
                 arrays,
-                lambda a: (*times, groups, TOGETHER, *shape, *a[:8], a[8], tracing, a[9], a[10]),
+                lambda a: (*times, groups, TOGETHER, *shape, *a[:9], tracing, *a[9:]),
             )
         else:
             arrays = [*shared, self.least, self.least_tree, self.plans, self.pending, self.scratch, self.wholes]
@@ -192,7 +192,7 @@ class State:
                 p.engine,
                 loop,
                 arrays,
-                lambda a: (*times, self.lanes, *shape, *a[:11], *schedule, *a[11:14], tracing, *a[14:]),
+                lambda a: (*times, self.lanes, *shape, *a[:10], *schedule, *a[10:13], tracing, *a[13:]),
             )
         self.time = until
 
@@ -200,9 +200,17 @@ class State:
         """Observations of each chain (lane, chain)."""
         chains, rule = self.prepared.chains, self.prepared.rule
         if rule.planned:
-            return self.words.reshape(self.lanes, chains, WORDS)[:, :, SEEN].astype(np.int64)
-        transitions = self.reals.reshape(self.lanes, chains, rule.reals)[:, :, TRANSITIONS].astype(np.int64)
-        return np.asarray(transitions + (self.time > 2 * np.arange(chains)))
+            seen = self.words.reshape(-1, chains, FOUR, WORDS)[..., SEEN]
+            return seen.swapaxes(1, 2).reshape(self.lanes, chains).astype(np.int64)
+        transitions = self._standings()[:, :chains, TRANSITIONS // FOUR].swapaxes(1, 2).reshape(self.lanes, chains)
+        return np.asarray(transitions.astype(np.int64) + (self.time > 2 * np.arange(chains)))
+
+    def indices(self) -> Array:
+        """Every chain's index (group, chain, lane of the group)."""
+        return self._standings()[:, : self.prepared.chains, 0]
+
+    def _standings(self) -> Array:
+        return self.standings.reshape(self.lanes // FOUR, self.prepared.leaves, -1, FOUR)
 
     def counts(self, block: Block) -> Array:
         """N[x,y] of neighbouring chains (lane, chain, x, y): a view."""
@@ -214,10 +222,10 @@ class State:
 
 
 #: Two groups hide each other's latency; more only need more cache.
-TOGETHER = 2
+TOGETHER = 4
 
 
-def _tree(groups: int, leaves: int, chains: int) -> Words:
+def _tree(groups: int, leaves: int) -> Words:
     """A tournament that every first chain has won."""
     winners = np.zeros(2 * leaves, np.uint64)
     winners[leaves:] = np.arange(leaves)

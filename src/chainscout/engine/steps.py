@@ -20,21 +20,24 @@ from typing import Any
 
 from .choosing import climb, scan_four
 from .layout import (
+    BASE,
     EXITS,
     FOUR,
+    FOURTH,
     GAMMA,
+    GROUP_WORDS,
     ONE,
     POSITION,
     ROW,
+    SECOND,
     SIZE,
     SQUARES,
     START,
-    SUMS,
     TERMS,
+    THIRD,
     THREE,
     TRANSITIONS,
     TWO,
-    WORDS,
     ZERO,
 )
 from .randomness import MASK, mix, sample
@@ -46,11 +49,12 @@ row_terms: Callable[..., Any]
 take_constants: Callable[..., Any]
 totals: Callable[..., Any]
 put: Callable[..., Any]
+put_sums: Callable[..., Any]
 entry: Callable[..., Any]
-#: Places before the counts in a row's record; floats in a chain's record; constants of a chain.
-HEAD = REALS = CONSTANTS = 0
-#: Whether terms are made of entries and all chains have the same number of states; whether there is a tree.
-ALIKE = TREE = False
+#: Places before the counts in a row's record; floats of four lanes in a chain's record; constants of a chain.
+HEAD = STANDING = CONSTANTS = 0
+#: Whether all chains have the same size, constants and weight; whether entries are then summed; whether there is a tree.
+ALIKE = ENTRIES = TREE = False
 
 
 def terms_of_entries(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
@@ -66,94 +70,97 @@ def terms_of_row(rows, first, size, exits, squares, constants):  # type: ignore[
     return terms(rows[first : first + size], exits, squares, constants)
 
 
-def advance(lane, chain, chains, span, table, words, reals, rows):  # type: ignore[no-untyped-def]
+def advance(word, place, common, table, words, standings, rows):  # type: ignore[no-untyped-def]
     """One transition of a chain that was observed before, drawn and counted.
 
-    → the chain's places in ``words`` and ``reals``, the row's place, N_x, Q_x, T, S.
+    ``word`` and ``place``: the chain's records in ``words`` and ``standings``. → the row's place, N_x, Q_x, T, S.
     """
-    number = lane * chains + chain
-    word = number * WORDS
     position = (words[word + POSITION] + words[word + GAMMA]) & MASK
     words[word + POSITION] = position
-    size = words[word + SIZE]
+    size = common if ALIKE else words[word + SIZE]
     before = words[word + ROW]
     after = sample(mix(position), size, table, before + HEAD)
     words[word + ROW] = words[word + START] + after * (size + HEAD)
-    row = lane * span + before
+    row = words[word + BASE] + before
     count = rows[row + HEAD + after]
     rows[row + HEAD + after] = count + 1.0
     exits = rows[row + EXITS] + 1.0
     rows[row + EXITS] = exits
     squares = rows[row + SQUARES] + (count + (count + 1.0))
     rows[row + SQUARES] = squares
-    record = number * REALS
-    transitions = reals[record + TRANSITIONS] + 1.0
-    reals[record + TRANSITIONS] = transitions
-    return record, row, exits, squares, transitions, size
+    transitions = standings[place + TRANSITIONS] + 1.0
+    standings[place + TRANSITIONS] = transitions
+    return row, exits, squares, transitions, size
 
 
 def steps(  # type: ignore[no-untyped-def]
-    first, last, groups, together, chains, leaves, span, table, words, reals, rows, indices, tree, constants, weights,
-    board, tracing, choices, values,
+    first, last, groups, together, chains, leaves, table, words, standings, rows, tree, constants, weights,
+    chosen, board, tracing, choices, values,
 ):  # fmt: skip
     """Observations ``first`` … ``last`` − 1 of every lane, ``together`` groups at a time."""
     # Every chain is observed twice first, in their order: a chain with T = 0 has index +∞ (MATH §1).
     warm = chains * TWO
+    common = words[SIZE]
+    same = take_constants(constants, ZERO)
+    weight = weights[ZERO]
     begun = ZERO
     while begun < groups:
         ended = min(begun + together, groups)
         for t in range(first, last):
+            if t >= warm and not TREE:
+                for group in range(begun, ended):
+                    lane = group * FOUR
+                    chain_0, chain_1, chain_2, chain_3 = scan_four(standings, group * leaves * STANDING, leaves)
+                    chosen[lane] = chain_0
+                    chosen[lane + ONE] = chain_1
+                    chosen[lane + TWO] = chain_2
+                    chosen[lane + THREE] = chain_3
+            elif t < warm:
+                for lane in range(begun * FOUR, ended * FOUR):
+                    chosen[lane] = t >> ONE
+            else:
+                for lane in range(begun * FOUR, ended * FOUR):
+                    chosen[lane] = tree[(lane >> TWO) * leaves * FOUR * TWO + FOUR + (lane & THREE)]
+            if tracing:
+                for lane in range(begun * FOUR, ended * FOUR):
+                    choices[(t - first) * groups * FOUR + lane] = chosen[lane]
+                    values[(t - first) * groups * FOUR + lane] = standings[
+                        ((lane >> TWO) * leaves + chosen[lane]) * STANDING + (lane & THREE)
+                    ]
+            if t < warm and t & ONE == ZERO:
+                continue  # the first observation of a chain reveals its state and is no transition
             for group in range(begun, ended):
-                value = group * leaves * FOUR
-                node = value * TWO
-                lane_0 = group * FOUR
-                lane_1 = lane_0 + ONE
-                lane_2 = lane_0 + TWO
-                lane_3 = lane_0 + THREE
-                if t < warm:
-                    chain_0 = chain_1 = chain_2 = chain_3 = t >> ONE
-                elif TREE:
-                    chain_0 = tree[node + FOUR]
-                    chain_1 = tree[node + FOUR + ONE]
-                    chain_2 = tree[node + FOUR + TWO]
-                    chain_3 = tree[node + FOUR + THREE]
-                else:
-                    chain_0, chain_1, chain_2, chain_3 = scan_four(indices, value, chains)
-                place_0 = value + chain_0 * FOUR
-                place_1 = value + chain_1 * FOUR + ONE
-                place_2 = value + chain_2 * FOUR + TWO
-                place_3 = value + chain_3 * FOUR + THREE
-                if tracing:
-                    seen = (t - first) * groups * FOUR + lane_0
-                    choices[seen] = chain_0
-                    choices[seen + ONE] = chain_1
-                    choices[seen + TWO] = chain_2
-                    choices[seen + THREE] = chain_3
-                    values[seen] = indices[place_0]
-                    values[seen + ONE] = indices[place_1]
-                    values[seen + TWO] = indices[place_2]
-                    values[seen + THREE] = indices[place_3]
-                if t < warm and t & ONE == ZERO:
-                    continue  # the first observation of a chain reveals its state and is no transition
-                record_0, row_0, exits_0, squares_0, transitions_0, size_0 = advance(
-                    lane_0, chain_0, chains, span, table, words, reals, rows
+                value = group * leaves * STANDING
+                node = group * leaves * FOUR * TWO
+                word = group * chains * GROUP_WORDS
+                lane = group * FOUR
+                chain_0 = chosen[lane]
+                chain_1 = chosen[lane + ONE]
+                chain_2 = chosen[lane + TWO]
+                chain_3 = chosen[lane + THREE]
+                place_0 = value + chain_0 * STANDING
+                place_1 = value + chain_1 * STANDING + ONE
+                place_2 = value + chain_2 * STANDING + TWO
+                place_3 = value + chain_3 * STANDING + THREE
+                row_0, exits_0, squares_0, transitions_0, size_0 = advance(
+                    word + chain_0 * GROUP_WORDS, place_0, common, table, words, standings, rows
                 )
-                record_1, row_1, exits_1, squares_1, transitions_1, size_1 = advance(
-                    lane_1, chain_1, chains, span, table, words, reals, rows
+                row_1, exits_1, squares_1, transitions_1, size_1 = advance(
+                    word + chain_1 * GROUP_WORDS + SECOND, place_1, common, table, words, standings, rows
                 )
-                record_2, row_2, exits_2, squares_2, transitions_2, size_2 = advance(
-                    lane_2, chain_2, chains, span, table, words, reals, rows
+                row_2, exits_2, squares_2, transitions_2, size_2 = advance(
+                    word + chain_2 * GROUP_WORDS + THIRD, place_2, common, table, words, standings, rows
                 )
-                record_3, row_3, exits_3, squares_3, transitions_3, size_3 = advance(
-                    lane_3, chain_3, chains, span, table, words, reals, rows
+                row_3, exits_3, squares_3, transitions_3, size_3 = advance(
+                    word + chain_3 * GROUP_WORDS + FOURTH, place_3, common, table, words, standings, rows
                 )
-                known_0 = take_constants(constants, chain_0 * CONSTANTS)
-                known_1 = take_constants(constants, chain_1 * CONSTANTS)
-                known_2 = take_constants(constants, chain_2 * CONSTANTS)
-                known_3 = take_constants(constants, chain_3 * CONSTANTS)
-                if ALIKE:
+                known_0 = same if ALIKE else take_constants(constants, chain_0 * CONSTANTS)
+                known_1 = same if ALIKE else take_constants(constants, chain_1 * CONSTANTS)
+                known_2 = same if ALIKE else take_constants(constants, chain_2 * CONSTANTS)
+                known_3 = same if ALIKE else take_constants(constants, chain_3 * CONSTANTS)
+                if ENTRIES:
                     total_0 = total_1 = total_2 = total_3 = 0.0
-                    for y in range(HEAD, size_0 + HEAD):
+                    for y in range(HEAD, common + HEAD):
                         total_0 += entry(rows[row_0 + y], exits_0, known_0)
                         total_1 += entry(rows[row_1 + y], exits_1, known_1)
                         total_2 += entry(rows[row_2 + y], exits_2, known_2)
@@ -167,14 +174,14 @@ def steps(  # type: ignore[no-untyped-def]
                     terms_1 = row_terms(rows, row_1 + HEAD, size_1, exits_1, squares_1, known_1)
                     terms_2 = row_terms(rows, row_2 + HEAD, size_2, exits_2, squares_2, known_2)
                     terms_3 = row_terms(rows, row_3 + HEAD, size_3, exits_3, squares_3, known_3)
-                sums_0 = totals(reals, record_0, rows, row_0, terms_0)
-                sums_1 = totals(reals, record_1, rows, row_1, terms_1)
-                sums_2 = totals(reals, record_2, rows, row_2, terms_2)
-                sums_3 = totals(reals, record_3, rows, row_3, terms_3)
-                value_0 = weights[chain_0] * index(sums_0, transitions_0, known_0)
-                value_1 = weights[chain_1] * index(sums_1, transitions_1, known_1)
-                value_2 = weights[chain_2] * index(sums_2, transitions_2, known_2)
-                value_3 = weights[chain_3] * index(sums_3, transitions_3, known_3)
+                sums_0 = totals(standings, place_0, rows, row_0, terms_0)
+                sums_1 = totals(standings, place_1, rows, row_1, terms_1)
+                sums_2 = totals(standings, place_2, rows, row_2, terms_2)
+                sums_3 = totals(standings, place_3, rows, row_3, terms_3)
+                value_0 = (weight if ALIKE else weights[chain_0]) * index(sums_0, transitions_0, known_0)
+                value_1 = (weight if ALIKE else weights[chain_1]) * index(sums_1, transitions_1, known_1)
+                value_2 = (weight if ALIKE else weights[chain_2]) * index(sums_2, transitions_2, known_2)
+                value_3 = (weight if ALIKE else weights[chain_3]) * index(sums_3, transitions_3, known_3)
                 board[ZERO] = value_0
                 board[ONE] = value_1
                 board[TWO] = value_2
@@ -183,17 +190,17 @@ def steps(  # type: ignore[no-untyped-def]
                 put(rows, row_1 + TERMS, terms_1)
                 put(rows, row_2 + TERMS, terms_2)
                 put(rows, row_3 + TERMS, terms_3)
-                put(reals, record_0 + SUMS, sums_0)
-                put(reals, record_1 + SUMS, sums_1)
-                put(reals, record_2 + SUMS, sums_2)
-                put(reals, record_3 + SUMS, sums_3)
-                indices[place_0] = board[ZERO]
-                indices[place_1] = board[ONE]
-                indices[place_2] = board[TWO]
-                indices[place_3] = board[THREE]
+                put_sums(standings, place_0, sums_0)
+                put_sums(standings, place_1, sums_1)
+                put_sums(standings, place_2, sums_2)
+                put_sums(standings, place_3, sums_3)
+                standings[place_0] = board[ZERO]
+                standings[place_1] = board[ONE]
+                standings[place_2] = board[TWO]
+                standings[place_3] = board[THREE]
                 if TREE:
-                    climb(tree, indices, value, node, leaves, chain_0)
-                    climb(tree, indices, value + ONE, node + ONE, leaves, chain_1)
-                    climb(tree, indices, value + TWO, node + TWO, leaves, chain_2)
-                    climb(tree, indices, value + THREE, node + THREE, leaves, chain_3)
+                    climb(tree, standings, value, node, leaves, chain_0)
+                    climb(tree, standings, value + ONE, node + ONE, leaves, chain_1)
+                    climb(tree, standings, value + TWO, node + TWO, leaves, chain_2)
+                    climb(tree, standings, value + THREE, node + THREE, leaves, chain_3)
         begun = ended

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..policies.policy import replaced
-from .layout import SUMS, TERMS
+from .layout import FOUR, SUMS, TERMS
 
 _FUNCTIONS = '''
 def take(values, start):
@@ -14,25 +14,34 @@ def take(values, start):
 def put(values, start, items):
     {stores}
 
-def totals(reals, record, rows, row, terms):
+def take_sums(standings, place):
+    return ({sums},)
+
+def put_sums(standings, place, items):
+    {sum_stores}
+
+def totals(standings, place, rows, row, terms):
     return ({totals},)
 '''
 
 
 @lru_cache(maxsize=64)
 def of_length(length: int) -> dict[str, Callable[..., Any]]:
-    """take(values, start) → the tuple of values from there; put(values, start, items) stores one; totals(…) → the
-    running sums after one row's terms have changed."""
-    each = range(length)
+    """take(values, start) → the tuple of values from there; put(values, start, items) stores one; the same for the sums
+    of a chain; totals(…) → the running sums after one row's terms have changed."""
+
+    def each(form: str, between: str = ", ") -> str:
+        return between.join(form.replace("#", str(j)) for j in range(length))
+
     source = _FUNCTIONS.format(
-        values=", ".join(f"values[start + OFFSET_{j}]" for j in each) or "",
-        stores="; ".join(f"values[start + OFFSET_{j}] = items[{j}]" for j in each) or "pass",
-        totals=", ".join(
-            f"replaced(reals[record + SUM_{j}], rows[row + TERM_{j}], terms[{j}])" for j in each
-        ),
+        values=each("values[start + OFFSET_#]"),
+        stores=each("values[start + OFFSET_#] = items[#]", "; ") or "pass",
+        sums=each("standings[place + SUM_#]"),
+        sum_stores=each("standings[place + SUM_#] = items[#]", "; ") or "pass",
+        totals=each("replaced(standings[place + SUM_#], rows[row + TERM_#], terms[#])"),
     ).replace("(,)", "()")
     names: dict[str, Any] = {"__name__": __name__, "replaced": replaced}
-    for j in each:
-        names |= {f"OFFSET_{j}": j, f"SUM_{j}": SUMS + j, f"TERM_{j}": TERMS + j}
+    for j in range(length):
+        names |= {f"OFFSET_{j}": j, f"SUM_{j}": SUMS + FOUR * j, f"TERM_{j}": TERMS + j}
     exec(source, names)
-    return {name: names[name] for name in ("take", "put", "totals")}
+    return {name: names[name] for name in ("take", "put", "take_sums", "put_sums", "totals")}

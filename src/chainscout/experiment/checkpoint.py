@@ -5,69 +5,65 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import FileError, InputError
 from ..problems import Problem
+from ..problems.schema import document
 
 if TYPE_CHECKING:
     from .tasks import Task
 
 Outcome = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
+#: What is told of the run that the tasks belong to.
+ABOUT = "run.json"
+
 
 class Checkpoint:
     """A directory with one file a finished task, and what they are tasks of."""
 
-    def __init__(
-        self,
-        path: Path,
-        problem: Problem,
-        policies: tuple[str, ...],
-        budgets: tuple[int, ...],
-        settings: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, path: Path, problem: Problem, budgets: tuple[int, ...], settings: Mapping[str, Any]) -> None:
         self.path = path
-        run = {
-            "problem": [
-                [name, chain.matrix.tolist(), chain.initial.tolist()] for name, chain in problem.chains.items()
-            ],
-            "policies": list(policies),
-            "budgets": list(budgets),
-            "settings": json.loads(json.dumps(dict(settings))),
-        }
-        about = path / "run.json"
+        self.shape = (len(budgets), len(problem))
+        run = json.loads(json.dumps({"problem": document(problem), "budgets": budgets, "settings": settings}))
+        about = path / ABOUT
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if about.exists():
-                if json.loads(about.read_text(encoding="utf-8")) != run:
-                    raise InputError(
-                        f"{path} holds another experiment (problem, policies, budgets, settings or versions differ):"
-                        " resume it with what it was begun with, or choose another directory"
-                    )
-            else:
-                about.write_text(json.dumps(run), encoding="utf-8")
+            if not about.exists():
+                _write(about, json.dumps(run).encode())
+                return
+            found = json.loads(about.read_bytes())
         except OSError as error:
             raise FileError(f"{path} cannot keep an experiment: {error.strerror or error}") from None
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
+        except ValueError:
             raise FileError(f"{about} is damaged: delete {path} to begin again") from None
+        if found != run:
+            raise InputError(
+                f"{path} holds another experiment (problem, policies, budgets, settings or versions differ):"
+                " resume it with what it was begun with, or choose another directory"
+            )
 
     def load(self, task: "Task") -> Outcome | None:
         """The outcome of a task that was finished before."""
+        budgets, chains = self.shape
+        shape = (budgets, task.stop - task.start, chains)
         try:
-            with np.load(self._file(task), allow_pickle=False) as file:
-                return file["loss"], file["pulls"]
-        except (OSError, ValueError, KeyError, EOFError):
-            return None  # not there, or cut off by a crash: it is run again
+            with open(self._file(task), "rb") as stream, np.load(stream, allow_pickle=False) as file:
+                loss, pulls = file["loss"], file["pulls"]
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile, ZlibError):
+            return None  # not there, or damaged by a crash: it is run again
+        right = loss.shape == pulls.shape == shape and (loss.dtype, pulls.dtype) == (np.float64, np.int64)
+        return (loss, pulls) if right else None
 
     def store(self, task: "Task", outcome: Outcome) -> None:
         """Keeps an outcome; complete or not at all."""
         file = self._file(task)
-        partial = file.with_suffix(f".{os.getpid()}.partial")
+        partial = _partial(file)
         try:
             with open(partial, "wb") as stream:
                 np.savez(stream, loss=outcome[0], pulls=outcome[1])
@@ -81,7 +77,17 @@ class Checkpoint:
 
 def forget(path: Path) -> None:
     """Removes the kept tasks of a run whose results are saved elsewhere."""
-    for file in path.glob("task-*"):
-        file.unlink()
-    (path / "run.json").unlink(missing_ok=True)
+    for pattern in ("task-*", f"{ABOUT}*"):
+        for file in path.glob(pattern):
+            file.unlink()
     path.rmdir()
+
+
+def _write(file: Path, content: bytes) -> None:
+    partial = _partial(file)
+    partial.write_bytes(content)
+    partial.replace(file)
+
+
+def _partial(file: Path) -> Path:
+    return file.with_name(f"{file.name}.{os.getpid()}.partial")

@@ -1,5 +1,6 @@
 """``compare``: policies × budgets × replications, in one pass over each replication, cut into tasks of any size."""
 
+import json
 import platform
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,21 +11,32 @@ from typing import Any
 
 import numpy as np
 
+from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import failure_probability, shown, whole_number
-from ..engine import ENGINES
+from ..checks import failure_probability, number_array, one_of, shown, whole_number
 from ..errors import InputError
 from ..policies import Policy
 from ..problems import Problem
 from .checkpoint import Checkpoint
 from .results import Results
-from .tasks import Interrupted, Task, run_all
-
-__all__ = ["Interrupted", "compare"]
+from .tasks import Task, run_all
 
 #: What is compared if nothing else is asked for.
 DEFAULT_POLICIES = ("uniform", "ba-mc", "scout", "oracle")
+
+#: Steps of about a quarter of a second: the progress bar moves by this much, and this much is lost by Ctrl-C.
+TASK_STEPS = {"cpu": 20_000_000, "python": 100_000}
+#: The engine runs this many replications side by side; a task of fewer takes as long.
+SIDE_BY_SIDE = 4
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C: ``results`` has the replications that every policy had finished, None if there are none."""
+
+    def __init__(self, results: Results | None) -> None:
+        super().__init__("interrupted")
+        self.results = results
 
 
 def compare(
@@ -39,68 +51,67 @@ def compare(
     weights: Sequence[float] | None = None,
     batch: int = 1,
     restless: bool = False,
+    horizon: bool = True,
+    distance: str = "squared",
+    row_weights: str = "empirical",
     executor: Executor | None = None,
     progress: bool = False,
     checkpoint: str | Path | None = None,
 ) -> Results:
-    """Every policy on the same paths; losses and pulls at every budget.
+    """Every policy on the same paths; losses and pulls at every budget, in increasing order and each once.
 
     A chain's path depends on (seed, replication, chain) alone, so that policies are compared in pairs, and the result
     is the same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets
-    the quantile that is reported. ``batch``: chains are chosen this many at a time. ``restless``: every chain moves at
-    every step. ``checkpoint``: a directory that finished tasks are kept in, and taken from.
+    the quantile that is reported. ``weights``: how much each chain's loss counts to the policies. ``batch``: chains
+    are chosen this many at a time. ``restless``: every chain moves at every step. ``horizon``: whether policies know
+    the largest budget. ``distance`` and ``row_weights`` choose another loss, as in :func:`chainscout.loss`.
+    ``checkpoint``: a directory that finished tasks are kept in, and taken from. Ctrl-C raises
+    :class:`Interrupted`, a KeyboardInterrupt that carries what was finished.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"compare needs a Problem, not {shown(problem)}")
     chosen = _policies(policies)
-    targets = [whole_number(budget, "a budget", meaning="a number of observations") for budget in budgets]
-    if not targets:
-        raise InputError("compare needs at least one budget, and none was given")
-    steps = tuple(sorted(set(targets)))
+    steps = _budgets(budgets)
     number = whole_number(replications, "replications", meaning="how often each policy is run")
-    whole_number(seed, "seed", least=0)
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {shown(engine)}")
-    options = {
-        "weights": None if weights is None else tuple(float(w) for w in weights),
+    options: dict[str, Any] = {
+        "seed": whole_number(seed, "seed", least=0, meaning="what all randomness follows from"),
+        "engine": one_of(engine, "engine", engines.ENGINES),
+        "weights": None if weights is None else number_array(weights, "weights").ravel().tolist(),
         "batch": batch,
         "restless": restless,
+        "horizon": horizon,
+        "distance": distance,
+        "row_weights": row_weights,
     }
+    common = {"problem": problem, "budgets": steps, **options}
+    for policy in chosen.values():  # what cannot be run is refused before anything is written or sent
+        engines.run(policy=policy, replications=range(0), **common)
     settings: dict[str, Any] = {
-        "seed": seed,
-        "engine": engine,
         "replications": number,
         "delta": failure_probability(delta),
         **options,
+        "policies": [_identity(name, policy) for name, policy in chosen.items()],
         "versions": _versions(),
     }
-    tasks = [
-        Task(p, policy, start, stop)
-        for p, policy in enumerate(chosen.values())
-        for start, stop in _cuts(number, steps[-1], engine)
-    ]
-    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, tuple(chosen), steps, settings)
-    common = {"problem": problem, "budgets": steps, "seed": seed, "engine": engine, **options}
+    cuts = _cuts(number, steps[-1], engine)
+    # All policies of the same replications together: an interrupted run is a comparison of fewer of them.
+    tasks = [Task(p, policy, start, stop) for start, stop in cuts for p, policy in enumerate(chosen.values())]
+    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, steps, settings)
     loss = np.full((len(chosen), len(steps), number, len(problem)), np.nan)
     pulls = np.zeros(loss.shape, dtype=np.int64)
-    done = np.zeros((len(chosen), number), dtype=bool)
-
-    def results(upto: int) -> Results:
-        aims = np.full((len(chosen), len(problem)), np.nan)
-        for place, policy in enumerate(chosen.values()):
-            aim = policy.aim(problem, weights)
-            if aim is not None:
-                aims[place] = aim
-        return Results(problem, tuple(chosen), steps, loss[:, :, :upto], pulls[:, :, :upto], aims, settings)
-
+    targets = _targets(problem, chosen, options["weights"])
+    done = np.zeros((len(chosen), number + 1), dtype=bool)
     try:
         for task, (task_loss, task_pulls) in run_all(tasks, common, executor, kept, progress):
             loss[task.place, :, task.start : task.stop] = task_loss
             pulls[task.place, :, task.start : task.stop] = task_pulls
             done[task.place, task.start : task.stop] = True
     except KeyboardInterrupt:
-        raise Interrupted(results(int(np.append(done.all(axis=0), False).argmin()))) from None
-    return results(number)
+        upto = int(done.all(axis=0).argmin())  # the last place is never done
+        part = (loss[:, :, :upto], pulls[:, :, :upto])
+        results = Results(problem, tuple(chosen), steps, *part, targets, settings) if upto else None
+        raise Interrupted(results) from None
+    return Results(problem, tuple(chosen), steps, loss, pulls, targets, settings)
 
 
 def _policies(policies: Sequence[str | Policy]) -> dict[str, Policy]:
@@ -108,23 +119,51 @@ def _policies(policies: Sequence[str | Policy]) -> dict[str, Policy]:
     if isinstance(policies, (str, Policy)):
         policies = [policies]
     named: dict[str, Policy] = {}
-    for policy in policies:
-        name = policy.name if isinstance(policy, Policy) else policy
+    for policy in _iterated(policies, "policies must be names or Policy objects"):
+        made = catalogue.get(policy)
+        name = policy.strip() if isinstance(policy, str) else made.name
         if name in named:
             raise InputError(f"each policy can be compared once, and {shown(name)} is given twice")
-        named[name] = catalogue.get(policy)
+        named[name] = made
     if not named:
         raise InputError("compare needs at least one policy, and none was given")
     return named
 
 
+def _budgets(budgets: Iterable[int]) -> tuple[int, ...]:
+    given = _iterated(budgets, "budgets must be numbers of observations")
+    found = {whole_number(budget, "a budget", meaning="a number of observations") for budget in given}
+    if not found:
+        raise InputError("compare needs at least one budget, and none was given")
+    return tuple(sorted(found))
+
+
+def _iterated(values: Any, wanted: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise InputError(f"{wanted}, in a list, not {shown(values)}") from None
+
+
 def _cuts(replications: int, longest: int, engine: str) -> list[tuple[int, int]]:
-    """Ranges of replications of about a quarter of a second each: Ctrl-C waits for one, the bar moves by one."""
-    steps = 20_000_000 if engine == "cpu" else 100_000
-    size = max(1, min(steps // max(longest, 1), -(-replications // 8)))
+    """Ranges of replications: about TASK_STEPS each, and at least eight if there are enough replications."""
+    size = min(TASK_STEPS[engine] // longest, -(-replications // 8))
+    size = max(SIDE_BY_SIDE, size // SIDE_BY_SIDE * SIDE_BY_SIDE)
     return [(start, min(start + size, replications)) for start in range(0, replications, size)]
+
+
+def _targets(problem: Problem, policies: dict[str, Policy], weights: list[float] | None) -> Any:
+    aims = [policy.aim(problem, weights) for policy in policies.values()]
+    return np.array([np.full(len(problem), np.nan) if aim is None else aim for aim in aims])
+
+
+def _identity(name: str, policy: Policy) -> dict[str, Any]:
+    """What tells a policy from others of its name; parameters as JSON holds them."""
+    parameters = json.loads(json.dumps(dict(policy.parameters), default=str))
+    return {"name": name, "version": policy.version, "block": policy.block, "parameters": parameters}
 
 
 def _versions() -> dict[str, str]:
     found = {name: version(name) for name in ("numpy", "numba")}
-    return {"chainscout": __version__, "python": platform.python_version(), "platform": sys.platform, **found}
+    machine = f"{sys.platform} {platform.machine()}"
+    return {"chainscout": __version__, "python": platform.python_version(), "platform": machine, **found}

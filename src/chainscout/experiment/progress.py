@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Task as Line
 from rich.text import Text
@@ -18,8 +19,10 @@ class Rate(ProgressColumn):
 
 @contextmanager
 def bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over ``total`` steps; gives the function that advances it."""
+    """A bar over ``total`` steps on standard error; gives the function that advances it. A pipe gets nothing."""
+    console = Console(stderr=True)
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, transient=True) as shown:
+    watched = console.is_terminal or console.is_jupyter
+    with Progress(*columns, console=console, transient=True, disable=not watched) as shown:
         line = shown.add_task("", total=total)
         yield lambda steps: shown.advance(line, steps)

@@ -5,17 +5,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.io import netcdf_file
 
-from ..checks import shown
-from ..errors import FileError, InputError, MissingExtraError
+from ..checks import one_of, shown
+from ..errors import InputError, MissingExtraError
 from ..problems import Problem
-from .statistics import Statistic, statistics
+from ..problems.schema import document
+from .statistics import STATISTICS, Statistic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,23 +22,28 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
-#: The layout of saved files; a file with another number was made by another version.
-FORMAT = 1
+#: The axes of losses and pulls.
+DIMENSIONS = ("policy", "budget", "replication", "chain")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """Losses and pulls, indexed (policy, budget, replication, chain); pulls are observations of the chain."""
 
     problem: Problem
     policies: tuple[str, ...]
     budgets: tuple[int, ...]
+    #: nan where a chain has shown no transition yet.
     loss: Array
     pulls: Counts
     #: The shares of the budget that each policy aims at, (policy, chain); nan where it has no fixed aim.
     targets: Array
-    #: seed, engine, delta, mode, weights, versions: what repeats the run.
+    #: Seed, engine, delta, weights, the policies' parameters, versions, …: with the problem, what repeats the run.
     settings: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for array in (self.loss, self.pulls, self.targets):
+            array.flags.writeable = False  # statistics are computed once
 
     @property
     def replications(self) -> int:
@@ -48,25 +52,39 @@ class Results:
 
     @cached_property
     def statistics(self) -> dict[tuple[str, int], dict[str, Statistic]]:
-        """The three statistics by policy and budget."""
+        """max E[L], E[max L] and quantile(L), with their influence values, by policy and budget."""
         delta = float(self.settings["delta"])
         return {
-            (policy, budget): statistics(self.loss[p, b], delta)
+            (policy, budget): {name: of(self.loss[p, b], delta) for name, of in STATISTICS.items()}
             for p, policy in enumerate(self.policies)
             for b, budget in enumerate(self.budgets)
         }
 
+    @property
+    def is_normalised(self) -> bool:
+        """Whether losses are shown as n·L/Λ: only the paper's loss, of chains that are not all deterministic, has Λ."""
+        paper = (self.settings["distance"], self.settings["row_weights"]) == ("squared", "empirical")
+        return paper and self.problem.variability > 0
+
+    def scale(self, budget: int) -> float:
+        """What a loss at this budget is multiplied by to be shown: n/Λ, or one."""
+        return budget / self.problem.variability if self.is_normalised else 1.0
+
+    def label(self, statistic: str) -> str:
+        """The name of a statistic as it is shown."""
+        return f"n·{statistic}/Λ" if self.is_normalised else statistic
+
     def summary(self) -> list[dict[str, Any]]:
-        """One row a policy and budget: the normalised losses, their standard errors and ratios to the oracle."""
+        """One row a policy and budget: the three losses, their standard errors and their ratios to the oracle's."""
         from .summary import summary
 
         return summary(self)
 
-    def differences(self) -> list[dict[str, Any]]:
-        """Paired differences of E[max L] between all pairs of policies, with 95 % intervals."""
+    def differences(self, statistic: str = "E[max L]") -> list[dict[str, Any]]:
+        """Paired differences of a statistic between all pairs of policies, with 95 % intervals."""
         from .summary import differences
 
-        return differences(self)
+        return differences(self, one_of(statistic, "statistic", STATISTICS))
 
     def allocation(self) -> list[dict[str, Any]]:
         """Each chain's share of the pulls against η and against the policy's own target."""
@@ -86,97 +104,34 @@ class Results:
             import xarray
         except ImportError:
             raise MissingExtraError("to_xarray", "xarray") from None
-        dimensions = ("policy", "budget", "replication", "chain")
         return xarray.Dataset(
             {
-                "loss": (dimensions, self.loss),
-                "pulls": (dimensions, self.pulls),
+                "loss": (DIMENSIONS, self.loss),
+                "pulls": (DIMENSIONS, self.pulls),
                 "target": (("policy", "chain"), self.targets),
             },
             coords={"policy": list(self.policies), "budget": list(self.budgets), "chain": list(self.problem.names)},
-            attrs={"settings": json.dumps(dict(self.settings))},
+            attrs={"settings": json.dumps(dict(self.settings)), "problem": json.dumps(document(self.problem))},
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a netCDF file (classic format: xarray and every netCDF reader open it)."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            with netcdf_file(partial, "w", version=2) as file:
-                file.format = FORMAT
-                file.settings = json.dumps(dict(self.settings)).encode()
-                file.problem = json.dumps(_plain(self.problem)).encode()
-                file.policies = json.dumps(self.policies).encode()
-                sizes = dict(zip(("policy", "budget", "replication", "chain"), self.loss.shape, strict=True))
-                for name, size in sizes.items():
-                    file.createDimension(name, size)
-                file.createVariable("budget", "f8", ("budget",))[:] = self.budgets
-                file.createVariable("loss", "f8", tuple(sizes))[:] = self.loss
-                file.createVariable("pulls", "f8", tuple(sizes))[:] = self.pulls
-                file.createVariable("target", "f8", ("policy", "chain"))[:] = self.targets
-            partial.replace(target)
-        except OSError as error:
-            raise FileError(f"{target} could not be written: {error.strerror or error}") from None
-        finally:
-            partial.unlink(missing_ok=True)
+        from .files import save
+
+        save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":
         """The results that ``save`` wrote."""
-        try:
-            with netcdf_file(Path(path), "r", mmap=False) as file:
-                if int(file.format) != FORMAT:
-                    raise FileError(f"{path} has format {int(file.format)}; this version of chainscout reads {FORMAT}")
-                arrays = {name: np.array(file.variables[name][:]) for name in ("budget", "loss", "pulls", "target")}
-                texts = {name: json.loads(getattr(file, name)) for name in ("settings", "problem", "policies")}
-        except FileNotFoundError:
-            raise FileError(f"there is no file {path}") from None
-        except (
-            OSError,
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            IndexError,
-            OverflowError,
-            MemoryError,
-        ) as error:
-            raise FileError(f"{path} is damaged or is not a saved experiment ({shown(str(error))})") from None
-        budgets = tuple(int(budget) for budget in arrays["budget"])
-        return cls(
-            _problem(texts["problem"]),
-            tuple(texts["policies"]),
-            budgets,
-            arrays["loss"].astype(np.float64),
-            arrays["pulls"].astype(np.int64),
-            arrays["target"].astype(np.float64),
-            texts["settings"],
-        )
+        from .files import load
 
-    def __repr__(self) -> str:
-        return f"Results({len(self.policies)} policies, {len(self.budgets)} budgets, {self.replications} replications)"
+        return load(path)
 
     def position(self, policy: str) -> int:
-        """Where a policy stands."""
+        """Where a policy stands on the first axis."""
         if policy not in self.policies:
             raise InputError(f"unknown policy {shown(policy)}: these results have {', '.join(self.policies)}")
         return self.policies.index(policy)
 
-
-def _plain(problem: Problem) -> dict[str, Any]:
-    chains = {
-        name: {"matrix": chain.matrix.tolist(), "initial": chain.initial.tolist(), "states": _labels(chain.states)}
-        for name, chain in problem.chains.items()
-    }
-    return {"name": problem.name, "description": problem.description, "source": problem.source, "chains": chains}
-
-
-def _labels(states: tuple[Any, ...]) -> list[Any]:
-    return [state if isinstance(state, (str, int)) else str(state) for state in states]
-
-
-def _problem(plain: Mapping[str, Any]) -> Problem:
-    from ..chains import MarkovChain
-
-    chains = {name: MarkovChain(**parts) for name, parts in plain["chains"].items()}
-    return Problem(chains, plain["name"], plain["description"], plain["source"])
+    def __repr__(self) -> str:
+        return f"Results({len(self.policies)} policies, {len(self.budgets)} budgets, {self.replications} replications)"

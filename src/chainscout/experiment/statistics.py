@@ -1,4 +1,4 @@
-"""The three normalised losses of an experiment, with standard errors (MATH §3).
+"""The three losses of an experiment, with standard errors (MATH §3).
 
 Each statistic carries its influence values: how much every replication moves it. Standard errors of the statistic, of
 a ratio and of a difference between policies all follow from them (the delta method), with the pairing of replications
@@ -6,6 +6,7 @@ taken into account: policies see the same paths.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 Array = npt.NDArray[np.float64]
+
+#: Half the width of a 95 % interval in standard errors.
+NORMAL = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -30,18 +34,32 @@ class Statistic:
             return math.nan
         return float(np.sqrt((self.influence**2).sum() / (number - 1) / number))
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the normal approximation."""
+        return self.value - NORMAL * self.error, self.value + NORMAL * self.error
+
     def over(self, other: "Statistic") -> "Statistic":
-        """The ratio of two statistics of the same replications."""
-        ratio = self.value / other.value if other.value else math.nan
-        return Statistic(ratio, (self.influence - ratio * other.influence) / (other.value or math.nan))
+        """The ratio of two statistics of the same replications; nan where there is nothing to divide by."""
+        divisor = other.value or math.nan
+        ratio = self.value / divisor
+        return Statistic(ratio, (self.influence - ratio * other.influence) / divisor)
 
     def minus(self, other: "Statistic") -> "Statistic":
         """The difference of two statistics of the same replications."""
         return Statistic(self.value - other.value, self.influence - other.influence)
 
+    def times(self, factor: float) -> "Statistic":
+        """The statistic in another unit."""
+        return Statistic(self.value * factor, self.influence * factor)
+
 
 def largest_mean(loss: Array) -> Statistic:
-    """max_k E[L_k] from ``loss`` (replication, chain); the error is that of the chain with the largest mean."""
+    """max_k E[L_k] from ``loss`` (replication, chain); the error is that of the chain with the largest mean.
+
+    Where several chains share the largest mean (under the oracle all do) the largest of their estimates lies above it,
+    by at most √(2·log K) standard errors in the mean.
+    """
     means = loss.mean(axis=0)
     worst = int(means.argmax())
     return Statistic(float(means[worst]), loss[:, worst] - means[worst])
@@ -57,7 +75,7 @@ def quantile_largest(loss: Array, level: float) -> Statistic:
     """The ``level`` quantile of max_k L_k. Its influence is (level − 1{x ≤ Q})/f, the density f by order statistics."""
     largest = loss.max(axis=1)
     value = float(np.quantile(largest, level))
-    # Bofinger's bandwidth for the slope of the quantile function, kept inside (0, 1).
+    # Bofinger's bandwidth for the slope of the quantile function, 1/f, kept inside (0, 1).
     z = float(ndtri(level))
     density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
     width = (4.5 * density**4 / (2 * z * z + 1) ** 2 / len(largest)) ** 0.2
@@ -67,14 +85,9 @@ def quantile_largest(loss: Array, level: float) -> Statistic:
     return Statistic(value, (below.mean() - below) * slope)
 
 
-#: The name that a table gives each statistic.
-NAMES = {"max E[L]": "n·max E[L]/Λ", "E[max L]": "n·E[max L]/Λ", "quantile": "n·quantile(L)/Λ"}
-
-
-def statistics(loss: Array, delta: float) -> dict[str, Statistic]:
-    """The three statistics of one policy at one budget."""
-    return {
-        "max E[L]": largest_mean(loss),
-        "E[max L]": mean_largest(loss),
-        "quantile": quantile_largest(loss, 1 - delta),
-    }
+#: The statistics of one policy at one budget, each from the losses (replication, chain) and δ.
+STATISTICS: dict[str, Callable[[Array, float], Statistic]] = {
+    "max E[L]": lambda loss, delta: largest_mean(loss),
+    "E[max L]": lambda loss, delta: mean_largest(loss),
+    "quantile(L)": lambda loss, delta: quantile_largest(loss, 1 - delta),
+}

@@ -1,29 +1,31 @@
 """An experiment's tasks on threads, or on any ``concurrent.futures.Executor``."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import cloudpickle
 
 from .. import engine
+from .._version import __version__
 from ..errors import ChainscoutError
 from ..policies import Policy
 from .checkpoint import Checkpoint, Outcome
 
-if TYPE_CHECKING:
-    from .results import Results
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: ``results`` has the replications that every policy had finished."""
-
-    def __init__(self, results: "Results") -> None:
-        super().__init__("interrupted")
-        self.results = results
+#: What tasks that wait on somebody else's executor may hold in bytes, and how many there may be.
+WAITING_BYTES, MOST_WAITING = 1 << 28, 1_000
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,6 @@ class Task:
     policy: Policy
     start: int
     stop: int
-
-
-def run_task(task: Task, common: Mapping[str, Any]) -> Outcome:
-    """One task, in this process."""
-    return engine.run(policy=task.policy, replications=range(task.start, task.stop), **common)
-
-
-def run_pickled(payload: bytes) -> Outcome:
-    """One task, in another process. Rules travel by cloudpickle, which also takes those typed at a prompt."""
-    task, common = cloudpickle.loads(payload)
-    return run_task(task, common)
 
 
 def run_all(
@@ -70,37 +61,83 @@ def run_all(
 def _outcomes(
     tasks: Sequence[Task], common: Mapping[str, Any], executor: Executor | None
 ) -> Iterator[tuple[Task, Outcome]]:
-    if common["engine"] == "python" and executor is None:
+    if executor is not None:
+        send, most = _by_pickle(tasks, common, executor)
+        yield from _collected(tasks, send, most)
+    elif common["engine"] == "python":  # holds the interpreter's lock: threads would only take turns
         for task in tasks:
-            yield task, run_task(task, common)
-        return
-    own = executor is None
-    pool = executor or ThreadPoolExecutor(os.cpu_count())
+            yield task, _run(task.policy, task.start, task.stop, common)
+    else:
+        threads = os.cpu_count() or 1
+        pool = ThreadPoolExecutor(threads)
+        try:
+            # A few more than are running: enough to keep threads busy, and few to be left when one is interrupted.
+            yield from _collected(tasks, lambda t: pool.submit(_run, t.policy, t.start, t.stop, common), 2 * threads)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _collected(
+    tasks: Sequence[Task], send: "Callable[[Task], Future[Outcome]]", most: int
+) -> Iterator[tuple[Task, Outcome]]:
+    """Outcomes as they come, with at most ``most`` tasks sent and not yet finished."""
     running: dict[Future[Outcome], Task] = {}
     left = iter(tasks)
-    # A few more than there are workers: enough to keep them busy, few enough to stop at once.
-    ahead = 4 * (os.cpu_count() or 1) + getattr(pool, "_max_workers", 16)
     try:
         while True:
-            while len(running) < ahead and (task := next(left, None)) is not None:
-                if own:
-                    running[pool.submit(run_task, task, common)] = task
-                else:
-                    running[pool.submit(run_pickled, cloudpickle.dumps((task, dict(common))))] = task
+            while len(running) < most and (task := next(left, None)) is not None:
+                running[send(task)] = task
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                task = running.pop(future)
-                try:
-                    yield task, future.result()
-                except BrokenExecutor as error:
-                    raise ChainscoutError(f"the executor broke while an experiment ran on it: {error}") from None
+                yield running.pop(future), future.result()
+    except (BrokenExecutor, CancelledError) as error:
+        what = str(error) or "it dropped a task"
+        raise ChainscoutError(f"the executor broke while an experiment ran on it: {what}") from None
     finally:
         for future in running:
             future.cancel()
-        if own:
-            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _run(policy: Policy, start: int, stop: int, common: Mapping[str, Any]) -> Outcome:
+    return engine.run(policy=policy, replications=range(start, stop), **common)
+
+
+# --- in other processes: rules travel by cloudpickle, which also takes those typed at a prompt ------------------
+
+
+def _by_pickle(
+    tasks: Sequence[Task], common: Mapping[str, Any], executor: Executor
+) -> "tuple[Callable[[Task], Future[Outcome]], int]":
+    """What sends a task, and how many may wait: enough for a large cluster, unless the problem is large too."""
+    shared = cloudpickle.dumps(dict(common))
+    policies = {task.place: cloudpickle.dumps(task.policy) for task in tasks}
+
+    def send(task: Task) -> "Future[Outcome]":
+        return executor.submit(run_pickled, __version__, shared, policies[task.place], task.start, task.stop)
+
+    return send, max(4 * (os.cpu_count() or 1), min(MOST_WAITING, WAITING_BYTES // len(shared)))
+
+
+def run_pickled(version: str, common: bytes, policy: bytes, start: int, stop: int) -> Outcome:
+    """One task, in another process."""
+    if version != __version__:
+        raise ChainscoutError(f"this worker has chainscout {__version__}, and the experiment was begun by {version}")
+    return _run(_policy(policy), start, stop, _common(common))
+
+
+# A rule that was unpickled twice would be two rules to the engine, each compiled: every task must get the same object.
+@lru_cache(maxsize=64)
+def _policy(pickled: bytes) -> Policy:
+    policy: Policy = cloudpickle.loads(pickled)
+    return policy
+
+
+@lru_cache(maxsize=2)
+def _common(pickled: bytes) -> dict[str, Any]:
+    common: dict[str, Any] = cloudpickle.loads(pickled)
+    return common
 
 
 def _bar(progress: bool, total: int) -> Any:

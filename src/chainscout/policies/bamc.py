@@ -45,6 +45,7 @@ def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
     failure_probability(delta)
     if alpha is None:
         return _policy("ba-mc", delta, STATED)
+    smoothing(alpha, 1)  # refuses what is no α before the first chain asks
 
     def constants(setting: Setting) -> tuple[float, ...]:
         _need_states("ba-mc", setting)

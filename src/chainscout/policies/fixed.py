@@ -59,7 +59,9 @@ def _true_variability(setting: Setting) -> tuple[float]:
 
 
 def _true_shares(setting: Setting) -> tuple[float]:
-    return (float(_share_rule(truth(setting, "oracle-max"))[setting.chain]),)
+    problem = truth(setting, "oracle-max")
+    # Where all chains are deterministic there is nothing to share the budget for, and any share will do.
+    return (float(_share_rule(problem)[setting.chain]) if any(_variabilities(problem)) else 0.0,)
 
 
 # Every chain asks for its own number out of these: they are computed once for a set.

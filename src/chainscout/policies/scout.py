@@ -121,6 +121,7 @@ def scout(
         raise InputError(f"power is for the loss 'squared' only, and the loss is {shown(loss)}")
     p = 0.75 if power is None else real_number(power, "power", above=0.0, meaning="what μ̃ is raised to")
     real_number(exploration, "exploration", above=0.0, meaning="what is added to a row's Gini index, over N")
+    smoothing(alpha, 1)  # refuses what is no α before the first chain asks
     entry, rule, index = LOSSES[one_of(loss, "loss", LOSSES)]
 
     def constants(setting: Setting) -> tuple[float, ...]:

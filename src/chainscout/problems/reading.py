@@ -28,7 +28,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
     elif where.suffix == ".csv":
         problem, lines = _of_tables({where.stem: _table(where, errors)}, {where.stem: errors}), errors.lines
     elif where.suffix in _PARSERS:
-        problem, lines = _of_document(_parsed(where, errors), errors), errors.lines
+        problem, lines = of_document(_parsed(where, errors), errors), errors.lines
     else:
         if where.exists():
             errors.add("", f"a problem file ends in .toml, .json or .csv, or is a directory, not {shown(where.suffix)}")
@@ -61,7 +61,8 @@ def reason(error: OSError | ValueError) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _of_document(data: Any, errors: Errors) -> Problem | None:
+def of_document(data: Any, errors: Errors) -> Problem | None:
+    """The problem of the plain data that ``schema.document`` gives, or None when an error was added."""
     if errors.lines:
         return None
     entries = check_document(data, errors, ChainEntry)

@@ -2,8 +2,10 @@
 
 import io
 import re
+import warnings
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from .._version import __version__
 from .cells import cell
@@ -71,11 +73,21 @@ def section(table: Table) -> str:
     return f"<section><h2>{escape(table.title)}</h2>{scroll}{notes}</section>"
 
 
-def _svg(figure: "Figure") -> str:
+def save_figure(figure: "Figure", where: Path | IO[str]) -> None:
+    """Writes a figure, by its suffix or as SVG, the same bytes for the same figure."""
     import matplotlib
 
+    kind = where.suffix[1:] if isinstance(where, Path) else "svg"
+    # Without what names an address or a time.
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",))
+    with matplotlib.rc_context({"svg.hashsalt": "chainscout", "svg.fonttype": "path"}), warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes; the tables have it right.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(where, format=kind, dpi=150, metadata=metadata)
+
+
+def _svg(figure: "Figure") -> str:
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "chainscout", "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    save_figure(figure, buffer)
     # Without the XML prologue and the doctype, which names an address.
     return re.sub(r"\A.*?(?=<svg)", "", buffer.getvalue(), flags=re.S)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import charts, heatmap
 from .cells import cell, duration
 from .html import document, section
-from .studies import MOST_COMPUTED, StudyReport
+from .study_report import MOST_COMPUTED, StudyReport
 from .tables import Table
 from .views import Chain, Curves, Overview, Page
 

@@ -69,7 +69,7 @@ class Program(Source):
         self._process, self._restart, self._answers = process, False, queue.Queue()
         threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
 
-    def _ask(self, request: str) -> Hashable:
+    def _ask(self, request: str) -> str:
         assert self._process is not None
         assert self._process.stdin is not None
         try:
@@ -90,10 +90,7 @@ class Program(Source):
             text = ""
         if not text or len(line) >= LONGEST or not text.isprintable():
             raise self._failed(f"answered {shown(line)}, which is no state")
-        try:
-            return int(text)
-        except ValueError:
-            return text
+        return text
 
     def reject(self, state: Hashable) -> SourceError:
         """The error for a state that the chain does not have; the program is ended, for its path is of no use."""

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Engine
@@ -50,10 +49,10 @@ class Database:
             known = self._compiled[id(statement)] = _Compiled(statement, self.engine)
         return known
 
-    def run(self, statement: Executable, parameters: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    def run(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
         """The cursor after one statement."""
         known = self._known(statement)
-        return self._execute(known.text, {**known.defaults, **parameters})
+        return self._execute(known.text, {**known.defaults, **(parameters or {})} if known.defaults else parameters or {})
 
     def run_many(self, statement: Executable, parameters: Sequence[Mapping[str, Any]]) -> None:
         """One statement for many parameters."""

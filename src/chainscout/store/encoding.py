@@ -39,6 +39,8 @@ def pack_discoveries(discoveries: Mapping[int, tuple[int, int, int]]) -> bytes:
 
 def unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
     """What ``pack_discoveries`` packed."""
+    if not blob:  # all chains but those with open states
+        return {}
     flat = struct.unpack(f"<{len(blob) // 8}q", blob)
     return {flat[i]: (flat[i + 1], flat[i + 2], flat[i + 3]) for i in range(0, len(flat), 4)}
 

@@ -101,6 +101,8 @@ class Store(Protocol):
     """Where a study is kept."""
 
     read_only: bool
+    #: Whether a transaction that ends with an error is undone; else everything must be checked before it is changed.
+    rolls_back: bool
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view."""

@@ -16,6 +16,7 @@ class MemoryStore:
     """The store and, at the same time, its own transaction: there is nothing to commit."""
 
     read_only = False
+    rolls_back = False
 
     def __init__(
         self,

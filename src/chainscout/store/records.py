@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..rows import smoothed_gini
 
@@ -134,8 +134,7 @@ def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
     return sum(known) + (size - len(rows)) * (1 - 1 / size)
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """One line of the log."""
 
     #: The observation's number in the study, from 1.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from sqlalchemy.sql import Executable
@@ -24,8 +25,9 @@ class SqlTransaction:
         self._database = store.database
         self.study = study
         self.now = now
-        self._before = mapping.study_columns(study)
+        self._before = copy(study)
         self._chains: dict[int, ChainRecord] = {}
+        self._numbers: dict[str, int] = {}
         self._changed: dict[int, ChainRecord] = {}
         self._rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
@@ -35,6 +37,9 @@ class SqlTransaction:
 
     def chain(self, name: str) -> ChainRecord | None:
         """The chain of this name."""
+        number = self._numbers.get(name)
+        if number is not None and number in self._chains:
+            return self._chains[number]
         found = self._database.run(statements.chain_by_name, {"name": name}).fetchone()
         return None if found is None else self._known(found)
 
@@ -55,6 +60,7 @@ class SqlTransaction:
             known = mapping.chain_record(values)
             known.labels = self._store.label_list(known.label_list)
             self._chains[number] = known
+            self._numbers[known.name] = number
         return known
 
     def every(self) -> Iterator[ChainRecord]:
@@ -119,6 +125,8 @@ class SqlTransaction:
 
     def held(self, until: float | None = None) -> list[ChainRecord]:
         """Chains under a lease."""
+        if not self.study.leases:
+            return []
         if until is None:
             return self._chosen(statements.held, {})
         return self._chosen(statements.expired, {"until": until})
@@ -253,8 +261,8 @@ class SqlTransaction:
     def finish(self) -> None:
         """Writes everything; the commit follows."""
         self._flush()
-        after = mapping.study_columns(self.study)
-        if after != self._before:
+        if self.study != self._before:
+            after = mapping.study_columns(self.study)
             self._database.run(statements.set_study, {"at_id" if k == "id" else k: v for k, v in after.items()})
 
 
@@ -267,6 +275,8 @@ def _run(database: Database, statement: Executable, parameters: list[dict[str, A
 
 class SqlStore:
     """A study in SQLite or PostgreSQL."""
+
+    rolls_back = True
 
     def __init__(self, database: Database) -> None:
         self.database = database

@@ -1,8 +1,23 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
 from .certifying import StudyCertificate
+from .learning import learn
 from .lease import Lease
+from .simulated import Simulated, simulated
 from .study import Study
-from .views import ChainLine, EventLine, LogLine, Pace, Progress
+from .views import ChainLine, ChainProgress, EventLine, LogLine, Pace, Progress
 
-__all__ = ["ChainLine", "EventLine", "Lease", "LogLine", "Pace", "Progress", "Study", "StudyCertificate"]
+__all__ = [
+    "ChainLine",
+    "ChainProgress",
+    "EventLine",
+    "Lease",
+    "LogLine",
+    "Pace",
+    "Progress",
+    "Simulated",
+    "Study",
+    "StudyCertificate",
+    "learn",
+    "simulated",
+]

@@ -16,7 +16,7 @@ class StudyCertificate(Certificate):
 
     #: Observations that were lost on their way, with a worker or a source that died.
     lost: int = 0
-    #: Chains set aside because their segments brought no transition.
+    #: Chains set aside: their segments brought no transition, or their sources ended.
     aside: tuple[str, ...] = ()
 
     @property
@@ -26,7 +26,7 @@ class StudyCertificate(Certificate):
         if self.lost:
             notes.append(f"{self.lost} observations were lost: if that depended on their values, the bound may fail")
         if self.aside:
-            notes.append(f"set aside, for their segments brought no transition: {', '.join(self.aside)}")
+            notes.append(f"set aside, and not sampled any more: {', '.join(self.aside)}")
         return tuple(notes)
 
 

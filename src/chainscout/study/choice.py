@@ -42,7 +42,8 @@ def batch(transaction: Transaction, rule: Rule, number: int) -> list[ChainRecord
         fewest = [(c.transitions, k) for k, c in chains.items()]
         heapq.heapify(fewest)
     pending = dict.fromkeys(chains, 0)
-    order = [(-c.index, k) for k, c in chains.items()]
+    keys = {k: -c.index for k, c in chains.items()}
+    order = [(key, k) for k, key in keys.items()]
     heapq.heapify(order)
     chosen: list[ChainRecord] = []
     left = remaining(transaction)
@@ -51,26 +52,32 @@ def batch(transaction: Transaction, rule: Rule, number: int) -> list[ChainRecord
         if floor is not None:
             while fewest[0][0] != chains[fewest[0][1]].transitions + pending[fewest[0][1]]:
                 heapq.heappop(fewest)
-            if fewest[0][0] < floor(float(transaction.study.observations + len(chosen))):
+            if fewest[0][0] < floor(float(transaction.study.observations)):
                 k = fewest[0][1]
         if k is None:
-            while order[0][0] != -_pending_index(rule, chains[order[0][1]], pending[order[0][1]]):
+            while order[0][0] != keys[order[0][1]]:
                 heapq.heappop(order)
             k = order[0][1]
         chain = chains[k]
-        if chain.cost > left:
+        if chain.cost > left or keys[k] == math.inf:
             break
         left -= chain.cost
         chosen.append(chain)
         pending[k] += 1
-        heapq.heappush(order, (-_pending_index(rule, chain, pending[k]), k))
+        keys[k] = -_pending_index(rule, chain, pending[k])
+        heapq.heappush(order, (keys[k], k))
         if floor is not None:
             heapq.heappush(fewest, (chain.transitions + pending[k], k))
     return chosen
 
 
 def _pending_index(rule: Rule, chain: ChainRecord, pending: int) -> float:
-    """The index with T + pending for T; within a block the stored one stands."""
+    """The index with T + pending for T; within a block the stored one stands.
+
+    A chain of which nothing is known gets the observations that bring its first transition, and no more.
+    """
+    if chain.transitions == 0:
+        return math.inf if pending + (chain.last is not None) < 2 else -math.inf
     transitions = chain.transitions + pending
     if pending == 0 or transitions < chain.look:
         return chain.index

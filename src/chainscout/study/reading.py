@@ -1,7 +1,7 @@
 """What a study shows: estimates, certificates, its log. Nothing here changes anything."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -19,7 +19,7 @@ from .certifying import StudyCertificate
 from .quick import Quick
 from .rule import Rule
 from .states import States
-from .views import EventLine, LogLine, Progress
+from .views import ChainProgress, EventLine, LogLine, Progress
 
 #: Lines of the log that are read at a time.
 PAGE = 1000
@@ -66,6 +66,22 @@ class Reading(Browsing):
             record = self._find(transaction, chain)
             return self._states.counts(transaction, record)
 
+    def chain(self, name: str) -> ChainProgress:
+        """Where one chain stands."""
+        with self._lock, self._store.reading() as transaction:
+            record = self._find(transaction, name)
+            last = None if record.last is None else self._states.label(transaction, record, record.last)
+            return ChainProgress(
+                states=record.size,
+                observations=record.observations,
+                transitions=record.transitions,
+                segments=record.segments,
+                last=last,
+                index=record.index,
+                worker=record.worker,
+                aside=record.aside,
+            )
+
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
         with self._lock, self._store.reading() as transaction:
@@ -105,6 +121,17 @@ class Reading(Browsing):
         """Each chain's observations so far."""
         with self._lock, self._store.reading() as transaction:
             return {chain.name: chain.observations for chain in transaction.every()}
+
+    def state_from_text(self, chain: str, text: str) -> Hashable:
+        """The state that a text means: a label of the chain as it is written, or else a whole number."""
+        with self._lock, self._store.reading() as transaction:
+            return self._states.from_text(self._find(transaction, chain), text)
+
+    def states(self, chain: str) -> list[Hashable]:
+        """The chain's states, as far as they are known."""
+        with self._lock, self._store.reading() as transaction:
+            known = self._states.all(transaction, self._find(transaction, chain))
+            return list(range(known)) if isinstance(known, int) else list(known)
 
     def next_step(self, chain: str) -> int:
         """The number of the chain's next observation, from 1."""

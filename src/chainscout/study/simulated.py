@@ -5,14 +5,18 @@ sources repeats a replication of an experiment, and a resumed one goes on with t
 """
 
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ..chains import MarkovChain
-from ..engine import alias
-from ..engine.randomness import MASK, mix, sample, stream
+from ..engine import alias, randomness
 from ..problems import Problem
 from ..sources import Source
+
+# The generator's functions take whole numbers here and unsigned words when compiled: they have no types.
+_random: Any = randomness
+_alias: Any = alias
 
 
 class Simulated(Source):
@@ -23,18 +27,23 @@ class Simulated(Source):
         self._chain = chain
         self._table = _tables(chain.matrix)
         self._law = _tables(chain.initial[None, :])
-        self._position, self._gamma = stream(seed, replication, number)
+        self._position, self._gamma = _random.stream(seed, replication, number)
         self._state: int | None = None
+
+    @property
+    def states(self) -> list[Hashable]:
+        """The chain's states."""
+        return list(self._chain.states)
 
     def advance(self) -> tuple[Hashable, bool]:
         """The next state; the first is drawn from the initial law."""
         fresh = self._state is None
-        self._position = (self._position + self._gamma) & MASK
-        size = self._chain.size
+        self._position = (self._position + self._gamma) & randomness.MASK
+        size, draw = self._chain.size, _random.mix(self._position)
         if self._state is None:
-            self._state = sample(mix(self._position), size, self._law, 0)
+            self._state = _random.sample(draw, size, self._law, 0)
         else:
-            self._state = sample(mix(self._position), size, self._table, self._state * size)
+            self._state = _random.sample(draw, size, self._table, self._state * size)
         return self._chain.states[self._state], fresh
 
     def restart(self) -> None:
@@ -43,7 +52,7 @@ class Simulated(Source):
 
     def resume(self, observations: int, last: Hashable) -> bool:
         """Goes on after so many draws."""
-        self._position = (self._position + observations * self._gamma) & MASK
+        self._position = (self._position + observations * self._gamma) & randomness.MASK
         self._state = self._chain.index_of(last)
         return True
 
@@ -64,5 +73,5 @@ def _tables(laws: np.ndarray) -> list[int]:
     number, size = laws.shape
     table = [0] * (number * size)
     shares = [int(part) for part in alias.parts(laws).ravel()]
-    alias.fill(table, 0, size, number, size, shares, [0] * size, [0] * size)
+    _alias.fill(table, 0, size, number, size, shares, [0] * size, [0] * size)
     return table

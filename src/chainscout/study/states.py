@@ -49,6 +49,17 @@ class States:
         except TypeError:  # not hashable
             return None
 
+    def from_text(self, chain: ChainRecord, text: str) -> Hashable:
+        """The state that a text means: a label as it is written, or else a whole number."""
+        if chain.labels is not None and not chain.open and text in chain.labels:
+            return text
+        try:
+            number = int(text)
+        except ValueError:
+            return text
+        # "007" is a label of an open chain; 7 is a number.
+        return number if not chain.open or str(number) == text else text
+
     def discover(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int:
         """Gives a new state of an open chain its position."""
         position = chain.size

@@ -135,13 +135,16 @@ class Study(Reading):
         """Observations in order, (chain, state) each; all are stored at once, or none."""
         pairs = list(observations)
         with self._lock, self._store.writing() as transaction:
-            self._check_many(transaction, pairs)
+            study = transaction.study
+            if not self._store.rolls_back:
+                self._check_many(transaction, pairs)
             moved: dict[int, ChainRecord] = {}
             for chain, state in pairs:
                 record = self._tell(transaction, chain, state, None, None)
                 assert record is not None
                 moved[record.number] = record
-            telling.settle(transaction, self._rule(transaction.study), moved.values())
+            _check_spent(study, study.used)
+            telling.settle(transaction, self._rule(study), moved.values())
 
     def _tell(
         self, transaction: Transaction, name: str, state: Hashable, step: int | None, token: str | None
@@ -170,12 +173,9 @@ class Study(Reading):
         for name, state in pairs:
             chain = self._find(transaction, name)
             self._states.position(transaction, chain, state)
-            if chain.token is not None:
-                telling.check_holder(transaction, chain, None)
+            telling.check_holder(transaction, chain, None)
             price += chain.cost
-        if price > choice.remaining(transaction) + study.reserved:
-            left = choice.remaining(transaction) + study.reserved
-            raise InputError(f"the batch costs {price:g}, and {left:g} of the budget are left: nothing was changed")
+        _check_spent(study, study.used + price)
 
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
         """Begins a new segment: no transition is counted from the last state of the chain to the next one told.
@@ -188,6 +188,14 @@ class Study(Reading):
             transaction.happened("restarted", record, lost=bool(lost))
             transaction.study.lost += bool(lost)
             telling.restart(transaction, record)
+            telling.settle(transaction, self._rule(transaction.study))
+
+    def set_aside(self, chain: str, reason: str, *, token: str | None = None) -> None:
+        """Asks for the chain no more: its source has ended, or does not work. The certificate will say so."""
+        with self._lock, self._store.writing() as transaction:
+            record = self._find(transaction, chain)
+            telling.check_holder(transaction, record, token)
+            telling.set_aside(transaction, record, str(reason))
             telling.settle(transaction, self._rule(transaction.study))
 
     # -- leases
@@ -336,6 +344,13 @@ def _matching(stored: StudyRecord, policy: Policy | None) -> tuple[Policy, bool]
             f"{stored.version}; the one given is {policy.name!r}, parameters {given}, version {policy.version}"
         )
     return policy, False
+
+
+def _check_spent(study: StudyRecord, used: float) -> None:
+    """Refuses a batch that would spend more than there is."""
+    if study.budget is not None and used > study.budget * (1 + choice.SLACK):
+        over = used - study.budget
+        raise InputError(f"the batch costs {over:g} more than is left of the budget: nothing was changed")
 
 
 def _nothing_free(transaction: Transaction) -> Exception:

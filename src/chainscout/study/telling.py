@@ -61,11 +61,18 @@ def restart(transaction: Transaction, chain: ChainRecord) -> None:
     """Ends the segment. A chain whose last segments brought no transition is set aside."""
     if chain.last is not None:
         chain.last = None
-        if chain.barren >= BARREN and not chain.aside:
-            chain.aside = True
-            transaction.study.aside += 1
-            transaction.happened("set aside", chain, segments=chain.barren)
+        if chain.barren >= BARREN:
+            set_aside(transaction, chain, f"its last {chain.barren} segments brought no transition")
     transaction.save(chain)
+
+
+def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None:
+    """The chain is not asked for any more."""
+    if not chain.aside:
+        chain.aside = True
+        transaction.study.aside += 1
+        transaction.happened("set aside", chain, reason=reason)
+        transaction.save(chain)
 
 
 def grant(transaction: Transaction, chain: ChainRecord, worker: str, token: str, seconds: float, steps: int) -> None:

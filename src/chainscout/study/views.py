@@ -37,6 +37,23 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class ChainProgress:
+    """Where one chain stands."""
+
+    #: States known.
+    states: int
+    observations: int
+    transitions: int
+    segments: int
+    #: The state that it is in; None at the beginning of a segment.
+    last: Hashable | None
+    index: float
+    #: Who holds it.
+    worker: str | None
+    aside: bool
+
+
+@dataclass(frozen=True)
 class LogLine:
     """One observation, in the user's words."""
 

@@ -1,0 +1,266 @@
+"""What a step of a simulated experiment costs, as multiples of *bare* simulation in the same run.
+
+*Bare* is a compiled loop that only simulates and counts the same chains, round robin, with the same generator and the
+same tables. Single-core figures are processor time of one thread, the best of several rounds in turn, so that a busy
+machine disturbs all rows alike.
+"""
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from recording import record
+
+import chainscout as cs
+from chainscout import policies
+from chainscout.engine import run
+from chainscout.engine.compiling import compiled
+from chainscout.engine.state import State, prepare
+
+ROUNDS = 5
+
+
+# -- what it is compared with
+
+_BARE = """
+from chainscout.engine.layout import BASE, FOUR, GAMMA, POSITION, ROW, SIZE, START, record
+from chainscout.engine.randomness import MASK, mix, sample
+
+def bare(steps, lanes, chains, head, table, words, rows):
+    for lane in range(lanes):
+        for step in range(steps):
+            for chain in range(chains):
+                word = record(lane, chain, chains)
+                position = (words[word + POSITION] + words[word + GAMMA]) & MASK
+                words[word + POSITION] = position
+                size = words[word + SIZE]
+                place = words[word + ROW]
+                after = sample(mix(position), size, table, place + head)
+                words[word + ROW] = words[word + START] + after * (size + head)
+                rows[words[word + BASE] + place + head + after] += 1.0
+"""
+
+
+def bare_loop():
+    """The bare loop counts in unsigned words as the engine's loops do, so it is compiled as one of them."""
+    names = {"__name__": "chainscout.engine.bare"}
+    exec(_BARE, names)
+    return compiled(names["bare"], {}, cache=False)
+
+
+BARE = bare_loop()
+
+
+def bare(state: State, budget: int) -> None:
+    prepared = state.prepared
+    shape = (budget // prepared.chains, state.lanes, prepared.chains, prepared.rule.head)
+    BARE(*(np.uint64(value) for value in shape), prepared.table, state.words, state.rows)
+
+
+def numpy_ba_mc(problem: cs.Problem, budget: int, seed: int = 0) -> float:
+    """Seconds a step of what a researcher would write: arrays over all chains, every index recomputed each step."""
+    matrices = np.array([chain.matrix for chain in problem.chains.values()])
+    chains, size, _ = matrices.shape
+    cumulative, generator = matrices.cumsum(axis=2), np.random.default_rng(seed)
+    state = generator.integers(size, size=chains)
+    counts, alpha = np.ones((chains, size, size)), 1 / (3 * size)
+    beta = 1.1 * np.log(np.ceil(np.log(budget) / np.log(1.1)) * 6 * chains * size**2 / 0.05)
+    start = time.thread_time()
+    for _ in range(budget):
+        exits = counts.sum(axis=2)
+        total = exits + alpha * size
+        estimate = (counts + alpha) / total[:, :, None]
+        spread = estimate * (1 - estimate)
+        seen = exits > 0
+        index = 2 * beta * (seen * spread.sum(axis=2)).sum(axis=1)
+        index += 6.6 * beta**1.5 * (exits**1.5 / total**2 * np.sqrt(spread).sum(axis=2)).sum(axis=1)
+        index += 28 * beta**2 * size * (seen / total).sum(axis=1)
+        k = (index / exits.sum(axis=1)).argmax()
+        new = min(int(np.searchsorted(cumulative[k, state[k]], generator.random())), size - 1)
+        counts[k, state[k], new] += 1
+        state[k] = new
+    return (time.thread_time() - start) / budget
+
+
+# -- measuring
+
+
+def prepared_for(problem: cs.Problem, name: str, budget: int):
+    return prepare(problem, policies.get(name), budget, "cpu", [1.0] * len(problem), 1, False)
+
+
+def nanoseconds(problem: cs.Problem, names: list[str], budget: int, lanes: int, rounds: int = ROUNDS) -> dict[str, float]:
+    """Per step, the best of ``rounds`` rounds in which all take turns; 'bare' is one of the names."""
+    ready = {name: prepared_for(problem, "uniform" if name == "bare" else name, budget) for name in names}
+    best = dict.fromkeys(names, np.inf)
+    for turn in range(rounds + 1):
+        for name, prepared in ready.items():
+            state = State(prepared, turn, 0, lanes)
+            length = min(budget, 2 * len(problem) + 10) if turn == 0 else budget  # the first turn compiles
+            start = time.thread_time()
+            bare(state, length) if name == "bare" else state.run(length)
+            if turn:
+                best[name] = min(best[name], (time.thread_time() - start) / (budget * lanes) * 1e9)
+    return best
+
+
+def small_problems() -> None:
+    names = ["bare", "uniform", "scout", "ba-mc", "gafs-max", "gini-ucb", "certifier"]
+    limits = {"scout": 3, "ba-mc": 4, "scout:block=0.01": 1.2}
+    found = nanoseconds(cs.problems.get("dirichlet"), names, 20_000, 32)
+    rows = [(name, "20,000", f"{t:.1f}", f"{t / found['bare']:.2f}", limits.get(name, "")) for name, t in found.items()]
+    found = nanoseconds(cs.problems.get("dirichlet"), ["bare", "scout:block=0.01", "ba-mc:block=0.01"], 1_000_000, 8)
+    rows += [
+        (name, "1,000,000", f"{t:.1f}", f"{t / found['bare']:.2f}", limits.get(name, "")) for name, t in found.items()
+    ]
+    columns = ("policy", "n", "ns a step", "× bare", "aim ≤")
+    record("A step, K = S = 5, one core", "make bench", columns, rows, ("numba", "numpy"))
+
+
+def growth() -> None:
+    rows, first = [], {}
+    for chains in (10, 100, 1_000, 10_000, 100_000):
+        problem = cs.problems.get("dirichlet", chains=min(chains, 1_000), states=10)
+        if chains > 1_000:  # the same thousand matrices over and over: they take their places in memory all the same
+            thousand = list(problem.chains.values())
+            problem = cs.Problem({str(k): thousand[k % 1_000] for k in range(chains)})
+        budget = max(20_000, 4 * chains)
+        found = nanoseconds(problem, ["bare", "scout", "ba-mc"], budget, 8 if chains <= 10_000 else 4, 3 if chains < 10**5 else 2)
+        first = first or found
+        grown = {name: value / first[name] for name, value in found.items()}
+        rows.append(
+            (f"{chains:,}", *(f"{value:.0f}" for value in found.values()))
+            + tuple(f"{grown[name] / grown['bare']:.2f}" for name in ("scout", "ba-mc"))
+        )
+    columns = ("K", "bare, ns", "scout, ns", "ba-mc, ns", "scout's growth over bare's (≤ 3)", "ba-mc's")
+    record("Growth in the number of chains, S = 10", "make bench", columns, rows, ("numba", "numpy"))
+    rows = []
+    for states in (5, 10, 50, 100, 200):
+        problem = cs.problems.get("dirichlet", chains=5, states=states)
+        found = nanoseconds(problem, ["bare", "scout", "ba-mc"], 20_000, 8)
+        rows.append((states, *(f"{value:.1f}" for value in found.values()), f"{found['ba-mc'] / states:.2f}"))
+    columns = ("S", "bare, ns", "scout, ns", "ba-mc, ns", "ba-mc, ns a state")
+    record("Growth in the number of states, K = 5", "make bench", columns, rows, ("numba", "numpy"))
+
+
+def against_numpy() -> None:
+    rows = []
+    for size, budget in ((5, 2_000), (50, 300)):
+        problem = cs.problems.get("dirichlet", chains=size, states=size)
+        slow = numpy_ba_mc(problem, budget) * 1e9
+        fast = nanoseconds(problem, ["ba-mc"], 20_000, 16 if size == 5 else 8)["ba-mc"]
+        rows.append((f"K = S = {size}", f"{slow:,.0f}", f"{fast:.1f}", f"{slow / fast:,.0f}", 1_000 if size == 5 else "10,000"))
+    columns = ("problem", "NumPy, ns a step", "engine, ns a step", "ratio", "aim ≥")
+    record("ba-mc against vectorised NumPy", "make bench", columns, rows, ("numba", "numpy"))
+
+
+def threads_and_start() -> None:
+    problem = cs.problems.get("dirichlet")
+    run(problem, "ba-mc", [1_000], range(4))
+
+    def task(first: int) -> None:
+        run(problem, "ba-mc", [20_000], range(first, first + 32))
+
+    def seconds(workers: int) -> float:
+        start = time.perf_counter()
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(task, range(0, 32 * 8, 32)))
+        return time.perf_counter() - start
+
+    one, two = (min(seconds(workers) for _ in range(3)) for workers in (1, 2))
+    rows = [("one thread, s", f"{one:.2f}", ""), ("two threads, s", f"{two:.2f}", ""), ("gain", f"{one / two:.2f}", "≥ 1.8")]
+    script = (
+        "import time; start = time.perf_counter(); import chainscout as cs; from chainscout.engine import run;"
+        " run(cs.problems.get('dirichlet'), 'ba-mc', [1000], range(4)); print(time.perf_counter() - start)"
+    )
+    first = min(
+        float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+        for _ in range(3)
+    )
+    rows.append(("first call in a fresh process, warm cache, s", f"{first:.2f}", "≤ 0.5"))
+    record("Threads, and the first call", "make bench", ("what", "measured", "aim"), rows, ("numba", "numpy"))
+
+
+def generators() -> None:
+    """A draw and its use in the bare loop, for three counter-based generators."""
+    found = {name: generator_nanoseconds(loop) for name, loop in GENERATORS.items()}
+    rows = [(name, f"{value:.2f}") for name, value in found.items()]
+    record("A 64-bit draw of a counter-based generator", "make bench", ("generator", "ns"), rows, ("numba",))
+
+
+def generator_nanoseconds(loop) -> float:
+    number, best = 2_000_000, np.inf
+    for turn in range(ROUNDS + 1):
+        start = time.thread_time()
+        loop(np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC58EFD154CE32F6D), number)
+        if turn:
+            best = min(best, (time.thread_time() - start) / number * 1e9)
+    return best
+
+
+@njit
+def splitmix(position, gamma, number):
+    """SplitMix64 (Steele, Lea & Flood 2014)."""
+    total = np.uint64(0)
+    for _ in range(number):
+        position += gamma
+        z = (position ^ (position >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        total ^= z ^ (z >> np.uint64(31))
+    return total
+
+
+@njit
+def squares(counter, key, number):
+    """squares64 (Widynski 2020), five rounds."""
+    total, half = np.uint64(0), np.uint64(32)
+    for _ in range(number):
+        counter += np.uint64(1)
+        x = counter * key
+        y = x
+        z = y + key
+        x = x * x + y
+        x = (x >> half) | (x << half)
+        x = x * x + z
+        x = (x >> half) | (x << half)
+        x = x * x + y
+        x = (x >> half) | (x << half)
+        x = x * x + z
+        t = x
+        x = (x >> half) | (x << half)
+        total ^= t ^ ((x * x + y) >> half)
+    return total
+
+
+@njit
+def philox(counter, key, number):
+    """Philox 4×32-10 (Salmon et al. 2011): two 64-bit draws a block."""
+    total, half, low = np.uint64(0), np.uint64(32), np.uint64(0xFFFFFFFF)
+    for _ in range(number // 2):
+        counter += np.uint64(1)
+        a, b, c, d = counter & low, counter >> half, np.uint64(0), np.uint64(0)
+        k0, k1 = key & low, key >> half
+        for _ in range(10):
+            p, q = np.uint64(0xD2511F53) * a, np.uint64(0xCD9E8D57) * c
+            a, b, c, d = (q >> half) ^ b ^ k0, q & low, (p >> half) ^ d ^ k1, p & low
+            k0, k1 = (k0 + np.uint64(0x9E3779B9)) & low, (k1 + np.uint64(0xBB67AE85)) & low
+        total ^= ((a << half) | b) ^ ((c << half) | d)
+    return total
+
+
+GENERATORS = {"SplitMix64": splitmix, "Squares (64 bits)": squares, "Philox 4×32-10": philox}
+
+
+def main() -> None:
+    generators()
+    small_problems()
+    against_numpy()
+    threads_and_start()
+    growth()
+
+
+if __name__ == "__main__":
+    main()

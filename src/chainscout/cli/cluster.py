@@ -1,0 +1,42 @@
+"""Executors on a Dask cluster."""
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from ..errors import ChainscoutError, InputError, MissingExtraError
+
+#: How long a scheduler may take to answer.
+PATIENCE = "5s"
+
+
+@contextmanager
+def dask_executor(address: str) -> Iterator[Executor]:
+    """An executor on the cluster whose scheduler has this address, or on one made for the occasion ('local')."""
+    try:
+        from distributed import Client, LocalCluster
+        from distributed.scheduler import KilledWorker
+    except ImportError:
+        raise MissingExtraError("--dask", "cluster") from None
+    with ExitStack() as stack:
+        try:
+            if address == "local":
+                # A process a core; any free port for the dashboard, and no log lines beside the table.
+                quiet = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
+                cluster = stack.enter_context(LocalCluster(threads_per_worker=1, preload=[__name__], **quiet))
+                client = stack.enter_context(Client(cluster, set_as_default=False))
+            else:
+                client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
+        try:
+            yield client.get_executor()
+        except KilledWorker as error:
+            raise ChainscoutError(f"the workers of the Dask cluster die again and again: {error}") from None
+
+
+def dask_setup(worker: Any) -> None:
+    """Dask calls this in each worker: a terminal's Ctrl-C goes to all processes, and only the first shall heed it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,59 @@
+"""The table of verdicts, for a terminal, as records and for the documentation."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .cells import cell
+from .tables import Table
+
+if TYPE_CHECKING:
+    from ..verification import Effort, Finding
+
+COLUMNS = ("claim", "place", "setting", "measured", "95 % interval", "verdict", "note")
+
+
+def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Table:
+    """One row a claim and setting, those of one claim together; what surprised stands below."""
+    claims = list(dict.fromkeys(f.claim for f in findings))
+    rows = tuple(
+        (
+            f.claim,
+            f.place,
+            f.setting,
+            f"{f.figure}: {cell(f.measured.value)}",
+            "computed" if f.measured.exact else f"{cell(f.measured.low)} … {cell(f.measured.high)}",
+            f.verdict,
+            f.note,
+        )
+        for f in sorted(findings, key=lambda f: claims.index(f.claim))
+    )
+    notes = [f"δ = {delta:g} unless the setting says otherwise; 'holds' is meant for these settings, not for all"]
+    surprises = [f for f in findings if f.surprising(effort.thorough)]
+    notes += [f"surprising: '{f.claim}' ({f.setting}): {f.verdict}, expected was: {f.expected}" for f in surprises]
+    if not surprises:
+        notes.append("every verdict is the expected one")
+    return Table("the paper's claims on trial", COLUMNS, rows, tuple(notes))
+
+
+def records(findings: "Sequence[Finding]", effort: "Effort") -> list[dict[str, Any]]:
+    """One dictionary a row, with plain numbers."""
+    return [
+        {
+            **asdict(f),
+            # An interval without an end, or a figure that is none, has no number.
+            "measured": {key: value if math.isfinite(value) else None for key, value in asdict(f.measured).items()},
+            "surprising": f.surprising(effort.thorough),
+        }
+        for f in findings
+    ]
+
+
+def markdown(shown: Table, made_by: str) -> str:
+    """The table for the documentation, and what made it."""
+    lines = [shown.columns, ("---",) * len(shown.columns)]
+    lines += [tuple(cell(value).replace("|", "\\|") for value in row) for row in shown.rows]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    notes = "\n".join(f"- {note}" for note in shown.notes)
+    return f"{text}\n\n{notes}\n\n*{made_by}*\n"

@@ -1,0 +1,71 @@
+"""The progress bar of a running study: rate, time left, largest certificate, allocation."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .study import Study
+
+#: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
+EVERY = 0.5
+SHARE = 20.0
+#: Chains whose share of the observations is shown.
+SHOWN = 4
+
+
+@contextmanager
+def bar(study: Study) -> Iterator[Callable[[], None]]:
+    """A bar over the budget; gives the function to be called after every observation."""
+    columns = (
+        TextColumn("learning"),
+        BarColumn(),
+        TextColumn("{task.fields[done]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[certificate]}"),
+        TextColumn("{task.fields[allocation]}"),
+    )
+    with Progress(*columns, transient=True) as shown:
+        state = study.progress()
+        line = shown.add_task(
+            "", total=state.budget, completed=int(state.used), done="", rate="", certificate="", allocation=""
+        )
+        look = _Look(study, lambda **fields: shown.update(line, **fields))
+        look(force=True)
+        yield look
+        look(force=True)
+
+
+class _Look:
+    """Looks at the study now and then."""
+
+    def __init__(self, study: Study, update: Callable[..., None]) -> None:
+        self._study = study
+        self._update = update
+        self._begun = time.monotonic()
+        self._first = study.progress().observations
+        self._next = self._next_whole = 0.0
+
+    def __call__(self, force: bool = False) -> None:
+        now = time.monotonic()
+        if now < self._next and not force:
+            return
+        self._next = now + EVERY
+        state = self._study.progress()
+        rate = (state.observations - self._first) / max(1e-9, now - self._begun)
+        end = "" if state.budget is None else f" of {state.budget:,.6g}"
+        self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
+        if now >= self._next_whole or force:
+            largest = self._study.certificate().max
+            counts = self._study.allocation()
+            total = max(1, sum(counts.values()))
+            most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
+            shares = " ".join(f"{name} {counts[name] / total:.0%}" for name in most)
+            more = " …" if len(counts) > SHOWN else ""
+            aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
+            text = "—" if math.isinf(largest) else f"{largest:.3g}"
+            self._update(certificate=f"loss ≤ {text}{aim}", allocation=shares + more)
+            self._next_whole = now + EVERY + SHARE * (time.monotonic() - now)

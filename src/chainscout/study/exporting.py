@@ -1,0 +1,88 @@
+"""What leaves a study: JSON, CSV, NumPy, and problem files that ``Problem.load`` reads."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import numpy as np
+
+from ..chains import MarkovChain
+from ..errors import InputError
+from ..problems import Problem
+from .study import Study
+
+FORMATS = ("json", "csv", "npz", "toml")
+
+
+def document(study: Study) -> dict[str, Any]:
+    """Estimates, intervals, counts and certificate as plain data."""
+    certificate = study.certificate()
+    state = study.progress()
+    chains = {}
+    for name in study.names:
+        found = study.estimate(name)
+        chains[name] = {
+            "states": list(found.states),
+            "matrix": found.matrix.tolist(),
+            "lower": found.lower.tolist(),
+            "upper": found.upper.tolist(),
+            "transitions": found.transitions.tolist(),
+            "certificate": _finite(certificate.loss[name]),
+        }
+    return {
+        "observations": state.observations,
+        "policy": state.policy,
+        "delta": state.delta,
+        "stop_reason": state.stop_reason,
+        "certificate": {"max": _finite(certificate.max), "notes": list(certificate.notes)},
+        "chains": chains,
+    }
+
+
+def problem(study: Study) -> Problem:
+    """The estimated chains as a problem."""
+    chains = {}
+    for name in study.names:
+        found = study.estimate(name)
+        if not len(found.states):
+            raise InputError(f"the chain {name!r} has shown no state yet: it cannot be part of a problem")
+        chains[name] = MarkovChain(found.matrix, states=list(found.states))
+    state = study.progress()
+    return Problem(chains, source=f"estimated by chainscout from {state.observations} observations")
+
+
+def export_json(study: Study) -> bytes:
+    """The document as JSON; what is infinite is null."""
+    return json.dumps(document(study), ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
+
+
+def export_csv(study: Study) -> bytes:
+    """One line an entry: chain, states, count, estimate and interval."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("chain", "from", "to", "transitions", "estimate", "lower", "upper"))
+    for name in study.names:
+        found = study.estimate(name)
+        for x, before in enumerate(found.states):
+            for y, after in enumerate(found.states):
+                numbers = (found.matrix[x, y], found.lower[x, y], found.upper[x, y])
+                writer.writerow((name, before, after, found.transitions[x, y], *map(float, numbers)))
+    return text.getvalue().encode()
+
+
+def export_npz(study: Study) -> bytes:
+    """Arrays by number of the chain: matrix0, lower0, …; ``names`` and states0, … are texts."""
+    arrays: dict[str, Any] = {"names": np.array(study.names)}
+    for number, name in enumerate(study.names):
+        found = study.estimate(name)
+        for kind in ("matrix", "lower", "upper", "transitions"):
+            arrays[f"{kind}{number}"] = getattr(found, kind)
+        arrays[f"states{number}"] = np.array([str(state) for state in found.states])
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

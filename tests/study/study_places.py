@@ -1,0 +1,106 @@
+"""Places where a study can be: memory, SQLite, and a real PostgreSQL server started from a wheel."""
+
+import itertools
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from chainscout.study import Study
+
+
+class Place:
+    """Creates studies of one kind and opens them again."""
+
+    def __init__(self, kind: str, where: Callable[[], Any]) -> None:
+        self.kind = kind
+        self._where = where
+        self._studies: list[tuple[Study, Any]] = []
+
+    def create(self, *arguments: Any, **options: Any) -> Study:
+        where = self._where()
+        study = Study.create(where, *arguments, **options)
+        self._studies.append((study, where))
+        return study
+
+    def where(self, study: Study) -> Any:
+        return next(where for known, where in self._studies if known is study)
+
+    def reopen(self, study: Study, policy: Any = None) -> Study:
+        """The same study after its process has ended; in memory there is no such thing."""
+        where = self.where(study)
+        if where is None:
+            return study
+        study.close()
+        again = Study.open(where, policy)
+        self._studies.append((again, where))
+        return again
+
+    def close(self) -> None:
+        for study, _ in self._studies:
+            study.close()
+
+
+def set_clock(study: Study, now: float) -> None:
+    """Lets the study's clock show ``now`` for ever."""
+    store: Any = study._store
+    if hasattr(store, "clock"):
+        store.clock = lambda: now
+    else:
+        store.database.now = lambda: now
+
+
+class Server:
+    """PostgreSQL, from the wheel that brings its binaries."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._schemas = itertools.count()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about where the wheel keeps its lock file
+            import pgserver
+
+            self.server = pgserver.get_server(folder)
+        # The tests end processes, not the machine: what the kernel has is safe without fsync.
+        self.run("ALTER SYSTEM SET fsync = off")
+        self.run("SELECT pg_reload_conf()")
+
+    def run(self, statement: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def address(self) -> str:
+        """The address of a new, empty schema."""
+        name = f"study{next(self._schemas)}"
+        self.run(f"CREATE SCHEMA {name}")
+        return self.server.get_uri() + "&options=" + quote(f"-csearch_path={name}")
+
+    def control(self, *words: str) -> None:
+        """Runs pg_ctl on the server."""
+        from pgserver._commands import pg_ctl
+
+        pg_ctl(list(words), pgdata=self.folder, user=self.server.system_user)
+
+    def restart(self) -> None:
+        """Ends every connection at once, and is there again a little later."""
+        self.control("-w", "-m", "immediate", "restart")
+
+    def stop(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.server.cleanup()
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """A server in a folder of its own. Root cannot run one: then another user does, who must be able to go there."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        running = Server(Path(folder) / "data")
+        yield running
+        running.stop()

@@ -1,0 +1,370 @@
+"""Where states come from: callables, generators, recordings, programs, environments; and the loop that runs them."""
+
+import itertools
+import random
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from study_checks import replayed_counts
+from test_docs_studies import code_blocks
+
+import chainscout as cs
+from chainscout.errors import FileError, InputError, SourceEnded, SourceError
+from chainscout.problems import get
+from chainscout.sources import Environment, Program, Recorded, Restartable, convert, read_recorded
+from chainscout.study import Study, simulated
+
+
+def taken(source, number):
+    return [source.advance() for _ in range(number)]
+
+
+def test_a_callable():
+    numbers = itertools.count()
+    source = convert(lambda: next(numbers))
+    assert taken(source, 3) == [(0, True), (1, False), (2, False)]
+    source.restart()
+    assert taken(source, 2) == [(3, True), (4, False)]
+
+
+def test_a_callable_that_can_restart():
+    class Walk:
+        def __init__(self):
+            self.state = 0
+
+        def __call__(self):
+            self.state += 1
+            return self.state
+
+        def restart(self):
+            self.state = 0
+
+    source = convert(Walk())
+    taken(source, 5)
+    source.restart()
+    assert source.advance() == (1, True)
+
+
+def test_a_generator():
+    closed = []
+
+    def states():
+        try:
+            yield from "abc"
+        finally:
+            closed.append(True)
+
+    source = convert(states())
+    assert taken(source, 2) == [("a", True), ("b", False)]
+    source.restart()
+    assert source.advance() == ("c", True)
+    with pytest.raises(SourceEnded):
+        source.advance()
+    source.close()
+    assert closed == [True]
+
+
+def test_a_generator_function_begins_anew():
+    source = Restartable(lambda: iter("ab"))
+    assert taken(source, 4) == [("a", True), ("b", False), ("a", True), ("b", False)]
+    source.restart()
+    assert source.advance() == ("a", True)
+    with pytest.raises(SourceEnded, match="before its first state"):
+        Restartable(lambda: iter("")).advance()
+
+
+def test_what_is_no_source():
+    with pytest.raises(InputError, match="a source must be"):
+        convert(3)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (np.array([0, 1, 1]), [(0, True), (1, False), (1, False)]),
+        (["x", "y"], [("x", True), ("y", False)]),
+        ([np.array([0, 1]), np.array([2])], [(0, True), (1, False), (2, True)]),  # as deeptime has them
+        ([[0, 1], [2]], [(0, True), (1, False), (2, True)]),
+        (np.array([[0, 1], [1, 0]]), [(0, True), (1, False), (1, True), (0, False)]),
+    ],
+)
+def test_recorded_paths(paths, expected):
+    source = Recorded(paths)
+    assert taken(source, len(source)) == expected
+    with pytest.raises(SourceEnded):
+        source.advance()
+
+
+def test_recorded_paths_restart_and_resume():
+    source = Recorded([[0, 1, 2], [3, 4]])
+    source.advance()
+    source.restart()
+    assert source.advance() == (3, True)
+    assert source.states == [0, 1, 2, 3, 4]
+    other = Recorded([[0, 1, 2], [3, 4]])
+    assert other.resume(4, 3)
+    assert other.advance() == (4, False)
+    assert not other.resume(4, 1)
+    assert not other.resume(9, 1)
+    for wrong in ("abc", [], 3, np.zeros((1, 1, 1)), [[0], 1]):
+        with pytest.raises(InputError, match="recorded states must be"):
+            Recorded(wrong)
+
+
+def test_recorded_files(tmp_path):
+    import duckdb
+
+    table = tmp_path / "paths.csv"
+    table.write_text("chain,t,state,segment\na,2,y,1\na,1,x,1\nb,1,0,1\na,3,x,2\n", encoding="utf-8")
+    found = read_recorded(table, time="t")
+    assert taken(found["a"], 3) == [("x", True), ("y", False), ("x", True)]
+    assert taken(found["b"], 1) == [(0, True)]
+    parquet = tmp_path / "paths.parquet"
+    duckdb.execute(f"COPY (SELECT * FROM read_csv('{table}')) TO '{parquet}' (FORMAT parquet)")
+    again = read_recorded(parquet, time="t")
+    assert taken(again["a"], 3) == [("x", True), ("y", False), ("x", True)]
+    with pytest.raises(FileError, match="no file"):
+        read_recorded(tmp_path / "none.csv")
+    with pytest.raises(FileError, match=r"row 1 .* has no moment"):
+        read_recorded(table, time="moment")
+    (tmp_path / "empty.csv").write_text("chain,state\n")
+    with pytest.raises(FileError, match="no rows"):
+        read_recorded(tmp_path / "empty.csv")
+    (tmp_path / "bad.parquet").write_text("no parquet")
+    with pytest.raises(FileError, match="could not be read"):
+        read_recorded(tmp_path / "bad.parquet")
+
+
+# -- programs
+
+
+def test_a_program_in_python(tmp_path):
+    script = tmp_path / "walk.py"
+    script.write_text(
+        "import sys\nstate = 0\nfor line in sys.stdin:\n"
+        "    state = 0 if line.strip() == 'restart' else (state + 1) % 3\n    print(state, flush=True)\n"
+    )
+    source = Program([sys.executable, str(script)])
+    assert taken(source, 4) == [("1", True), ("2", False), ("0", False), ("1", False)]
+    source.restart()
+    assert source.advance() == ("0", True)
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import time; time.sleep(60)", "has not answered for 0.5 seconds"),
+        ("import sys; sys.exit(3)", "has ended with status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "has ended with status -9"),
+        ("print(); input()", "no state"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); input(); input()", "no state"),
+        ("import sys; sys.stdout.buffer.write(b'x' * 20000); sys.stdout.flush(); input(); input()", "no state"),
+    ],
+)
+def test_programs_that_fail(script, words):
+    source = Program([sys.executable, "-c", script], timeout=0.5 if "sleep" in script else 20.0)
+    with pytest.raises(SourceError, match=words):
+        source.advance()
+    source.close()
+
+
+def test_a_program_is_started_without_a_shell(tmp_path):
+    with pytest.raises(SourceError, match="could not be started"):
+        Program(["echo hello; touch " + str(tmp_path / "made")]).advance()
+    assert not (tmp_path / "made").exists()
+    for wrong in ("echo", [], [1]):
+        with pytest.raises(InputError, match="list of words"):
+            Program(wrong)
+
+
+def test_a_program_that_dies_now_and_then_loses_steps(tmp_path):
+    script = tmp_path / "frail.py"
+    script.write_text(
+        "import os, random, sys\nstate = 0\nfor line in sys.stdin:\n"
+        "    if random.random() < 0.3: os._exit(1)\n"
+        "    state = random.randrange(3)\n    print(state, flush=True)\n"
+    )
+    study = cs.learn({"a": Program([sys.executable, "-S", str(script)])}, 25, states={"a": 3}, progress=False)
+    assert study.stop_reason == "budget"
+    assert study.progress().lost >= 1
+    assert 2 <= study.counts("a").segments <= 1 + study.progress().lost
+    replayed_counts(study, {"a": 3})
+
+
+def test_a_program_that_never_works_is_set_aside():
+    sources = {"a": Program([sys.executable, "-S", "-c", "print('rubbish'); input(); input()"]), "b": lambda: 0}
+    study = cs.learn(sources, 12, states={"a": 2, "b": 1}, progress=False)
+    assert study.certificate().aside == ("a",)
+    assert study.progress().lost == 10
+    assert study.progress().observations == 12
+    assert "no state of the chain" in study.events()[-2].detail["reason"]
+
+
+@pytest.mark.system
+def test_a_program_in_shell(tmp_path):
+    script = tmp_path / "walk.sh"
+    script.write_text(next(block for language, block in code_blocks() if language == "sh"))
+    source = Program([shutil.which("sh"), str(script)])
+    assert taken(source, 4) == [("1", True), ("2", False), ("0", False), ("1", False)]
+    source.close()
+
+
+@pytest.mark.system
+def test_a_program_in_c(tmp_path):
+    code = next(block for language, block in code_blocks() if language == "c")
+    (tmp_path / "walk.c").write_text(code)
+    subprocess.run([shutil.which("cc"), "-O1", "-o", str(tmp_path / "walk"), str(tmp_path / "walk.c")], check=True)
+    source = Program([str(tmp_path / "walk"), "7"])
+    states = {state for state, _ in taken(source, 50)}
+    assert states <= {"0", "1", "2"}
+    source.restart()
+    assert source.advance() == ("0", True)
+    source.close()
+
+
+# -- environments
+
+
+def test_a_gymnasium_environment():
+    source = Environment("FrozenLake-v1", seed=3)
+    seen = taken(source, 200)
+    assert seen[0] == (0, True)
+    segments = [state for state, fresh in seen if fresh]
+    assert len(segments) > 5
+    assert set(segments) == {0}
+    source.restart()
+    assert source.advance() == (0, True)
+    again = Environment("FrozenLake-v1", seed=3)
+    assert taken(again, 200) == seen
+    source.close()
+
+
+def test_an_environment_with_a_policy_and_an_encoder():
+    def encode(observation):
+        return "left" if observation[0] < 0 else "right"
+
+    source = Environment("CartPole-v1", policy=lambda observation: int(observation[2] > 0), encode=encode, seed=1)
+    assert {state for state, _ in taken(source, 30)} <= {"left", "right"}
+    with pytest.raises(InputError, match="need an encoder"):
+        Environment("CartPole-v1").advance()
+    with pytest.raises(InputError, match="no environment"):
+        Environment("NoSuchThing-v9")
+    with pytest.raises(InputError, match="reset and step"):
+        Environment(3)
+
+
+# -- learn
+
+
+def test_learning_simulated_chains_is_an_experiments_replication():
+    problem = get("unlike")
+    study = cs.learn(problem, 300, seed=5, progress=False)
+    again = Study.create(None, {n: list(c.states) for n, c in problem.chains.items()}, budget=300)
+    sources = simulated(problem, seed=5)
+    while not again.finished:
+        name = again.ask()
+        again.tell(name, sources[name].advance()[0])
+    assert [(line.chain, line.state) for line in study.log()] == [(line.chain, line.state) for line in again.log()]
+
+
+def test_learning_goes_on_where_it_stopped(folder):
+    problem = get("unlike")
+    whole = cs.learn(problem, 200, seed=5, progress=False)
+    where = folder / "s.db"
+    first = cs.learn(problem, 90, where=where, seed=5, progress=False)
+    first.extend(budget=200)
+    first.close()
+    study = cs.learn(problem, where=where, seed=5, progress=False)
+    assert study.progress().observations == 200
+    assert [(line.chain, line.state) for line in study.log()] == [(line.chain, line.state) for line in whole.log()]
+    assert study.indices() == whole.indices()
+    study.close()
+
+
+def test_a_callable_begins_a_segment_when_a_study_is_resumed(folder):
+    where = folder / "s.db"
+    cs.learn({"a": lambda: 0}, 5, where=where, states={"a": 1}, progress=False).close()
+    with Study.open(where) as study:
+        study.extend(budget=10)
+    with cs.learn({"a": lambda: 0}, where=where, states={"a": 1}, progress=False) as study:
+        assert study.counts("a").segments == 2
+
+
+def test_states_that_nobody_gave_are_discovered():
+    rng = random.Random(0)
+    study = cs.learn({"a": lambda: rng.choice("xyz"), "b": Recorded([0, 1, 0, 1])}, 30, progress=False)
+    assert sorted(study.states("a")) == ["x", "y", "z"]
+    assert study.states("b") == [0, 1]
+    assert study.certificate().aside == ("b",)
+    assert "all 4 recorded states were given" in study.events()[1].detail["reason"]
+
+
+def test_a_study_needs_an_end_and_sources_for_all():
+    with pytest.raises(InputError, match="needs an end"):
+        cs.learn({"a": lambda: 0})
+    with pytest.raises(InputError, match="sources must be"):
+        cs.learn({}, 5)
+    with pytest.raises(InputError, match="no source"):
+        cs.learn({"a": lambda: 0}, 5, states={"b": 1})
+
+
+def test_a_wrong_state_from_a_callable_is_the_users_slip():
+    with pytest.raises(InputError, match="from 0 to 1"):
+        cs.learn({"a": lambda: 7}, 5, states={"a": 2}, progress=False)
+
+
+@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_learning_on_an_executor(executor):
+    problem = get("unlike")
+    with executor(2) as pool:
+        study = cs.learn(problem, 60, executor=pool, seed=1, progress=False)
+    assert study.progress().observations == 60
+    assert study.progress().leases == 0
+    sources = simulated(problem, seed=1)
+    for name in problem.names:  # each path is what its chain would have shown alone
+        path = [line.state for line in study.log(name)]
+        assert path == [sources[name].advance()[0] for _ in path]
+
+
+def test_failing_sources_on_an_executor_give_their_chains_up():
+    def broken():
+        raise SourceError("out of order")
+
+    with ThreadPoolExecutor(3) as pool:
+        study = cs.learn(
+            {"a": broken, "b": lambda: 0, "c": iter("zz")}, 20, states={"a": 1, "b": 1}, executor=pool, progress=False
+        )
+    assert sorted(study.certificate().aside) == ["a", "c"]
+    assert study.progress().lost == 10
+    assert study.progress().leases == 0
+    with ThreadPoolExecutor(3) as pool, pytest.raises(ZeroDivisionError):
+        cs.learn({"a": lambda: 1 // 0}, 20, states={"a": 1}, executor=pool, progress=False)
+
+
+def test_workers_are_really_at_work_at_once():
+    def slow():
+        time.sleep(0.05)
+        return 0
+
+    begun = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        cs.learn(
+            {f"c{k}": slow for k in range(8)}, 64, states={f"c{k}": 1 for k in range(8)}, executor=pool, progress=False
+        )
+    assert time.monotonic() - begun < 64 * 0.05
+
+
+def test_the_progress_bar(capsys):
+    cs.learn({"a": lambda: 0, "b": lambda: 1}, 50, states={"a": 1, "b": 2}, target_loss=1e-6).close()
+    with pytest.raises(KeyboardInterrupt):
+        cs.learn({"a": _interrupt}, 50, states={"a": 1})
+
+
+def _interrupt():
+    raise KeyboardInterrupt

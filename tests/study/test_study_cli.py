@@ -1,0 +1,209 @@
+"""The command line of studies, as scripts in other languages use it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from chainscout.cli import main
+from chainscout.problems import Problem
+from chainscout.study import Study
+
+
+def run(*words, stdin=None, status=0):
+    found = CliRunner().invoke(main, [str(word) for word in words], input=stdin)
+    assert found.exit_code == status, (found.output, found.exception)
+    return found.output
+
+
+def answer(*words, **options):
+    return json.loads(run(*words, "--json", **options))
+
+
+@pytest.fixture
+def lab(folder):
+    path = folder / "lab.db"
+    run("new", path, "--chain", "north=idle,busy,down", "--chain", "south=4", "--chain", "east=?", "--budget", "40")
+    return path
+
+
+def test_a_whole_study_by_commands(lab):
+    while True:
+        found = CliRunner().invoke(main, ["ask", str(lab)])
+        if found.exit_code:
+            break
+        name = found.output.strip()
+        state = {"north": "busy", "south": "3", "east": "x1"}[name]
+        said = answer("tell", lab, name, state)
+    assert "finished (budget)" in found.output
+    assert said == {"observations": 40, "stop_reason": "budget"}
+    tables = answer("status", lab)
+    assert tables[0]["rows"][-1] == {"quantity": "finished", "value": "budget"}
+    assert [row["chain"] for row in tables[1]["rows"]] == ["north", "south", "east"]
+    assert "at least" in answer("status", lab, "--chain", "north")[0]["rows"][0]
+    assert "study" in run("status", lab)
+
+
+def test_batches(lab):
+    chosen = answer("ask", lab, "--number", "4")["chains"]
+    assert len(chosen) == 4
+    said = run("tell", lab, "-", stdin="north idle\nsouth 2\nsouth 1\neast 7\n")
+    assert said == "4 observations\n"
+    with Study.open(lab) as study:
+        assert study.states("east") == [7]
+    assert "line 2" in run("tell", lab, "-", stdin="north idle\nsouth\n", status=2)
+    assert "unknown state" in run("tell", lab, "-", stdin="north idle\nnorth up\n", status=2)
+    assert "line 1: the study has no chain 'west'" in run("tell", lab, "-", stdin="west 1\n", status=2)
+    assert "all at once" in run("tell", lab, "-", "x", status=2)
+
+
+def test_leases(lab):
+    lease = answer("ask", lab, "--lease", "robot", "--seconds", "30")
+    assert (lease["chain"], lease["step"], lease["restarted"]) == ("north", 1, True)
+    assert "held by 'robot'" in run("tell", lab, "north", "idle", status=2)
+    assert "has ended" in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")
+    answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")  # a retry
+    assert run("ask", lab, "--lease", "robot").startswith("north ")
+    assert "not both" in run("ask", lab, "--lease", "robot", "--number", "2", status=2)
+
+
+def test_restart(lab):
+    run("tell", lab, "south", "1")
+    run("tell", lab, "south", "2", "--restart")
+    with Study.open(lab) as study:
+        assert study.counts("south").segments == 2
+    assert "a chain and a state" in run("tell", lab, "south", status=2)
+
+
+def test_exports(lab, folder):
+    run("tell", lab, "-", stdin="north idle\nnorth busy\nsouth 2\nsouth 1\neast 7\neast 8\n")
+    document = json.loads(run("export", lab))
+    assert document["chains"]["north"]["states"] == ["idle", "busy", "down"]
+    assert document["observations"] == 6
+    lines = run("export", lab, "--format", "csv").splitlines()
+    assert lines[0] == "chain,from,to,transitions,estimate,lower,upper"
+    assert len(lines) == 1 + 9 + 16 + 4
+    run("export", lab, "--format", "npz", "--out", folder / "lab.npz")
+    with np.load(folder / "lab.npz", allow_pickle=False) as arrays:
+        assert arrays["names"].tolist() == ["north", "south", "east"]
+        assert arrays["matrix0"].shape == (3, 3)
+    assert answer("export", lab, "--format", "toml", "--out", folder / "lab.toml")["written"].endswith("lab.toml")
+    problem = Problem.load(folder / "lab.toml")
+    assert problem["east"].states == (7, 8)
+    assert "needs --out" in run("export", lab, "--format", "toml", status=2)
+    assert "must be one of" in run("export", lab, "--format", "pickle", status=2)
+
+
+def test_wrong_uses(folder, lab):
+    assert "exists already" in run("new", lab, "--chain", "a=2", status=2)
+    assert "at least one" in run("new", folder / "x.db", status=2)
+    assert "NAME=VALUE" in run("new", folder / "x.db", "--chain", "a", status=2)
+    assert "NAME=NUMBER" in run("new", folder / "x.db", "--chain", "a=2", "--weight", "a=much", status=2)
+    assert "there is no study at" in run("ask", folder / "none.db", status=1)
+    assert "no chain 'west'" in run("status", lab, "--chain", "west", status=2)
+
+
+STUDY = """
+where = "lab.db"
+budget = 60
+policy = "scout"
+
+[chains.program]
+states = ["up", "down"]
+command = [{python!r}, "-S", "walk.py"]
+timeout = 20.0
+
+[chains.matrix]
+matrix = [[0.5, 0.5], [0.1, 0.9]]
+weight = 2.0
+
+[chains.recorded]
+recorded = "paths.csv"
+
+[chains.environment]
+environment = "FrozenLake-v1"
+seed = 4
+"""
+
+
+def study_file(folder, text=None):
+    (folder / "paths.csv").write_text("chain,state\n" + "recorded,0\nrecorded,1\n" * 40)
+    (folder / "walk.py").write_text(
+        "import sys\nfor n, line in enumerate(sys.stdin):\n    print(['up', 'down'][n % 2], flush=True)\n"
+    )
+    path = folder / "study.toml"
+    path.write_text((text or STUDY).replace("{python!r}", json.dumps(sys.executable)), encoding="utf-8")
+    return path
+
+
+def test_learn_from_a_file_and_resume(folder):
+    path = study_file(folder)
+    tables = answer("learn", path)
+    assert tables[0]["rows"][1] == {"quantity": "observations", "value": 60}
+    assert {row["chain"] for row in tables[1]["rows"]} == {"program", "matrix", "recorded", "environment"}
+    assert answer("learn", path)[0]["rows"][1]["value"] == 60  # nothing more to do
+    with Study.open(folder / "lab.db") as study:
+        study.extend(budget=90)
+    assert answer("learn", path, "--workers", "3")[0]["rows"][1]["value"] == 90
+
+
+def test_learn_a_problem(folder):
+    path = study_file(folder, 'where = "p.db"\nproblem = "unlike"\nbudget = 30\nseed = 3\n')
+    assert "observations" in run("learn", path, "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("where = 3\n", "where"),
+        ("budget = 5\n", "where: this key is required"),
+        ('where = "x.db"\n', "at least one chain"),
+        ('where = "x.db"\nbudgets = 5\n[chains.a]\ncommand = "rm -r x"\nstate = 3\n', "budgets: unknown key"),
+        ('where = "x.db"\n[chains.a]\ncommand = "rm -r x"\n', "chains.a.command"),
+        ('where = "x.db"\n[chains.a]\nstates = 3\n', "one of command, matrix, recorded, environment"),
+        ('where = "x.db"\n[chains.a]\nmatrix = [[1.5]]\n', "chains.a: "),
+        ('where = "x.db"\n[chains.a]\nrecorded = "none.csv"\n', "no file"),
+        ('where = "x.db"\n[chains.a]\nrecorded = "paths.csv"\n', "has no chain 'a'"),
+        ('where = "x.db"\n[chains.a]\nenvironment = "os:Env-v0"\n', "registered one"),
+        ('where = "x.db"\nproblem = "unlike"\n[chains.a]\nmatrix = [[1.0]]\n', "not both"),
+        ('where = "x.db"\nproblem = "nothing.toml"\n', "problem: "),
+        ("where = \n", "is not TOML"),
+    ],
+)
+def test_study_files_are_checked_whole(folder, text, words):
+    assert words in run("learn", study_file(folder, text), status=1)
+    assert not (folder / "x.db").exists()
+
+
+def test_a_study_file_that_is_not_there(folder):
+    assert "could not be read" in run("learn", folder / "none.toml", status=1)
+
+
+def test_control_c_leaves_a_study_that_resumes(folder):
+    path = study_file(folder, 'where = "p.db"\nproblem = "unlike"\nbudget = 100000000\n')
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chainscout", "learn", str(path), "--quiet"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    while not (folder / "p.db").exists():
+        time.sleep(0.05)
+    with Study.open(folder / "p.db", read_only=True) as reader:
+        while reader.progress().observations < 10:
+            time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert "goes on" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    with Study.open(folder / "p.db") as study:
+        study.verify()
+        before = study.progress().observations
+        study.tell(study.ask(), study.states(study.ask())[0])
+        assert study.progress().observations == before + 1

@@ -1,0 +1,288 @@
+"""Policies: their catalogue, the literal reference, and laws that hold for every one of them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import reference as paper
+import reference_policies as rules
+from engine_problems import PROBLEMS, UNLIKE
+from playing import Player, play
+
+import chainscout as cs
+from chainscout import policies, predictions
+from chainscout.engine import trace, walk
+from chainscout.errors import InputError
+from chainscout.guarantees import beta, beta_unknown_horizon
+from chainscout.policies import Policy, settings
+
+ALL = [name for name in policies.names() if name != "static"] + ["static"]
+LOSSES = ("ones", "stationary", "total-variation", "kullback-leibler", "chi-squared", "squared-hellinger")
+
+
+def get(name, problem):
+    """A policy for a problem; static shares need one weight a chain."""
+    if name == "static":
+        return policies.get("static", weights=tuple(range(1, len(problem) + 1)))
+    return policies.get(name)
+
+
+def paths(problem, replication=0):
+    return [walk(chain, k, replication) for k, chain in enumerate(problem.chains.values())]
+
+
+# -- the catalogue
+
+
+def test_names():
+    assert policies.names() == (
+        "uniform", "oracle", "oracle-max", "static", "ba-mc", "ba-mc-tight", "gafs-max", "ch-as", "b-as", "bayes",
+        "scout", "gini-ucb", "certifier",
+    )  # fmt: skip
+    assert policies.DEFAULT == "scout"
+
+
+def test_a_policy_is_given_back_as_it_is():
+    policy = policies.get("scout")
+    assert policies.get(policy) is policy
+
+
+def test_parameters_in_a_specification_and_by_name_are_the_same():
+    one, other = policies.get("ba-mc:delta=0.01"), policies.get("ba-mc", delta=0.01)
+    assert one.name == other.name == "ba-mc:delta=0.01"
+    assert one.parameters == other.parameters == {"delta": 0.01}
+    (first, *_) = settings((3, 3), 1000)
+    assert one.prepare(first) == other.prepare(first) != policies.get("ba-mc").prepare(first)
+
+
+def test_blocks_can_be_asked_of_every_policy():
+    for name in ALL:
+        extra = {"weights": (1, 2)} if name == "static" else {}
+        assert policies.get(name, block=0.02, **extra).block == 0.02
+    assert policies.get("gini-ucb").block == policies.get("certifier").block == 0.01
+    assert policies.get("scout").block == 0.0
+
+
+@pytest.mark.parametrize(
+    ("specification", "words"),
+    [
+        ("scoot", "did you mean scout"),
+        ("scout:pover=1", "power, exploration, alpha, loss, block"),
+        ("scout:power=0", "power"),
+        ("scout:exploration=-1", "exploration"),
+        ("scout:loss=l3", "loss"),
+        ("scout:loss=ones,power=0.5", "power is for the loss 'squared' only"),
+        ("scout:block=1", "block"),
+        ("ba-mc:delta=2", "delta"),
+        ("ba-mc:alpha=-1", "alpha"),
+        ("bayes:alpha=0", "alpha"),
+        ("gini-ucb:delta=0", "delta"),
+        ("static:weights=0/1", "weights"),
+        ("", "name"),
+        (3, "string"),
+    ],
+)
+def test_bad_specifications(specification, words):
+    with pytest.raises(InputError, match=words):
+        policies.get(specification)
+
+
+def test_a_parameter_given_twice():
+    with pytest.raises(InputError, match="delta is given twice"):
+        policies.get("ba-mc:delta=0.1", delta=0.2)
+
+
+def test_what_cannot_be_a_policy():
+    with pytest.raises(InputError, match="name"):
+        Policy("", lambda s, t, c: 0.0, lambda r, n, q, c: ())
+    with pytest.raises(InputError, match="either terms or summary"):
+        Policy("mine", lambda s, t, c: 0.0)
+    with pytest.raises(InputError, match="finite"):
+        Policy("mine", lambda s, t, c: 0.0, lambda r, n, q, c: (), lambda s: (math.inf,)).prepare(
+            next(settings((2,), 10))
+        )
+
+
+def test_what_needs_a_budget_or_the_truth_says_so():
+    for name in ("ch-as", "b-as", "ba-mc:alpha=1"):
+        with pytest.raises(InputError, match="budget"):
+            policies.get(name).facing(None).prepare(next(settings((2, 2), None)))
+    for name in ("oracle", "oracle-max"):
+        with pytest.raises(InputError, match="true matrices"):
+            policies.get(name).prepare(next(settings((2, 2), 10)))
+    with pytest.raises(InputError, match="one weight a chain"):
+        policies.get("static:weights=1/2").prepare(next(settings((2, 2, 2), 10)))
+    for name in ("ba-mc", "ba-mc-tight", "gafs-max", "bayes", "scout", "gini-ucb", "certifier", "uniform"):
+        assert policies.get(name).facing(None).prepare(next(settings((2, 2), None))) is not None
+
+
+# -- the literal reference (MATH §6): at every step the chosen chain has, to rounding, the reference's largest index
+
+
+def reference_indices(name, problem, budget):
+    """f(tables, t) → all chains' indices by the slow writing, for a problem of chains with at least two states."""
+    matrices = [chain.matrix for chain in problem.chains.values()]
+    chains, pairs = len(matrices), sum(len(P) ** 2 for P in matrices)
+    level = beta(budget, 0.05, pairs)
+    shares = predictions.shares(problem, "oracle-max")  # tests/test_predictions.py compares these with the reference
+    each = {
+        "uniform": lambda k, N: rules.uniform(N),
+        "oracle": lambda k, N: rules.oracle(N, matrices[k]),
+        "oracle-max": lambda k, N: rules.static(N, shares[k]),
+        "static": lambda k, N: rules.static(N, k + 1.0),
+        "ba-mc": lambda k, N: paper.index(N, level),
+        "ba-mc-tight": lambda k, N: paper.index(N, level, paper.TIGHT_CONSTANTS),
+        "ch-as": lambda k, N: rules.ch_as(N, budget),
+        "b-as": lambda k, N: rules.b_as(N, budget),
+        "bayes": lambda k, N: rules.bayes(N),
+        "scout": lambda k, N: rules.scout(N),
+        "gini-ucb": lambda k, N: rules.gini_ucb(N, chains, 0.05),
+        "certifier": lambda k, N: rules.certifier(N, chains, 0.05),
+        "scout:power=1": lambda k, N: rules.scout(N, 1.0),
+        "scout:power=0.5": lambda k, N: rules.scout(N, 0.5),
+        "scout:power=0.6": lambda k, N: rules.scout(N, 0.6),
+        "ba-mc endless": lambda k, N: paper.index(N, beta_unknown_horizon(int(N.sum()), 0.05, pairs)),
+        "scout:loss=stationary": lambda k, N: rules.scout(N, 1.0),
+        "scout:loss=ones": lambda k, N: sum(
+            min(rules.cap(N), paper.gini(paper.smoothed(N))[x] + 2.0 / n) / n for x, n in rules.seen_rows(N)
+        ),
+        "scout:loss=total-variation": lambda k, N: (
+            0.5
+            * math.sqrt(2 / math.pi)
+            * sum(
+                math.sqrt(n / N.sum()) * sum(math.sqrt(p * (1 - p)) for p in paper.smoothed(N)[x])
+                for x, n in rules.seen_rows(N)
+            )
+        )
+        ** 2
+        / N.sum(),
+    }
+    if name == "gafs-max":
+        return rules.gafs_max
+    if name.endswith(("kullback-leibler", "chi-squared", "squared-hellinger")):
+        factor = {"r": 0.5, "d": 1.0}.get(name[-1], 0.125) if not name.endswith("hellinger") else 0.125
+
+        def support(k, N):
+            rows = rules.seen_rows(N)
+            return factor * sum(min(len(N) - 1, (N[x] > 0).sum() - 1 + 2.0 / n) for x, n in rows) / N.sum()
+
+        each[name] = support
+    return lambda tables, t: [each[name](k, N) for k, N in enumerate(tables)]
+
+
+@pytest.mark.parametrize("problem", ["alike", "unlike", "nearly deterministic"])
+@pytest.mark.parametrize(
+    "name", [*ALL, "ba-mc endless", "scout:power=1", "scout:power=0.5", "scout:power=0.6", *(f"scout:loss={loss}" for loss in LOSSES)]
+)
+def test_every_choice_is_the_references(name, problem):
+    problem, budget = PROBLEMS[problem], 160
+    policy = get(name.removesuffix(" endless"), problem)
+    # Blocks off: the reference looks at its indices before every observation.
+    policy = policies.get(policy.name.partition(":")[0], block=0, **policy.parameters)
+    choices, values = trace(problem, policy, budget, engine="python", horizon=not name.endswith("endless"))
+    indices = reference_indices(name, problem, budget)
+    tables = [np.zeros((size, size), dtype=int) for size in problem.sizes]
+    sources, last = paths(problem), [None] * len(problem)
+    for t, chosen in enumerate(choices):
+        empty = [k for k, N in enumerate(tables) if N.sum() == 0]
+        if empty:
+            assert chosen == empty[0]
+            assert values[t] == math.inf
+        else:
+            expected = indices(tables, t)
+            assert expected[chosen] >= max(expected) * (1 - 1e-9)
+            if max(expected) < math.inf:
+                assert values[t] == pytest.approx(expected[chosen], rel=1e-9)
+        state = next(sources[chosen])
+        if last[chosen] is not None:
+            tables[chosen][last[chosen], state] += 1
+        last[chosen] = state
+
+
+# -- laws over every policy
+
+
+@pytest.mark.parametrize("name", [*ALL, "scout:block=0.1", "ba-mc:block=0.1", *(f"scout:loss={loss}" for loss in LOSSES)])
+def test_the_engine_plays_by_the_contract(name):
+    """The same choices, with indices equal to the last bit, as from the policy's functions alone."""
+    policy = get(name, UNLIKE)
+    weights = (1.0, 2.0, 0.5, 1.5, 3.0)
+    played = play(policy, paths(UNLIKE), UNLIKE.sizes, 700, UNLIKE, weights)
+    traced = trace(UNLIKE, policy, 700, engine="python", weights=weights)
+    assert played[0] == traced[0].tolist()
+    assert played[1] == traced[1].tolist()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_relabelling_the_chains_permutes_the_choices(name):
+    order = [3, 0, 4, 2, 1]
+    names = UNLIKE.names
+    relabelled = cs.Problem({names[k]: UNLIKE[names[k]] for k in order})
+    policy, other = get(name, UNLIKE), get(name, relabelled)
+    if name == "static":
+        other = policies.get("static", weights=tuple(k + 1 for k in order))
+    fixed = [list(itertools.islice(path, 1000)) for path in paths(UNLIKE)]
+    # Ties go to the smallest number, so that equal indices are told apart by weights that no two chains share.
+    weights = [math.sqrt(w) for w in (2, 3, 5, 7, 11)]
+    one = play(policy, fixed, UNLIKE.sizes, 400, UNLIKE, weights)[0]
+    two = play(other, [fixed[k] for k in order], relabelled.sizes, 400, relabelled, [weights[k] for k in order])[0]
+    warm = 2 * len(UNLIKE)
+    if name == "gafs-max":  # among equally sampled chains the smallest number is forced first
+        assert np.abs(np.bincount(one) - np.bincount([order[k] for k in two])).max() <= 3
+    else:
+        assert one[warm:] == [order[k] for k in two][warm:]
+    assert one[:warm] == two[:warm] == sorted([*range(5), *range(5)])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_asking_is_pure(name):
+    policy = get(name, UNLIKE)
+    player = Player(policy, next(settings(UNLIKE.sizes, 100, UNLIKE)))
+    for state in itertools.islice(walk(UNLIKE["chain-0"]), 30):
+        player.observe(state)
+        player.learn()
+        before = player.index, player.sums
+        assert player.transitions == 0 or player.value() == player.value() == player.index
+        assert (player.index, player.sums) == before
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_more_pending_means_less_urgent(name):
+    policy = get(name, UNLIKE)
+    player = Player(policy, next(settings(UNLIKE.sizes, 100, UNLIKE)))
+    for state in itertools.islice(walk(UNLIKE["chain-0"]), 30):
+        player.observe(state)
+    player.learn()
+    values = [player.value(pending) for pending in range(5)]
+    assert all(a > b for a, b in itertools.pairwise(values))
+
+
+def test_one_state_and_deterministic_chains():
+    problem = PROBLEMS["one state among others"]
+    for name in ALL:
+        choices, values = trace(problem, get(name, problem), 300, engine="python")
+        assert not np.isnan(values).any()
+        if name in ("scout", "oracle"):  # there is nothing to learn about a chain of one state
+            assert (choices == 0).sum() == 2
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_aims(name):
+    aim = get(name, UNLIKE).aim(UNLIKE)
+    if name == "certifier":
+        assert aim is None
+        return
+    assert aim.sum() == pytest.approx(1)
+    weighted = get(name, UNLIKE).aim(UNLIKE, (1.0, 2.0, 1.0, 1.0, 1.0))
+    power = 0.75 if name == "scout" else 1.0
+    assert weighted[1] / weighted[0] == pytest.approx(2.0**power * aim[1] / aim[0])
+    assert get(name, UNLIKE).aim(cs.Problem({"cycle": PROBLEMS["a cycle among others"]["cycle"]})) is None
+
+
+def test_no_chain_starves():
+    """Every chain that is not deterministic is looked at again and again, whatever its first observations were."""
+    for name in ("scout", *(f"scout:loss={loss}" for loss in LOSSES), "bayes", "ba-mc", "gafs-max"):
+        for seed in range(3):
+            choices, _ = trace(PROBLEMS["two states"], name, 1200, seed=seed, engine="python")
+            assert np.bincount(choices, minlength=6).min() >= 10, name

@@ -1,0 +1,154 @@
+"""The generator: published answers, laws of the tables, independence of streams."""
+
+import itertools
+
+import numpy as np
+import pytest
+from engine_problems import UNLIKE
+from scipy.stats import chi2
+
+import chainscout as cs
+from chainscout.engine import alias, run, walk
+from chainscout.engine.randomness import GOLDEN, MASK, mix, mix_gamma, sample, stream
+from chainscout.engine.specialising import common
+from chainscout.engine.state import State, prepare
+
+#: The first outputs of SplitMix64 from the seed 1234567 (Vigna's public-domain C, splitmix64.c).
+PUBLISHED = (
+    6457827717110365317,
+    3203168211198807973,
+    9817491932198370423,
+    4593380528125082431,
+    16408922859458223821,
+)
+
+
+def splitmix64(seed):
+    """Steele, Lea & Flood 2014, line by line on 64-bit words of NumPy."""
+    state = np.array([seed], dtype=np.uint64)
+    while True:
+        state += np.uint64(0x9E3779B97F4A7C15)
+        z = state.copy()
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        yield int((z ^ (z >> np.uint64(31)))[0])
+
+
+def test_published_answers():
+    assert tuple(mix((1234567 + u * GOLDEN) & MASK) for u in range(1, 6)) == PUBLISHED
+    assert tuple(itertools.islice(splitmix64(1234567), 5)) == PUBLISHED
+
+
+def test_a_word_stays_a_word():
+    for z in (0, 1, MASK, GOLDEN, 1 << 63):
+        assert 0 <= mix(z) <= MASK
+        assert 0 <= mix_gamma(z) <= MASK
+
+
+def test_gammas_are_odd_and_not_nearly_periodic():
+    gammas = [mix_gamma(z) for z in range(3000)]
+    assert all(gamma % 2 == 1 for gamma in gammas)
+    assert min((gamma ^ (gamma >> 1)).bit_count() for gamma in gammas) >= 24
+
+
+def test_streams_are_unlike():
+    streams = {stream(seed, r, k) for seed in range(4) for r in range(40) for k in range(40)}
+    assert len(streams) == 4 * 40 * 40
+    assert len({gamma for _, gamma in streams}) == 4 * 40 * 40
+
+
+def test_compiled_streams_have_the_same_bits():
+    states = [
+        State(prepare(UNLIKE, cs.policies.get("scout"), 10, engine, [1.0] * len(UNLIKE), 1, False), 7, 5, 8)
+        for engine in ("python", "cpu")
+    ]
+    assert (states[0].words == states[1].words).all()
+    assert (states[0].prepared.table == states[1].prepared.table).all()
+    assert (states[0].prepared.laws == states[1].prepared.laws).all()
+
+
+def uniforms(seed, replication, chain, length):
+    position, gamma = stream(seed, replication, chain)
+    return np.array([mix((position + u * gamma) & MASK) for u in range(1, length + 1)]) / 2.0**64
+
+
+def test_streams_are_uncorrelated_with_each_other_and_with_themselves_shifted():
+    length = 4096
+    draws = np.array([uniforms(s, r, k, length) for s in range(2) for r in range(6) for k in range(6)]) - 0.5
+    draws /= np.sqrt(1 / 12)
+    # A mean of ``length`` products of independent uniforms has standard deviation 1/√length; 5 of them over
+    # 72·71/2 pairs and 72·8 lags leave a chance of 0.002.
+    products = draws @ draws.T / length
+    assert np.abs(products[np.triu_indices(len(draws), 1)]).max() < 5 / np.sqrt(length)
+    for lag in range(1, 9):
+        shifted = (draws[:, lag:] * draws[:, :-lag]).mean(axis=1)
+        assert np.abs(shifted).max() < 5 / np.sqrt(length - lag)
+        crossed = (draws[1:, lag:] * draws[:-1, :-lag]).mean(axis=1)
+        assert np.abs(crossed).max() < 5 / np.sqrt(length - lag)
+
+
+def test_draws_are_uniform():
+    counts = np.histogram(np.concatenate([uniforms(3, r, k, 2000) for r in range(8) for k in range(8)]), 256, (0, 1))[0]
+    expected = counts.sum() / 256
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.ppf(1 - 1e-6, 255)
+
+
+@pytest.mark.parametrize("law", [[1.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.3, 0.5], [1e-9, 1 - 1e-9], [0.0, 0.7, 0.0, 0.3]])
+def test_an_alias_table_has_its_law(law):
+    law = np.array(law)
+    size = len(law)
+    table = [0] * size
+    common("fill", "python")(table, 0, size, 1, size, alias.parts(law).tolist(), [0] * size, [0] * size)
+    masses = np.zeros(size)
+    for column, word in enumerate(table):
+        threshold, other = word >> 32, word & 0xFFFFFFFF
+        masses[column] += threshold / 2**32
+        masses[other] += 1 - threshold / 2**32
+    assert np.abs(masses / size - law).max() <= 2.0**-32
+    assert (masses[law == 0] == 0).all()
+    # The ends of the generator's range are taken by outcomes that can happen.
+    for draw in (0, MASK, *(c << 62 for c in range(4))):
+        assert law[sample(draw, size, table, 0)] > 0
+
+
+def test_a_walk_is_what_the_engine_counts():
+    _, pulls = run(UNLIKE, "scout", [400], range(3, 4), seed=11)
+    prepared = prepare(UNLIKE, cs.policies.get("scout"), 400, "cpu", [1.0] * len(UNLIKE), 1, False)
+    state = State(prepared, 11, 3, 4)
+    state.run(400)
+    chains = list(UNLIKE.chains.values())
+    for block in prepared.blocks:
+        counted = state.counts(block)[0]
+        for j in range(block.number):
+            k = block.first + j
+            path = itertools.islice(walk(chains[k], k, replication=3, seed=11), int(pulls[0, 0, k]))
+            assert (cs.Counts.from_path(path, block.size).transitions == counted[j]).all()
+
+
+def test_transition_frequencies():
+    """Every row's counts against its law: χ² at a total chance of a false alarm of 10⁻⁶."""
+    problem = cs.problems.get("dirichlet", chains=6, states=7, concentration=0.5, seed=5)
+    prepared = prepare(problem, cs.policies.get("uniform"), 10**6, "cpu", [1.0] * 6, 1, False)
+    state = State(prepared, 1, 0, 4)
+    state.run(600_000)
+    total, freedom = 0.0, 0
+    for block in prepared.blocks:
+        counts = state.counts(block)
+        expected = counts.sum(axis=-1, keepdims=True) * block.matrices
+        assert (counts[expected == 0] == 0).all()
+        used = np.broadcast_to(expected >= 5, counts.shape)
+        assert used.mean() > 0.8
+        # Cells that are too rare for χ² are merged into one; rows without any have one cell less to spare.
+        merged_counts, merged = np.where(used, 0, counts).sum(axis=-1), np.where(used, 0, expected).sum(axis=-1)
+        total += ((counts - expected)[used] ** 2 / expected[used]).sum()
+        total += ((merged_counts - merged)[merged > 0] ** 2 / merged[merged > 0]).sum()
+        freedom += used.sum() + (merged > 0).sum() - np.prod(counts.shape[:-1])
+    assert chi2.ppf(1e-6, freedom) < total < chi2.ppf(1 - 1e-6, freedom)
+
+
+def test_first_states_follow_the_initial_law():
+    chain = cs.MarkovChain(np.full((3, 3), 1 / 3), initial=[0.5, 0.0, 0.5])
+    first = [next(walk(chain, 0, replication, 0)) for replication in range(2000)]
+    counts = np.bincount(first, minlength=3)
+    assert counts[1] == 0
+    assert abs(counts[0] - 1000) < 5 * np.sqrt(500)
