@@ -154,7 +154,7 @@ def bench() -> int:
 
 def clean() -> int:
     """remove the environments and everything else that these commands make"""
-    made = [".venv", ".venv-interop", ".venv-lowest", "dist", "docs/_build"]
+    made = [".venv", ".venv-interop", ".venv-lowest", "dist", "docs/_build", "chainscout-demo"]
     made += [".coverage", ".coverage.*", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
     for pattern in made:
         for path in list(ROOT.glob(pattern)):

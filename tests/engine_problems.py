@@ -31,7 +31,9 @@ PROBLEMS = {
     "twins": cs.Problem({"a": COIN, "b": COIN, "c": COIN}),
     "unlike": UNLIKE,
     "one state among others": unlike([1, 4, 2], seed=6),
-    "a cycle among others": cs.Problem({"cycle": CYCLE, "coin": COIN, "other": cs.MarkovChain([[0.9, 0.1], [0.3, 0.7]])}),
+    "a cycle among others": cs.Problem(
+        {"cycle": CYCLE, "coin": COIN, "other": cs.MarkovChain([[0.9, 0.1], [0.3, 0.7]])}
+    ),
     "long rows": unlike([12, 3], seed=7, concentration=0.4),
     "nearly deterministic, unlike": unlike([5, 2, 3], seed=8, concentration=0.15),
     "many sizes": unlike([2, 3, 4, 5, 6, 7], seed=9),

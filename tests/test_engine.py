@@ -1,5 +1,6 @@
 """The engine: interpreted and compiled agree to the bit, and what a run gives does not depend on how it is cut."""
 
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -90,7 +91,7 @@ def test_results_do_not_depend_on_the_split(name):
     budgets = [50, 333, 1000]
     whole = run(UNLIKE, name, budgets, range(23), seed=9)
     for cuts in ([0, 23], [0, 1, 2, 23], [0, 4, 8, 12, 23], [0, 10, 13, 23]):
-        parts = [run(UNLIKE, name, budgets, range(a, b), seed=9) for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [run(UNLIKE, name, budgets, range(a, b), seed=9) for a, b in itertools.pairwise(cuts)]
         same(whole, [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)])
     with ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(lambda r: run(UNLIKE, name, budgets, range(r, r + 1), seed=9), range(23)))
@@ -226,7 +227,8 @@ def test_the_ordering_of_the_policies():
     for seed in range(8):
         generator = np.random.default_rng(seed)
         chains = {
-            str(k): cs.MarkovChain(generator.dirichlet(np.full(5, 10 ** generator.uniform(-1, 0.5)), 5)) for k in range(6)
+            str(k): cs.MarkovChain(generator.dirichlet(np.full(5, 10 ** generator.uniform(-1, 0.5)), 5))
+            for k in range(6)
         }
         problem = cs.Problem(chains)
         mean = {n: run(problem, n, [6000], range(300))[0].max(axis=2).mean() for n in ("scout", "uniform", "ba-mc")}
@@ -239,7 +241,7 @@ def test_the_ordering_of_the_policies():
 
 # -- a user's own rule
 
-RULE = '''
+RULE = """
 import math
 
 def shrink(value):
@@ -257,7 +259,7 @@ def index(sums, transitions, c):
 
 def constants(setting):
     return (1.0 / setting.size,)
-'''
+"""
 
 
 def own_policy():

@@ -313,6 +313,21 @@ def test_a_checkpoint_that_cannot_be_read_or_written(unlike: cs.Problem, tmp_pat
         cs.compare(unlike, ["uniform"], [50], 4, checkpoint=tmp_path / "file")
 
 
+@pytest.mark.parametrize(
+    ("index", "why"),
+    [
+        (lambda sums, t, constants: constants[0] / t, "tuple index out of range"),
+        (lambda sums, t, constants: {"no": sums}["no"][0], "compiled"),
+    ],
+)
+def test_a_rule_that_cannot_be_compiled_is_one_sentence(unlike: cs.Problem, index: Any, why: str) -> None:
+    rule = cs.Policy("own", index, lambda row, n, q, c: (0.0,))
+    with pytest.raises(InputError, match=r"the policy 'own' cannot be compiled \(.*\)") as caught:
+        cs.compare(unlike, [rule], [100], 4)
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_an_error_in_a_task_is_told_and_finished_tasks_are_kept(unlike: cs.Problem, tmp_path: Path) -> None:
     strange = cs.Policy("strange", lambda sums, t, constants: math.nan, lambda row, n, q, c: (0.0,))
     with pytest.raises(ChainscoutError, match="'strange' gave an index that is not a number"):

@@ -93,7 +93,9 @@ def test_draws_are_uniform():
     assert ((counts - expected) ** 2 / expected).sum() < chi2.ppf(1 - 1e-6, 255)
 
 
-@pytest.mark.parametrize("law", [[1.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.3, 0.5], [1e-9, 1 - 1e-9], [0.0, 0.7, 0.0, 0.3]])
+@pytest.mark.parametrize(
+    "law", [[1.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.3, 0.5], [1e-9, 1 - 1e-9], [0.0, 0.7, 0.0, 0.3]]
+)
 def test_an_alias_table_has_its_law(law):
     law = np.array(law)
     size = len(law)

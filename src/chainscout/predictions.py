@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.integrate import quad
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from .checks import number_array, one_of, real_number, shown
@@ -61,6 +59,8 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
     low, high = scale - 1.0, scale + 1.0
     while shares(high).sum() > 1:
         high += 1
+    from scipy.optimize import brentq  # here, because it takes long to load and few need it
+
     solution = shares(brentq(lambda c: shares(c).sum() - 1, low, high, xtol=1e-14))
     return np.asarray(solution / solution.sum())
 
@@ -70,6 +70,8 @@ def _root(mean: float, variance: float, c: float) -> float:
     def gap(log_share: float) -> float:
         share = math.exp(log_share)
         return quantile_at(mean, variance, -float(ndtri(min(1.0, share / 2)))) - c * share
+
+    from scipy.optimize import brentq
 
     return math.exp(brentq(gap, math.log(1e-300), math.log(2), xtol=1e-15))
 
@@ -91,6 +93,8 @@ def mean_of_maximum(problem: "Problem", share: Array) -> float:
         return 0.0
     # The law of the maximum is a product; beyond the largest 1 − 1e-13 quantile nothing is left of it.
     end = max(quantile(m, v, 1 - 1e-13) for m, v in zip(mean, variance, strict=True))
+    from scipy.integrate import quad
+
     value, _ = quad(lambda w: 1 - _law(mean, variance, w), 0, end, limit=500)
     return float(value)
 
@@ -108,6 +112,8 @@ def quantile_of_maximum(problem: "Problem", share: Array, q: float) -> float:
     high = max(quantile(m, v, each) for m, v in zip(mean, variance, strict=True))
     if _law(mean, variance, high) <= q:  # one chain, to rounding
         return high
+    from scipy.optimize import brentq
+
     return float(brentq(lambda w: _law(mean, variance, w) - q, low, high))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from ..errors import ChainscoutError
@@ -125,7 +126,7 @@ class Hub:
             return [event for event in self._events if event.number > number]
         found: list[Happening] = []
         while True:
-            page = await in_thread(lambda: self._report.events(number, 1000))
+            page = await in_thread(partial(self._report.events, number, 1000))
             found += page
             if len(page) < 1000:
                 return found

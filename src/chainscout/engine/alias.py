@@ -19,10 +19,10 @@ def parts(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
     whole = np.rint(laws * (size * float(FULL))).astype(np.int64).reshape(-1, size)
     likeliest = laws.reshape(-1, size).argmax(axis=1)
     whole[np.arange(len(whole)), likeliest] += size * FULL - whole.sum(axis=1)
-    return whole.reshape(laws.shape).astype(np.uint64)
+    return np.asarray(whole.reshape(laws.shape), np.uint64)
 
 
-def fill(table, first, stride, number, size, shares, small, large):  # type: ignore[no-untyped-def]
+def fill(table, first, stride, number, size, shares, small, large):
     """``number`` tables of ``size`` words each, ``stride`` apart from ``first`` on, from ``shares`` (``parts``).
 
     A word is a threshold (high half) and the other outcome (low half); ``randomness.sample`` reads it. A column that

@@ -4,7 +4,7 @@ from .layout import GAMMA, POSITION, ROW, SIZE, START, record
 from .randomness import MASK, mix, sample, stream
 
 
-def begin(seed, replication, lanes, chains, head, laws, law_starts, words):  # type: ignore[no-untyped-def]
+def begin(seed, replication, lanes, chains, head, laws, law_starts, words):
     """Streams and first states of replications ``replication``, ``replication`` + 1, … in ``words``.
 
     The first draw of a stream is the first state; ``laws`` has the alias table of every chain's initial law.

@@ -9,7 +9,7 @@ from .layout import FOUR, ONE, THREE, TWO, ZERO
 STANDING = 0
 
 
-def scan_one(standings, first, chains):  # type: ignore[no-untyped-def]
+def scan_one(standings, first, chains):
     """The chain with the largest index of the lane whose values begin at ``first``."""
     best = standings[first]
     chosen = ZERO
@@ -23,7 +23,7 @@ def scan_one(standings, first, chains):  # type: ignore[no-untyped-def]
     return chosen
 
 
-def match(standings, place, chain, best_0, best_1, best_2, best_3, chosen_0, chosen_1, chosen_2, chosen_3):  # type: ignore[no-untyped-def]
+def match(standings, place, chain, best_0, best_1, best_2, best_3, chosen_0, chosen_1, chosen_2, chosen_3):
     """One more chain against the best so far, in each lane. Written out lane by lane: LLVM makes vectors of this."""
     value_0 = standings[place]
     value_1 = standings[place + ONE]
@@ -40,7 +40,7 @@ def match(standings, place, chain, best_0, best_1, best_2, best_3, chosen_0, cho
     return best_0, best_1, best_2, best_3, chosen_0, chosen_1, chosen_2, chosen_3
 
 
-def scan_four(standings, first, leaves):  # type: ignore[no-untyped-def]
+def scan_four(standings, first, leaves):
     """The chains with the largest index in the four lanes of a group. ``leaves`` is 4j + 1: four matches a turn."""
     best_0 = standings[first]
     best_1 = standings[first + ONE]
@@ -58,7 +58,7 @@ def scan_four(standings, first, leaves):  # type: ignore[no-untyped-def]
     return state[4], state[5], state[6], state[7]
 
 
-def climb(tree, standings, first, nodes, leaves, chain):  # type: ignore[no-untyped-def]
+def climb(tree, standings, first, nodes, leaves, chain):
     """The matches on the way from a chain whose index has changed to the root, in the tree of one lane.
 
     ``nodes`` and ``first`` are where the lane's nodes and indices begin. Node 1 is the root, 2j and 2j + 1 are below
@@ -69,5 +69,7 @@ def climb(tree, standings, first, nodes, leaves, chain):  # type: ignore[no-unty
         below = nodes + (node << ONE) * FOUR
         left = tree[below]
         right = tree[below + FOUR]
-        tree[nodes + node * FOUR] = right if standings[first + right * STANDING] > standings[first + left * STANDING] else left
+        tree[nodes + node * FOUR] = (
+            right if standings[first + right * STANDING] > standings[first + left * STANDING] else left
+        )
         node = node >> ONE

@@ -28,7 +28,7 @@ ENGINE = __name__.rpartition(".")[0]
 KNOWN = {"math", "numpy", "numba", "builtins"}
 
 #: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
-OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
 
 _COMPILING = threading.Lock()
 
@@ -62,8 +62,8 @@ class _OnFirstCall:
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
         import numba
-        from numba.core import config
 
+        config: Any = numba.config
         signature = tuple(numba.typeof(argument) for argument in arguments)
         before, config.SLP_VECTORIZE = config.SLP_VECTORIZE, 1
         try:
@@ -176,4 +176,3 @@ def _names(code: CodeType) -> Iterator[str]:
 def has_file(function: Callable[..., Any] | None) -> bool:
     """Whether a rule's source is in a file; one that was typed at a prompt is not worth keeping on disk."""
     return function is None or os.path.exists(function.__code__.co_filename)
-

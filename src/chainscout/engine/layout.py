@@ -5,7 +5,7 @@ One replication is a *lane*, four lanes are a *group*: four doubles fill a vecto
 ``words``: for every group, chain and lane a record of WORDS unsigned words, its random stream and where it is.
 ``standings``: for every group and chain the index, T and the running sums, each of them four floats side by side, a
     lane each: one place serves all three.
-``rows``: for every lane, chain and state a record of floats: N_x, Q_x = Σ_y N[x,y]², the row's terms, and N[x,·] itself.
+``rows``: for every lane, chain and state a record of floats: N_x, Q_x = Σ_y N[x,y]², the row's terms, then N[x,·].
     Counts are floats because rules receive floats: no conversion in the loop. They are exact below 2⁵³, and Q below
     N_x ≈ 9·10⁷; beyond that each addition to Q is correctly rounded.
 ``table``: alias words in the same places as the counts that they lead to, shared by all lanes.
@@ -23,7 +23,7 @@ SECOND, THIRD, FOURTH = 8, 16, 24
 GROUP_WORDS = 32
 
 
-def record(lane, chain, chains):  # type: ignore[no-untyped-def]
+def record(lane, chain, chains):
     """Where the record of a lane's chain begins in ``words``."""
     return ((lane >> TWO) * chains + chain) * GROUP_WORDS + (lane & THREE) * WORDS
 
@@ -33,3 +33,8 @@ TRANSITIONS, SUMS = 4, 8
 
 #: A row's record in ``rows``: N_x and Q_x, then the terms; with blocks, N_x when the terms were last computed; counts.
 EXITS, SQUARES, TERMS = 0, 1, 2
+
+
+def unbound(*arguments):
+    """Stands for a policy's function until a loop is specialised for the policy."""
+    raise AssertionError("this loop must be specialised before it is called")

@@ -6,7 +6,6 @@ about as much as bare simulation. With blocks of one observation it makes the sa
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from .choosing import climb, scan_one
@@ -28,19 +27,12 @@ from .layout import (
     TWO,
     ZERO,
     record,
+    unbound,
 )
 from .randomness import MASK, mix, sample
 
 # Bound when the loop is specialised; these values are never used.
-index: Callable[..., Any]
-summary: Callable[..., Any]
-floor: Callable[..., Any]
-row_terms: Callable[..., Any]
-take_constants: Callable[..., Any]
-take_sums: Callable[..., Any]
-totals: Callable[..., Any]
-put: Callable[..., Any]
-put_sums: Callable[..., Any]
+index = summary = floor = row_terms = take_constants = take_sums = totals = put = put_sums = unbound
 HEAD = STANDING = CONSTANTS = 0
 #: Whether there is a tree, a floor, a summary; whether all chains move at every step.
 TREE = FLOOR = SUMMARY = RESTLESS = False
@@ -57,21 +49,21 @@ PLANNED, NEXT, LENGTH, LEFT, CHAIN, LATEST, ONLY, BATCH = 0, 1, 2, 3, 4, 5, 6, 7
 FIRST, NEVER = math.inf, -math.inf
 
 
-def largest(tree, standings, value, node, chains):  # type: ignore[no-untyped-def]
+def largest(tree, standings, value, node, chains):
     """The chain with the largest value of one lane."""
     if TREE:
         return whole(tree[node + FOUR])
     return scan_one(standings, value, chains)
 
 
-def settle(tree, standings, value, node, leaves, chain, new):  # type: ignore[no-untyped-def]
+def settle(tree, standings, value, node, leaves, chain, new):
     """A chain's new value, and who wins now."""
     standings[value + chain * STANDING] = new
     if TREE:
         climb(tree, standings, value, node, leaves, chain)
 
 
-def observe(lane, chain, value, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
+def observe(lane, chain, value, chains, table, words, standings, rows):
     """One observation of one chain. The first one ever reveals its state and is no transition. → the row it left."""
     word = record(lane, chain, chains)
     seen = words[word + SEEN]
@@ -89,12 +81,12 @@ def observe(lane, chain, value, chains, table, words, standings, rows):  # type:
     return row
 
 
-def add(values, place, more):  # type: ignore[no-untyped-def]
+def add(values, place, more):
     """values[place] += more."""
     values[place] = values[place] + more
 
 
-def count_one(rows, row, after):  # type: ignore[no-untyped-def]
+def count_one(rows, row, after):
     """One transition from the state of ``row`` to the state ``after``."""
     count = rows[row + HEAD + after]
     rows[row + HEAD + after] = count + 1.0
@@ -102,7 +94,7 @@ def count_one(rows, row, after):  # type: ignore[no-untyped-def]
     add(rows, row + SQUARES, count + (count + 1.0))
 
 
-def observe_two(lane, chain, other, value, number, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
+def observe_two(lane, chain, other, value, number, chains, table, words, standings, rows):
     """``number`` observations each of ``chain`` in one lane and of ``other`` in the next, both seen before.
 
     Side by side, because each transition waits for the one before: two fill the time that one would spend waiting.
@@ -140,7 +132,7 @@ def observe_two(lane, chain, other, value, number, chains, table, words, standin
     add(standings, value + ONE + other * STANDING + TRANSITIONS, float(number))
 
 
-def observe_restless(t, latest, lane, chain, value, number, chains, table, words, standings, rows):  # type: ignore[no-untyped-def]
+def observe_restless(t, latest, lane, chain, value, number, chains, table, words, standings, rows):
     """The same where all chains move at every step but the first, seen or not. → last row.
 
     Only pairs that were observed one after the other are counted; ``latest`` is the chain of the last observation.
@@ -166,7 +158,7 @@ def observe_restless(t, latest, lane, chain, value, number, chains, table, words
     return row
 
 
-def learn_row(row, size, place, standings, rows, known):  # type: ignore[no-untyped-def]
+def learn_row(row, size, place, standings, rows, known):
     """One row's terms, and the sums with them, unless it has not changed since it was last looked at."""
     exits = rows[row + EXITS]
     if exits != rows[row + HEAD - ONE]:
@@ -177,7 +169,7 @@ def learn_row(row, size, place, standings, rows, known):  # type: ignore[no-unty
         put_sums(standings, place, sums)
 
 
-def learn(lane, chain, place, only, length, chains, words, standings, rows, known, scratch, wholes):  # type: ignore[no-untyped-def]
+def learn(lane, chain, place, only, length, chains, words, standings, rows, known, scratch, wholes):
     """What the observations of a chain have changed: its sums. ``only`` is the changed row if ``length`` is one."""
     word = record(lane, chain, chains)
     size = words[word + SIZE]
@@ -197,7 +189,7 @@ def learn(lane, chain, place, only, length, chains, words, standings, rows, know
             learn_row(begin + x * (size + HEAD), size, place, standings, rows, known)
 
 
-def make_plan(  # type: ignore[no-untyped-def]
+def make_plan(
     t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least, least_tree, plans,
     batch, block, shortest, pending,
 ):  # fmt: skip
@@ -239,7 +231,7 @@ def make_plan(  # type: ignore[no-untyped-def]
     plans[plan + LEFT] = length
 
 
-def rounds(  # type: ignore[no-untyped-def]
+def rounds(
     first, last, lanes, chains, leaves, table, words, standings, rows, tree, constants, weights, least,
     least_tree, plans, batch, block, shortest, pending, scratch, wholes, tracing, choices, values,
 ):  # fmt: skip
@@ -310,13 +302,13 @@ def rounds(  # type: ignore[no-untyped-def]
             t = t + number
 
 
-def places(lane, leaves):  # type: ignore[no-untyped-def]
+def places(lane, leaves):
     """Where a lane's standings and its tree's nodes begin."""
     group = (lane >> TWO) * leaves
     return group * STANDING + (lane & THREE), group * FOUR * TWO + (lane & THREE)
 
 
-def refresh(chain, value, node, leaves, standings, tree, constants, weights, least, least_tree):  # type: ignore[no-untyped-def]
+def refresh(chain, value, node, leaves, standings, tree, constants, weights, least, least_tree):
     """A chain's index after its observations are in."""
     place = value + chain * STANDING
     transitions = standings[place + TRANSITIONS]

@@ -154,9 +154,7 @@ def _read(
             out[:, chains] = _losses(counts, block, part, distance, row_weights, laws)
 
 
-def _losses(
-    counts: Array, block: Block, part: slice, distance: str, row_weights: str, laws: Array | None
-) -> Array:
+def _losses(counts: Array, block: Block, part: slice, distance: str, row_weights: str, laws: Array | None) -> Array:
     counts = np.ascontiguousarray(counts)
     if row_weights == "empirical":
         exits = counts.sum(axis=-1)

@@ -72,7 +72,7 @@ class Prepared:
 def prepare(
     problem: Problem,
     policy: Policy,
-    budget: int,
+    budget: int | None,
     engine: str,
     weights: Sequence[float],
     batch: int,

@@ -1,22 +1,22 @@
 """The loop: pick the largest index, advance that chain, update one row's terms, then the sums and that chain's index.
 
 Four lanes (replications) are worked on side by side, written out as four copies of each line. What was tried, in
-multiples of *bare* simulation at K = S = 5 (benchmarks/RESULTS.md has today's figures):
-- one lane, scalar: about 13 for ba-mc; the next choice waits for the last index, some 130 cycles;
-- lanes one after the other inside one loop: 8 to 10; a step is 150 instructions, so that the processor's window of
-  about 320 holds two lanes and no more;
-- stages over 16 to 32 lanes through arrays in memory, which LLVM's loop vectoriser takes: 6 (3.5 for scout); half the
-  instructions move data in and out of the arrays;
-- this: values stay in registers, and LLVM's superword vectoriser (which numba leaves off, see ``compiling``) makes one
-  vector operation of four scalar ones: 2.6 (2.0 for scout). The detour of the new indices through ``board`` gives that
-  vectoriser a place to start from: without it, square roots and divisions stay scalar, 3.9.
-Unsigned places save numba's checks for negative ones (1.3 × on the whole). Two groups at a time hide one's latency.
+nanoseconds a step of ba-mc (scout) at K = S = 5, where *bare* simulation takes 3.8 (benchmarks/bench_engine.py):
+- one lane after the other in one loop, scalar: 56 (36). The next choice waits for the last index, some 130 cycles, and
+  a step is 150 instructions, so that the processor's window of about 320 holds two lanes and no more;
+- stages over 16 to 32 lanes through arrays in memory, which LLVM's loop vectoriser takes: 31 (19). Half of the
+  instructions move data in and out of those arrays;
+- values in registers, and LLVM's superword vectoriser (which numba leaves off, see ``compiling``) makes one vector
+  operation of four scalar ones: 18 (15). The detour of the new indices through ``board`` gives it a place to start
+  from; without that, square roots and divisions stay scalar: 22 (24). Nothing may be stored before all four lanes have
+  read, or it gives up;
+- fewer instructions: all choices before all steps, constants looked up once where chains are alike, one place for
+  index, T and sums, offsets that a lane's record holds, four matches a turn: 14.7 (10.8).
+Unsigned places save numba's checks for negative ones. Two to four groups at a time hide each other's latency: with one,
+a step takes 1.6 × as long, with eight no less than with four.
 
 The names ``terms``, ``index``, ``entry``, ``take``, … are bound when the loop is specialised (``specialising``).
 """
-
-from collections.abc import Callable
-from typing import Any
 
 from .choosing import climb, scan_four
 from .layout import (
@@ -39,25 +39,20 @@ from .layout import (
     TRANSITIONS,
     TWO,
     ZERO,
+    unbound,
 )
 from .randomness import MASK, mix, sample
 
 # Bound when the loop is specialised; these values are never used.
-terms: Callable[..., Any]
-index: Callable[..., Any]
-row_terms: Callable[..., Any]
-take_constants: Callable[..., Any]
-totals: Callable[..., Any]
-put: Callable[..., Any]
-put_sums: Callable[..., Any]
-entry: Callable[..., Any]
+terms = index = row_terms = take_constants = totals = put = put_sums = entry = unbound
 #: Places before the counts in a row's record; floats of four lanes in a chain's record; constants of a chain.
 HEAD = STANDING = CONSTANTS = 0
-#: Whether all chains have the same size, constants and weight; whether entries are then summed; whether there is a tree.
+#: Whether all chains have the same size, constants and weight; whether entries are then summed; whether there is a
+#: tree.
 ALIKE = ENTRIES = TREE = False
 
 
-def terms_of_entries(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
+def terms_of_entries(rows, first, size, exits, squares, constants):
     """``terms`` of a rule with an ``entry``, which gets Σ_y entry(N[x,y], N_x, constants)."""
     total = 0.0
     for y in range(size):
@@ -65,12 +60,12 @@ def terms_of_entries(rows, first, size, exits, squares, constants):  # type: ign
     return terms(total, exits, squares, constants)
 
 
-def terms_of_row(rows, first, size, exits, squares, constants):  # type: ignore[no-untyped-def]
+def terms_of_row(rows, first, size, exits, squares, constants):
     """``terms`` of another rule, which gets N[x,·] itself."""
     return terms(rows[first : first + size], exits, squares, constants)
 
 
-def advance(word, place, common, table, words, standings, rows):  # type: ignore[no-untyped-def]
+def advance(word, place, common, table, words, standings, rows):
     """One transition of a chain that was observed before, drawn and counted.
 
     ``word`` and ``place``: the chain's records in ``words`` and ``standings``. → the row's place, N_x, Q_x, T, S.
@@ -93,7 +88,7 @@ def advance(word, place, common, table, words, standings, rows):  # type: ignore
     return row, exits, squares, transitions, size
 
 
-def steps(  # type: ignore[no-untyped-def]
+def steps(
     first, last, groups, together, chains, leaves, table, words, standings, rows, tree, constants, weights,
     chosen, board, tracing, choices, values,
 ):  # fmt: skip

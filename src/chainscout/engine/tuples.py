@@ -7,7 +7,7 @@ from typing import Any
 from ..policies.policy import replaced
 from .layout import FOUR, SUMS, TERMS
 
-_FUNCTIONS = '''
+_FUNCTIONS = """
 def take(values, start):
     return ({values},)
 
@@ -22,7 +22,7 @@ def put_sums(standings, place, items):
 
 def totals(standings, place, rows, row, terms):
     return ({totals},)
-'''
+"""
 
 
 @lru_cache(maxsize=64)

@@ -64,7 +64,7 @@ def compare(
     is the same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets
     the quantile that is reported. ``weights``: how much each chain's loss counts to the policies. ``batch``: chains
     are chosen this many at a time. ``restless``: every chain moves at every step. ``horizon``: whether policies know
-    the largest budget. ``distance`` and ``row_weights`` choose another loss, as in :func:`chainscout.loss`.
+    the largest budget. ``distance`` and ``row_weights`` choose another loss, as in :func:`chainscout.losses.loss`.
     ``checkpoint``: a directory that finished tasks are kept in, and taken from. Ctrl-C raises
     :class:`Interrupted`, a KeyboardInterrupt that carries what was finished.
     """

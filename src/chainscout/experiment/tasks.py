@@ -20,7 +20,7 @@ import cloudpickle
 
 from .. import engine
 from .._version import __version__
-from ..errors import ChainscoutError
+from ..errors import ChainscoutError, InputError
 from ..policies import Policy
 from .checkpoint import Checkpoint, Outcome
 
@@ -101,7 +101,17 @@ def _collected(
 
 
 def _run(policy: Policy, start: int, stop: int, common: Mapping[str, Any]) -> Outcome:
-    return engine.run(policy=policy, replications=range(start, stop), **common)
+    try:
+        return engine.run(policy=policy, replications=range(start, stop), **common)
+    except Exception as error:
+        if not type(error).__module__.startswith("numba."):
+            raise
+        # numba says what is wrong below how it got there, and then where.
+        why = next((line for line in str(error).splitlines() if line and not line.startswith("Failed in")), "")
+        raise InputError(
+            f"the policy {policy.name!r} cannot be compiled ({why}): rules use arithmetic, comparisons, loops and math"
+            " on numbers; engine='python' shows the place"
+        ) from None
 
 
 # --- in other processes: rules travel by cloudpickle, which also takes those typed at a prompt ------------------

@@ -1,7 +1,10 @@
 """BA-MC (Talebi & Maillard 2019, §3) and its variant with tighter constants."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ..certificates.paper import STATED, TIGHT, factors, index, row_terms
 from ..certificates.paper import entry as paper_entry
@@ -11,6 +14,9 @@ from ..errors import InputError
 from ..guarantees import beta, lemma_4_constants, unknown_horizon_beta, zeta
 from .bandits import sum_over_transitions
 from .policy import Policy, Setting
+
+if TYPE_CHECKING:
+    from ..problems import Problem
 
 # c = (S, α, the factors of the three sums)
 
@@ -48,7 +54,6 @@ def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
     smoothing(alpha, 1)  # refuses what is no α before the first chain asks
 
     def constants(setting: Setting) -> tuple[float, ...]:
-        _need_states("ba-mc", setting)
         a = smoothing(alpha, setting.size)
         if setting.budget is None:
             raise InputError("ba-mc with another alpha than 1/(3S) needs a budget: its constants depend on it")
@@ -57,7 +62,7 @@ def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
         first, second = lemma_4_constants(setting.size, level, a)
         return (setting.size, a, 2.0 * level, first, second * setting.size)
 
-    return Policy("ba-mc", sum_over_transitions, terms, constants, entry, target=lambda problem: problem.allocation)
+    return Policy("ba-mc", sum_over_transitions, terms, constants, entry, target=_optimal)
 
 
 def ba_mc_tight(delta: float = 0.05) -> Policy:
@@ -69,19 +74,15 @@ def ba_mc_tight(delta: float = 0.05) -> Policy:
 def _policy(name: str, delta: float, stated: tuple[float, float]) -> Policy:
     def constants(setting: Setting) -> tuple[float, ...]:
         assert setting.budget is not None  # the policy's endless form is for that
-        _need_states(name, setting)
         level = beta(setting.budget, delta, setting.pairs)
         return (setting.size, smoothing(None, setting.size), *factors(setting.size, level, stated))
 
     def endless_constants(setting: Setting) -> tuple[float, ...]:
-        _need_states(name, setting)
         return (setting.size, smoothing(None, setting.size), *stated, math.log(6 * setting.pairs / delta))
 
-    aim = {"target": lambda problem: problem.allocation}
-    endless = Policy(name, endless_index, endless_terms, endless_constants, entry, **aim)
-    return Policy(name, sum_over_transitions, terms, constants, entry, endless=endless, **aim)
+    endless = Policy(name, endless_index, endless_terms, endless_constants, entry, target=_optimal)
+    return Policy(name, sum_over_transitions, terms, constants, entry, target=_optimal, endless=endless)
 
 
-def _need_states(name: str, setting: Setting) -> None:
-    if setting.open:
-        raise InputError(f"the policy {name} needs to know how many states there are: it cannot have open states")
+def _optimal(problem: "Problem") -> npt.NDArray[np.float64]:
+    return problem.allocation

@@ -60,6 +60,12 @@ def gini_ucb_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wh
 
 def gini_ucb(delta: float = 0.05) -> Policy:
     """Optimism with a guarantee: an upper confidence bound on ΣG, over T."""
-    aim = {"target": lambda problem: problem.allocation}
-    constants = constants_for(delta)
-    return Policy("gini-ucb", sum_over_transitions, None, constants, summary=gini_ucb_summary, block=0.01, **aim)
+    return Policy(
+        "gini-ucb",
+        sum_over_transitions,
+        None,
+        constants_for(delta),
+        summary=gini_ucb_summary,
+        block=0.01,
+        target=lambda problem: problem.allocation,
+    )

@@ -75,7 +75,8 @@ def line_chart(
         drawn.append(f'<line class=target x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')
     name = escape(title, quote=True)
     legend = "".join(
-        f'<li><svg viewBox="0 0 40 10" aria-hidden="true"><line class="s{number % STYLES}" x1="0" x2="40" y1="5" y2="5"/>'
+        f'<li><svg viewBox="0 0 40 10" aria-hidden="true">'
+        f'<line class="s{number % STYLES}" x1="0" x2="40" y1="5" y2="5"/>'
         f"</svg><bdi>{escape(one.label)}</bdi>: {_latest(one)} now</li>"
         for number, one in enumerate(series)
     )
