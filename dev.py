@@ -18,6 +18,7 @@ import argparse
 import re
 import shutil
 import tomllib
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,17 +34,29 @@ def read_project() -> dict[str, Any]:
     return table
 
 
-def with_every_extra() -> str:
-    return f".[{','.join(read_project()['optional-dependencies'])}]"
+#: Extras that no wheel brings: pyspark is published as pure Python sources (400 MB), and runs on Java.
+SOURCES_ONLY = {"spark": "pyspark"}
+GPU_BENCHMARK = ROOT / "benchmarks" / "bench_gpu.py"
+GROUPS = ["--group", "test", "--group", "lint", "--group", "docs"]
+
+
+def with_extras(left_out: Iterable[str] = ()) -> str:
+    return f".[{','.join(extra for extra in read_project()['optional-dependencies'] if extra not in left_out)}]"
 
 
 def runtime() -> Path:
-    return prepare(".venv", "runtime", ["-e", "."], enough=("development",))
+    return prepare(".venv", "runtime", ["-e", "."], enough=("development", "everything"))
 
 
 def development() -> Path:
-    groups = ["--group", "test", "--group", "lint", "--group", "docs"]
-    return prepare(".venv", "development", ["-e", with_every_extra(), *groups])
+    """What the tests, linters and documentation need: wheels only."""
+    return prepare(".venv", "development", ["-e", with_extras(SOURCES_ONLY), *GROUPS], enough=("everything",))
+
+
+def everything() -> Path:
+    """That and the extras that are built from sources, for system tests."""
+    built = [option for package in SOURCES_ONLY.values() for option in ("--no-binary", package)]
+    return prepare(".venv", "everything", ["-e", with_extras(), *GROUPS, *built])
 
 
 def interop() -> Path:
@@ -53,14 +66,15 @@ def interop() -> Path:
 
 def lowest() -> Path:
     """Every dependency of the package at its lower bound, and the test group at whatever fits."""
-    return prepare(".venv-lowest", "lowest", ["-e", with_every_extra(), *lower_bounds(), "--group", "test"])
+    return prepare(".venv-lowest", "lowest", ["-e", with_extras(SOURCES_ONLY), *lower_bounds(), "--group", "test"])
 
 
 def lower_bounds() -> list[str]:
     """Each requirement of the package and of its extras as 'name==bound'."""
     project = read_project()
     pins = []
-    for requirement in chain(project["dependencies"], *project["optional-dependencies"].values()):
+    extras = [needs for extra, needs in project["optional-dependencies"].items() if extra not in SOURCES_ONLY]
+    for requirement in chain(project["dependencies"], *extras):
         parts = re.match(r"([\w.-]+)(?:\[[^]]*\])?>=([\w.]+)", requirement)
         if parts is None:
             raise Refusal(f"the requirement {requirement!r} in pyproject.toml must begin 'name>=bound', and does not")
@@ -79,7 +93,7 @@ def demo() -> int:
 
 def setup() -> int:
     """prepare .venv for development: every extra, tests, linters, documentation"""
-    development()
+    everything()
     print(".venv is ready.")
     return 0
 
@@ -95,7 +109,7 @@ def test() -> int:
 
 def test_system() -> int:
     """run the tests that need a program which no wheel brings"""
-    return test_marked("system")
+    return test_marked("system", everything())
 
 
 def test_interop() -> int:
@@ -111,11 +125,11 @@ def test_lowest() -> int:
 
 def soak() -> int:
     """run the tests that take from minutes to hours"""
-    return test_marked("soak")
+    return test_marked("soak", development())
 
 
-def test_marked(marker: str) -> int:
-    status = run([str(development()), *PYTEST, "-m", marker])
+def test_marked(marker: str, python: Path) -> int:
+    status = run([str(python), *PYTEST, "-m", marker])
     if status == 5:  # pytest's word for 'no test was selected'
         print(f"There are no {marker} tests yet.")
         return 0
@@ -147,9 +161,15 @@ def docs() -> int:
 
 
 def bench() -> int:
-    """run every benchmark"""
+    """run every benchmark that needs no GPU"""
+    scripts = sorted(set((ROOT / "benchmarks").glob("bench_*.py")) - {GPU_BENCHMARK})
     python = str(development())
-    return sum([run([python, str(script)]) for script in sorted((ROOT / "benchmarks").glob("bench_*.py"))])
+    return sum([run([python, str(script)]) for script in scripts])
+
+
+def bench_gpu() -> int:
+    """run the GPU engine's benchmark"""
+    return run([str(development()), str(GPU_BENCHMARK)])
 
 
 def clean() -> int:
@@ -177,6 +197,7 @@ COMMANDS = {
     "lint": lint,
     "docs": docs,
     "bench": bench,
+    "bench-gpu": bench_gpu,
     "clean": clean,
 }
 

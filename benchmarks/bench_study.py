@@ -151,7 +151,9 @@ def main() -> None:
         folder = Path(name)
         disk = fsync_rate(folder)
         rows.append((f"fsync of {COMMIT // 1024} KiB", f"{disk:,.0f}/s", ""))
-        rows += compared(on_disk(folder / "few.db", 10, 1000), on_disk(folder / "many.db", many.chains, many.observations), disk)
+        rows += compared(
+            on_disk(folder / "few.db", 10, 1000), on_disk(folder / "many.db", many.chains, many.observations), disk
+        )
         with postgres() as address:
             first = on_disk(address + "&options=-csearch_path%3Dpublic", 10, 1000)
             import psycopg

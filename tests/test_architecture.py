@@ -22,7 +22,7 @@ LAYERS = [
     {"problems"},
     {"losses", "predictions", "guarantees"},
     {"certificates"},
-    {"policies", "sources", "store"},
+    {"policies", "logs", "sources", "store"},
     {"engine"},
     {"experiment", "study"},
     {"verification"},

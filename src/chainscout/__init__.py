@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .counts import Counts
     from .errors import ChainscoutError
     from .experiment import Results, compare
+    from .logs import count_transitions
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "certify",
     "compare",
+    "count_transitions",
     "learn",
     "loss",
     "policies",
@@ -53,6 +55,7 @@ _HOMES = {
     "Study": "study",
     "certify": "certificates",
     "compare": "experiment",
+    "count_transitions": "logs",
     "learn": "study",
     "loss": "losses",
     "simulated": "study",

@@ -62,9 +62,17 @@ class Counts:
 
     ``states``: how many there are (numbered from 0), or their labels. The first observation of a segment reveals a
     state and adds no transition; ``restart`` begins a new segment.
+
+    ``open_states``: these are the states seen so far and the chain may have others, so that a certificate must hold
+    whatever their number (MATH §6). ``correlated``: the transitions overlap in time (a sliding lag), so that they are
+    not a Markov chain's and nothing can be certified from them.
     """
 
-    def __init__(self, states: int | Sequence[Hashable]) -> None:
+    def __init__(
+        self, states: int | Sequence[Hashable], *, open_states: bool = False, correlated: bool = False
+    ) -> None:
+        self.open_states = open_states
+        self.correlated = correlated
         if isinstance(states, Integral) and not isinstance(states, bool):
             self._labels: tuple[Hashable, ...] | None = None
             self._positions: dict[Hashable, int] | None = None
@@ -113,6 +121,26 @@ class Counts:
         return counts
 
     @classmethod
+    def from_pairs(
+        cls,
+        pairs: Iterable[tuple[Hashable | None, Hashable, int]],
+        states: int | Sequence[Hashable],
+        *,
+        open_states: bool = False,
+        correlated: bool = False,
+    ) -> Self:
+        """Counts from (from, to, number): so many transitions, or, where ``from`` is None, segments begun in ``to``."""
+        counts = cls(states, open_states=open_states, correlated=correlated)
+        for x, y, number in pairs:
+            position = counts.index_of(y)
+            if x is None:
+                counts.segments += number
+            else:
+                counts._add(counts.index_of(x), position, number)
+            counts.observations += number
+        return counts
+
+    @classmethod
     def from_rows(
         cls,
         rows: Mapping[int, Mapping[int, int]],
@@ -149,7 +177,11 @@ class Counts:
         if not isinstance(other, Counts) or self.states != other.states:
             given = shown(other.states) if isinstance(other, Counts) else shown(other)
             raise InputError(f"only counts over the same states can be merged: {shown(self.states)} and {given}")
-        merged = Counts(self.size if self._labels is None else self._labels)
+        merged = Counts(
+            self.size if self._labels is None else self._labels,
+            open_states=self.open_states or other.open_states,
+            correlated=self.correlated or other.correlated,
+        )
         for counts in (self, other):
             for x, row in counts._rows.items():
                 for y, number in row.items():
@@ -257,7 +289,7 @@ class Counts:
             return NotImplemented
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("states", "_rows", "_last", "observations", "segments")
+            for name in ("states", "_rows", "_last", "observations", "segments", "open_states", "correlated")
         )
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every observation

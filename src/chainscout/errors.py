@@ -24,6 +24,10 @@ class FileError(ChainscoutError):
     """A file is missing, damaged, or says something that cannot be used. The text lists every problem found in it."""
 
 
+class LogError(ChainscoutError):
+    """A log cannot be read to its end, or says something that cannot be counted. No counts were made."""
+
+
 class StudyFinished(ChainscoutError):
     """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
 
@@ -67,3 +71,7 @@ class RecomputedWarning(UserWarning):
 
 class RenormalisedWarning(UserWarning):
     """A published table's rows did not sum to one and were divided by their sums, as was asked for."""
+
+
+class CorrelatedCountsWarning(UserWarning):
+    """Transitions were counted with a sliding lag: they overlap, and no certificate holds for them."""

@@ -79,9 +79,7 @@ def loss(
     return float(of_transitions(chain.matrix, counts.transitions, weight, distance, smoothing(alpha, chain.size)))
 
 
-def of_transitions(
-    matrices: Array, transitions: npt.NDArray[Any], weight: Array, distance: str, alpha: float
-) -> Array:
+def of_transitions(matrices: Array, transitions: npt.NDArray[Any], weight: Array, distance: str, alpha: float) -> Array:
     """The same for arrays: their last two axes (one for ``weight``) are the states. What is given is not checked."""
     distances = DISTANCES[distance](matrices, smoothed(transitions, alpha))
     # A row of no weight counts for nothing even where its distance is infinite.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chainscout.study.simulated import simulated
 from conftest import Running
 from dashboard_studies import HOSTILE, PROBLEM, new_study
 from selenium import webdriver
@@ -21,7 +22,6 @@ from selenium.webdriver.support.ui import WebDriverWait
 from chainscout.report.cells import cell
 from chainscout.report.study_page import study_page
 from chainscout.study import Study
-from chainscout.study.simulated import simulated
 
 pytestmark = pytest.mark.system
 

@@ -48,6 +48,7 @@ def certify(
     one_of(method, "method", METHODS)
     if not isinstance(counts, Mapping) or not counts or not all(isinstance(c, Counts) for c in counts.values()):
         raise InputError(f"counts must be a mapping from chain names to Counts, at least one, not {shown(counts)}")
+    need_certifiable(counts, method)
     chains = list(counts.values())
     if method == "paper":
         if budget is not None:
@@ -59,3 +60,18 @@ def certify(
         module = {"mixture": mixture, "entrywise": entrywise, "asymptotic": asymptotic}[method]
         found = module.bounds(chains, delta)
     return Certificate(dict(zip(counts, found, strict=True)), delta, method)
+
+
+def need_certifiable(counts: Mapping[str, Counts], method: str) -> None:
+    """Refuses counts that no certificate, or not this one, holds for."""
+    for name, chain in counts.items():
+        if chain.correlated:
+            raise InputError(
+                f"the counts of chain {shown(name)} were taken with a sliding lag: overlapping transitions are"
+                " correlated and no certificate holds for them; count with disjoint=True"
+            )
+        if chain.open_states and method in ("paper", "entrywise"):
+            raise InputError(
+                f"the certificate {method!r} needs the chains' states to be known beforehand, and those of"
+                f" {shown(name)} are only the ones seen; take 'mixture', or give the states"
+            )

@@ -35,6 +35,7 @@ class Estimate:
         self.exits = counts.exits
         self.transitions = counts.transitions
         self.matrix = counts.matrix(alpha)
+        self._without_intervals = _without_intervals(counts)
 
     @property
     def stationary(self) -> Array:
@@ -54,4 +55,15 @@ class Estimate:
 
     @cached_property
     def _intervals(self) -> tuple[Array, Array]:
+        if self._without_intervals:
+            raise InputError(self._without_intervals)
         return intervals(self.transitions, self.exits[:, None], math.log(self.entries / self.delta))
+
+
+def _without_intervals(counts: Counts) -> str:
+    """Why no interval of these counts would hold, or nothing."""
+    if counts.correlated:
+        return "no interval holds for counts taken with a sliding lag: their transitions overlap and are correlated"
+    if counts.open_states:
+        return "intervals need the chain's states to be known beforehand, and these are only the ones seen"
+    return ""

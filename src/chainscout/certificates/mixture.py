@@ -63,13 +63,18 @@ def largest_excess(
                 # cost(u) = (S−1)/2·log(1 + u/S)
                 bound += 0.5 * dimension * math.log1p(u / (dimension + 1.0))
                 theta[x] = exits[x] / (exits[x] + 2.0 * rho)
-            for i in range(1, number):  # insertion sort: the order barely changes from one level to the next
-                x = order[i]
-                j = i - 1
-                while j >= 0 and theta[order[j]] > theta[x]:
-                    order[j + 1] = order[j]
-                    j -= 1
-                order[j + 1] = x
+            stride = 1  # Shell's sort: as short as an insertion sort, and a chain may have a million states
+            while 3 * stride + 1 < number:
+                stride = 3 * stride + 1
+            while stride > 0:
+                for i in range(stride, number):
+                    x = order[i]
+                    j = i - stride
+                    while j >= 0 and theta[order[j]] > theta[x]:
+                        order[j + stride] = order[j]
+                        j -= stride
+                    order[j + stride] = x
+                stride //= 3
             total = 0.0
             for i in range(number):
                 x = order[i]
@@ -99,16 +104,24 @@ def combine(excess: float, smoothing: float, transitions: float) -> float:
     return root * root / transitions
 
 
-def bound_from_exits(exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3) -> float:
-    """b for the exits of the states left at least once; ``weight`` is r = αS. Infinite if there are none."""
+def bound_from_exits(
+    exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3, open_states: bool = False
+) -> float:
+    """b for the exits of the states left at least once; ``weight`` is r = αS. Infinite if there are none.
+
+    With ``open_states`` the chain may have more states than the ``size`` seen: cost(u) = u/2, which it grows to with S,
+    and 1 + 1/S′ stands for 1 − 1/S where the estimate is smoothed (MATH §6).
+    """
     number = len(exits)
     if number == 0:
         return math.inf
-    if size == 1:
+    if size == 1 and not open_states:
         return 0.0
-    spread = 1 - 1 / size
+    dimension, spread = size - 1.0, 1 - 1 / size
+    if open_states:
+        dimension, spread = OPEN, 1 + 1 / size
     excess = largest_excess(
-        [float(n) for n in exits], number, size - 1.0, log_inverse, [0] * number, [0.0] * number, [0] * number
+        [float(n) for n in exits], number, dimension, log_inverse, [0] * number, [0.0] * number, [0] * number
     )
     return combine(excess, smoothing_excess(exits, number, spread, weight), float(sum(exits)))
 
@@ -116,4 +129,7 @@ def bound_from_exits(exits: Sequence[float], size: int, log_inverse: float, weig
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
     """b_k for every chain, all at once with probability ≥ 1 − δ: δ/K each."""
     log_inverse = math.log(len(counts) / delta)
-    return [bound_from_exits(chain.visited_exits(), chain.size, log_inverse) for chain in counts]
+    return [
+        bound_from_exits(chain.visited_exits(), chain.size, log_inverse, open_states=chain.open_states)
+        for chain in counts
+    ]

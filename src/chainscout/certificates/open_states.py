@@ -1,7 +1,7 @@
 """Certificates and intervals of a chain whose states are not all known beforehand (MATH §6, 'Open states').
 
-S′ is the number of states known so far. The mixture's first cost, (1 − 1/S)·u/2 ≤ u/2, holds whatever S is; its second
-grows with S and is left out. Smoothing over S′ states moves a row that has mass elsewhere by at most
+S′ is the number of states known so far. The mixture's cost, (S−1)/2·log(1 + u/S), grows with S and is below its limit
+u/2, which is taken. Smoothing over S′ states moves a row that has mass elsewhere by at most
 ‖1/S′ − P(x,·)‖² ≤ 1 + 1/S′.
 
 Intervals: the j-th pair that is discovered gets δ/(K·j(j+1)). Which pair that is depends on what was observed, so its
@@ -16,22 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .entrywise import intervals
-from .mixture import combine, largest_excess, smoothing_excess
 
 Array = npt.NDArray[np.float64]
-
-#: r, the weight of smoothing a row.
-WEIGHT = 1 / 3
-
-
-def open_bound(exits: Sequence[float], known: int, log_inverse: float) -> float:
-    """b from the exits of the states left at least once; ``known`` is S′. Infinite if there are none."""
-    number = len(exits)
-    if number == 0:
-        return math.inf
-    values = [float(n) for n in exits]
-    excess = largest_excess(values, number, 1.0, math.inf, log_inverse, [0] * number, [0.0] * number, [0] * number)
-    return combine(excess, smoothing_excess(values, number, 1 + 1 / known, WEIGHT), float(sum(exits)))
 
 
 class OpenEstimate:
@@ -61,7 +47,7 @@ class OpenEstimate:
                 level = math.log(chains * j * (j + 1) / delta)
                 low, high = intervals(self.transitions[x, y] - count, self.exits[x] - exits, level)
                 self.lower[x, y], self.upper[x, y] = float(low), float(high)
-        smoothed: Array = self.transitions + np.float64(WEIGHT / max(1, size))
+        smoothed: Array = self.transitions + np.float64(1 / (3 * max(1, size)))  # r = 1/3, over S′ states
         self.matrix: Array = smoothed / smoothed.sum(axis=1, keepdims=True)
 
     @property

@@ -18,9 +18,7 @@ def entry(count: float, exits: float, size: float, alpha: float) -> float:
     return deviation(count, exits, alpha, alpha * size)
 
 
-def row_terms(
-    deviations: float, exits: float, squares: float, size: float, alpha: float
-) -> tuple[float, float, float]:
+def row_terms(deviations: float, exits: float, squares: float, size: float, alpha: float) -> tuple[float, float, float]:
     """One visited row's share of the index's three sums, from Σ_y ``entry``, N_x and Σ_y N[x,y]².
 
     Ĝ(x) | N_x^{3/2}/(N_x+αS)²·Σ_y √(P̂(1−P̂)(x,y)) | 1/(N_x+αS)

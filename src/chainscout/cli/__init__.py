@@ -10,6 +10,7 @@ import click
 from .._version import __version__
 from ..errors import ChainscoutError
 from .experiments import compare
+from .logs import count
 from .problems import demo, inspect, plan
 from .reports import report, serve
 from .studies import ask, export, learn, new, status, tell
@@ -40,5 +41,7 @@ def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""
 
 
-for command in (demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, report, serve):
+for command in (
+    demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, count, report, serve,
+):  # fmt: skip
     main.add_command(command)

@@ -14,8 +14,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from .. import errors
-from ..report.study_report import StudyReport
 from ..report.study_page import study_page
+from ..report.study_report import StudyReport
 from . import downloads, parameters
 from .openapi import document
 from .parameters import Parameter

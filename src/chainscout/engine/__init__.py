@@ -1,6 +1,6 @@
-"""Simulated replications of a policy: one loop, interpreted or compiled, the same bits from both."""
+"""Simulated replications of a policy: interpreted, compiled, or on a GPU, on the same paths."""
 
-from .run import ENGINES, run, trace
+from .run import AUTO, ENGINES, resolved, run, trace
 from .walking import walk
 
-__all__ = ["ENGINES", "run", "trace", "walk"]
+__all__ = ["AUTO", "ENGINES", "resolved", "run", "trace", "walk"]

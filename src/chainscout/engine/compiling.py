@@ -30,6 +30,9 @@ KNOWN = {"math", "numpy", "numba", "builtins"}
 #: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
 
+#: Bound names that begin so stay plain whole numbers, whose values the compiler knows.
+LITERAL = "SHAPE_"
+
 _COMPILING = threading.Lock()
 
 
@@ -96,13 +99,29 @@ class _Copies:
     def __init__(self, names: Mapping[str, Any], compile: bool) -> None:
         self.names, self.compile = names, compile
         self.made: dict[FunctionType, _Copy] = {}
+        #: Functions that no bound name reaches.
+        self.shared = _SHARED
+
+    def jitted(self, copy: FunctionType) -> Any:
+        """A compiled function that others call."""
+        from numba import njit
+
+        return njit(forceinline=True, **OPTIONS)(copy)
+
+    def code(self, code: CodeType) -> CodeType:
+        """The code of a copy."""
+        return code
+
+    def number(self, value: Any, own: bool) -> Any:
+        """A value that is neither a function nor a module."""
+        return np.uint64(value) if own and type(value) is int else value
 
     def copy(self, function: FunctionType, outermost: bool = False) -> _Copy:
         module = function.__module__ or "__main__"  # a rule made by exec may have none
         own = module == ENGINE or module.startswith(ENGINE + ".")
         if not self.compile and not own:  # to be interpreted: only the engine's functions have names to bind
             return function, b"", False
-        for known in (_SHARED, self.made) if self.compile else (self.made,):
+        for known in (self.shared, self.made) if self.compile else (self.made,):
             if function in known:
                 return known[function]
         digest = hashlib.sha256(repr(OPTIONS).encode())
@@ -111,7 +130,9 @@ class _Copies:
         mentioned = set(_names(function.__code__))
         depends = False
         for name in sorted(mentioned):
-            if own and name in self.names:
+            if own and name.startswith(LITERAL) and name in self.names:
+                reached[name], depends = self.names[name], True
+            elif own and name in self.names:
                 reached[name], depends = self._value(self.names[name], own, mentioned, digest)[0], True
             elif name in function.__globals__:
                 reached[name], more = self._value(function.__globals__[name], own, mentioned, digest)
@@ -121,14 +142,13 @@ class _Copies:
             content, more = self._value(cell.cell_contents, own, mentioned, digest)
             cells.append(CellType(content))
             depends = depends or more
-        copy: Any = FunctionType(function.__code__, reached, function.__name__, function.__defaults__, tuple(cells))
+        code = self.code(function.__code__)
+        copy: Any = FunctionType(code, reached, function.__name__, function.__defaults__, tuple(cells))
         copy.__module__, copy.__qualname__ = module, function.__qualname__
         if self.compile and not outermost:
-            from numba import njit
-
-            copy = njit(forceinline=True, **OPTIONS)(copy)
+            copy = self.jitted(copy)
         result = copy, digest.digest(), depends
-        (self.made if depends or outermost or not self.compile else _SHARED)[function] = result
+        (self.made if depends or outermost or not self.compile else self.shared)[function] = result
         return result
 
     def _value(self, value: Any, own: bool, mentioned: set[str], digest: Any) -> tuple[Any, bool]:
@@ -142,7 +162,7 @@ class _Copies:
         if isinstance(value, ModuleType):
             return self._module(value, mentioned, digest)
         digest.update(repr(value).encode())
-        return np.uint64(value) if own and type(value) is int else value, False
+        return self.number(value, own), False
 
     def _module(self, module: ModuleType, mentioned: set[str], digest: Any) -> tuple[ModuleType, bool]:
         """A stand-in for a module of plain functions, with those that are mentioned."""

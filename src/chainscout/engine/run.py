@@ -15,13 +15,26 @@ from ..policies import Policy
 from ..problems import Problem
 from .state import Block, Prepared, State, prepare
 
-#: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits.
-ENGINES = ("python", "cpu")
+#: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits. ``gpu`` runs one thread a replication
+#: on an NVIDIA GPU, on the same paths, in double or in single precision.
+ENGINES = ("python", "cpu", "gpu", "gpu:float32")
+
+#: Stands for the fastest engine that this machine has.
+AUTO = "auto"
 
 Array = npt.NDArray[np.float64]
 
 #: Losses of about this many probabilities are computed at a time.
 SLAB = 1 << 20
+
+
+def resolved(engine: str) -> str:
+    """The engine's name, with ``auto`` as ``gpu`` where there is one and as ``cpu`` elsewhere."""
+    if engine == AUTO:
+        from . import gpu
+
+        return "gpu" if gpu.is_available() else "cpu"
+    return one_of(engine, "engine", ENGINES)
 
 
 def run(
@@ -50,7 +63,17 @@ def run(
     one_of(distance, "distance", DISTANCES)
     one_of(row_weights, "row_weights", WEIGHTS)
     ordered, place = np.unique(_budgets(budgets), return_inverse=True)
-    prepared = _prepare(problem, policy, int(ordered[-1]), seed, engine, weights, batch, restless, horizon)
+    known, chosen, factors = _checked(
+        problem, policy, int(ordered[-1]), seed, engine, weights, batch, restless, horizon
+    )
+    if engine.startswith("gpu"):
+        from . import gpu
+
+        gpu.check(batch, restless, distance, row_weights)
+        precision = engine.partition(":")[2] or "float64"
+        loss, pulls = gpu.run(problem, chosen, ordered.tolist(), replications, seed, known, factors, precision)
+        return loss[place], pulls[place]
+    prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
     stationary = _stationary(problem, prepared) if row_weights == "stationary" else None
     loss = np.zeros((len(ordered), len(replications), len(problem)))
     pulls = np.zeros(loss.shape, np.int64)
@@ -80,7 +103,12 @@ def trace(
 ) -> tuple[npt.NDArray[np.int64], Array]:
     """The chain observed at each step of one replication, and the index that it was observed for."""
     budget = int(_budgets([budget])[0])
-    prepared = _prepare(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
+    if engine.startswith("gpu"):
+        raise InputError(
+            "a trace is made by the engine 'python' or 'cpu': the engine 'gpu' keeps no record of its steps"
+        )
+    known, chosen, factors = _checked(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
+    prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
     lanes = prepared.lanes(1)
     state = State(prepared, seed, replication, lanes)
     choices, values = np.zeros(budget * lanes, np.uint64), np.zeros(budget * lanes)
@@ -95,7 +123,7 @@ def _budgets(budgets: Sequence[int]) -> list[int]:
     return checked
 
 
-def _prepare(
+def _checked(
     problem: Problem,
     policy: str | Policy,
     budget: int,
@@ -105,7 +133,8 @@ def _prepare(
     batch: int,
     restless: bool,
     horizon: bool,
-) -> Prepared:
+) -> tuple[int | None, Policy, list[float]]:
+    """The horizon that the policy knows, the policy for it, and the chains' weights."""
     if not isinstance(problem, Problem):
         raise InputError(f"a run needs a Problem, not {shown(problem)}")
     one_of(engine, "engine", ENGINES)
@@ -119,7 +148,7 @@ def _prepare(
     factors = [1.0] * len(problem) if weights is None else [_weight(value) for value in weights]
     if len(factors) != len(problem):
         raise InputError(f"weights must be one a chain, {len(problem)} in all, not {shown(list(factors))}")
-    return prepare(problem, chosen, known, engine, factors, batch, restless)
+    return known, chosen, factors
 
 
 def _weight(value: Any) -> float:

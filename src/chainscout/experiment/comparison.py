@@ -14,7 +14,7 @@ import numpy as np
 from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import failure_probability, number_array, one_of, shown, whole_number
+from ..checks import failure_probability, number_array, shown, whole_number
 from ..errors import InputError
 from ..policies import Policy
 from ..problems import Problem
@@ -26,7 +26,7 @@ from .tasks import Task, run_all
 DEFAULT_POLICIES = ("uniform", "ba-mc", "scout", "oracle")
 
 #: Steps of about a quarter of a second: the progress bar moves by this much, and this much is lost by Ctrl-C.
-TASK_STEPS = {"cpu": 20_000_000, "python": 100_000}
+TASK_STEPS = {"cpu": 20_000_000, "python": 100_000, "gpu": 4_000_000_000, "gpu:float32": 8_000_000_000}
 #: The engine runs this many replications side by side; a task of fewer takes as long.
 SIDE_BY_SIDE = 4
 
@@ -75,7 +75,7 @@ def compare(
     number = whole_number(replications, "replications", meaning="how often each policy is run")
     options: dict[str, Any] = {
         "seed": whole_number(seed, "seed", least=0, meaning="what all randomness follows from"),
-        "engine": one_of(engine, "engine", engines.ENGINES),
+        "engine": (engine := engines.resolved(engine)),
         "weights": None if weights is None else number_array(weights, "weights").ravel().tolist(),
         "batch": batch,
         "restless": restless,

@@ -54,6 +54,7 @@ def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
     smoothing(alpha, 1)  # refuses what is no α before the first chain asks
 
     def constants(setting: Setting) -> tuple[float, ...]:
+        _need_states("ba-mc", setting)
         a = smoothing(alpha, setting.size)
         if setting.budget is None:
             raise InputError("ba-mc with another alpha than 1/(3S) needs a budget: its constants depend on it")
@@ -74,10 +75,12 @@ def ba_mc_tight(delta: float = 0.05) -> Policy:
 def _policy(name: str, delta: float, stated: tuple[float, float]) -> Policy:
     def constants(setting: Setting) -> tuple[float, ...]:
         assert setting.budget is not None  # the policy's endless form is for that
+        _need_states(name, setting)
         level = beta(setting.budget, delta, setting.pairs)
         return (setting.size, smoothing(None, setting.size), *factors(setting.size, level, stated))
 
     def endless_constants(setting: Setting) -> tuple[float, ...]:
+        _need_states(name, setting)
         return (setting.size, smoothing(None, setting.size), *stated, math.log(6 * setting.pairs / delta))
 
     endless = Policy(name, endless_index, endless_terms, endless_constants, entry, target=_optimal)
@@ -86,3 +89,8 @@ def _policy(name: str, delta: float, stated: tuple[float, float]) -> Policy:
 
 def _optimal(problem: "Problem") -> npt.NDArray[np.float64]:
     return problem.allocation
+
+
+def _need_states(name: str, setting: Setting) -> None:
+    if setting.open:
+        raise InputError(f"the policy {name} needs to know how many states there are: it cannot have open states")

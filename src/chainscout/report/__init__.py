@@ -1,7 +1,8 @@
 """Everything that is shown to a person, as plain tables: terminal, JSON and documents only render them."""
 
 from .inspection import inspect_chain, inspect_problem
+from .logs import counted
 from .planning import plan
 from .tables import Table
 
-__all__ = ["Table", "inspect_chain", "inspect_problem", "plan"]
+__all__ = ["Table", "counted", "inspect_chain", "inspect_problem", "plan"]

@@ -52,7 +52,9 @@ class Database:
     def run(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
         """The cursor after one statement."""
         known = self._known(statement)
-        return self._execute(known.text, {**known.defaults, **(parameters or {})} if known.defaults else parameters or {})
+        return self._execute(
+            known.text, {**known.defaults, **(parameters or {})} if known.defaults else parameters or {}
+        )
 
     def run_many(self, statement: Executable, parameters: Sequence[Mapping[str, Any]]) -> None:
         """One statement for many parameters."""

@@ -3,7 +3,7 @@
 from .certifying import StudyCertificate
 from .learning import learn
 from .lease import Lease
-from .simulated import Simulated, simulated
+from .simulation import Simulated, simulated
 from .study import Study
 from .views import ChainLine, ChainProgress, EventLine, LogLine, Pace, Progress
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ..certificates import ASSUMPTION, Certificate
 from ..certificates.mixture import bound_from_exits
-from ..certificates.open_states import open_bound
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction
 
 
@@ -34,8 +33,7 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
     """ω_k·b_k from the rows left at least once, in the order of their positions."""
     log_inverse = math.log(study.chains / study.delta)
     exits = [rows[x].exits for x in sorted(rows)]
-    bound_of = open_bound if chain.open else bound_from_exits
-    return chain.weight * bound_of(exits, chain.size, log_inverse)
+    return chain.weight * bound_from_exits(exits, chain.size, log_inverse, open_states=chain.open)
 
 
 def refresh(transaction: Transaction, chain: ChainRecord) -> None:

@@ -14,7 +14,7 @@ from ..chains import MarkovChain
 from ..errors import ChainscoutError, FileError
 from ..problems.schema import Errors, label, place_of
 from ..sources import Environment, Program, Recorded, Source, read_recorded
-from .simulated import Simulated
+from .simulation import Simulated
 
 Label = Annotated[str | int, PlainValidator(label)]
 

@@ -14,7 +14,7 @@ from ..problems import Problem
 from ..sources import Program, Recorded, Source, convert
 from ..store import Where, exists
 from .lease import Lease
-from .simulated import Simulated
+from .simulation import Simulated
 from .study import Study
 
 #: A chain whose source failed so often in a row is set aside.

@@ -1,0 +1,96 @@
+"""``count``: from a log to counts, certificates, and what to sample next."""
+
+import datetime
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import CorrelatedCountsWarning, InputError
+from .problems import delta_option
+from .rendering import as_json, show
+
+#: A terminal shows so many chains; JSON and files have all.
+MOST = 50
+
+_UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
+
+
+@click.command()
+@click.argument("where", metavar="FILE…|ADDRESS", nargs=-1, required=True)
+@click.option("--chain", required=True, help="Column of the chain's id.")
+@click.option("--time", required=True, help="Column of the time.")
+@click.option("--state", required=True, help="Column of the state.")
+@click.option("--segment", help="Column that tells unbroken paths of a chain apart.")
+@click.option("--order", help="Column that says which of two rows of the same time came first.")
+@click.option("--table", help="Table of a database; table, view or files on Spark.")
+@click.option("--lag", type=int, default=1, show_default=True, help="Steps between the two states of a transition.")
+@click.option("--sliding", is_flag=True, help="Count overlapping transitions too; nothing can be certified then.")
+@click.option("--gap", help="A longer step in time begins a new segment: a number, or 30s, 5min, 2h, 1d.")
+@click.option("--missing", type=click.Choice(["error", "break"]), default="error", show_default=True,
+              help="What a row without a state is.")  # fmt: skip
+@click.option("--states", help="All states there are, separated by commas. Default: those that occur.")
+@click.option("--budget", type=int, help="Observations to come: shows which chains should get them.")
+@click.option("--out", type=click.Path(path_type=Path), multiple=True,
+              help="Write counts (.parquet) or estimated matrices (.toml, .json).")  # fmt: skip
+@click.option("--memory-limit", help="Memory that DuckDB may use, such as 600MB.")
+@click.option("--threads", type=int, help="Threads that DuckDB may use.")
+@click.option("--temp-directory", type=click.Path(path_type=Path), help="Where to put what does not fit into memory.")
+@delta_option
+@as_json
+def count(
+    where: tuple[str, ...],
+    gap: str | None,
+    states: str | None,
+    budget: int | None,
+    out: tuple[Path, ...],
+    delta: float,
+    json_output: bool,
+    **options: Any,
+) -> None:
+    """Count the transitions of every chain in existing logs: files, a database, or a Spark cluster."""
+    from .. import report
+    from ..checks import failure_probability
+    from ..logs import count_transitions
+
+    failure_probability(delta)
+    for path in out:
+        if path.suffix not in (".parquet", ".toml", ".json"):
+            raise InputError(f"--out must end in .parquet (counts) or .toml or .json (matrices), not {str(path)!r}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CorrelatedCountsWarning)  # the table says so
+        place = where[0] if len(where) == 1 else list(where)
+        counts = count_transitions(place, gap=_gap(gap), states=_states(states), **options)
+    with counts:
+        tables = report.counted(counts, delta, budget, most=None if json_output else MOST)
+        for path in out:
+            if path.suffix == ".parquet":
+                counts.to_parquet(path)
+            else:
+                counts.problem(name=path.stem, source=", ".join(_named(name) for name in where)).save(path)
+        show(tables, json_output)
+
+
+def _named(where: str) -> str:
+    """A file's name, or an address without who goes there."""
+    return where.rpartition("@")[2] if "://" in where else Path(where).name
+
+
+def _gap(text: str | None) -> float | datetime.timedelta | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d*)?)(s|min|h|d)?", text)
+    if not found:
+        raise InputError(f"--gap must be a number or a duration such as 30s, 5min, 2h or 1d, not {text!r}")
+    number, unit = float(found[1]), found[2]
+    return number if unit is None else datetime.timedelta(**{_UNITS[unit]: number})
+
+
+def _states(text: str | None) -> list[str] | list[int] | None:
+    if text is None:
+        return None
+    labels = [label.strip() for label in text.split(",")]
+    whole = all(re.fullmatch(r"0|-?[1-9][0-9]*", label) for label in labels)
+    return [int(label) for label in labels] if whole else labels

@@ -1,0 +1,56 @@
+"""The kernel specialised for a policy and a problem's shape, compiled for the device by numba-cuda."""
+
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..compiling import _Copies, bound
+
+#: Device functions that no bound name reaches, by precision: all kernels share them.
+_SHARED: dict[type, dict[Any, Any]] = {}
+
+
+class DeviceCopies(_Copies):
+    """Copies of a rule's functions for the device. In single precision every float constant is one too, or the
+    arithmetic would be done in double precision."""
+
+    def __init__(self, names: Mapping[str, Any], real: type) -> None:
+        super().__init__(names, compile=True)
+        self.real = real
+        self.shared = _SHARED.setdefault(real, {})
+
+    def jitted(self, copy: FunctionType) -> Any:
+        """A device function."""
+        from numba import cuda
+
+        return cuda.jit(device=True, **options(self.real))(copy)
+
+    def code(self, code: CodeType) -> CodeType:
+        """The code with its float constants in the precision that is asked for."""
+        if self.real is np.float64:
+            return code
+        constants = tuple(np.float32(value) if type(value) is float else value for value in code.co_consts)
+        return code.replace(co_consts=constants)
+
+    def number(self, value: Any, own: bool) -> Any:
+        """A global value likewise."""
+        if type(value) is float and self.real is np.float32:
+            return np.float32(value)
+        return super().number(value, own)
+
+
+def options(real: type) -> dict[str, Any]:
+    """Compiler options: fast arithmetic in single precision only."""
+    return {"fastmath": real is np.float32}
+
+
+def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type) -> Any:
+    """The kernel, ready to be launched. Under numba's simulator it is interpreted."""
+    from numba import config, cuda
+
+    if getattr(config, "ENABLE_CUDASIM", False):
+        return cuda.jit(bound(function, names))
+    copy, _, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
+    return cuda.jit(**options(real))(copy)

@@ -1,0 +1,192 @@
+"""Logs in memory: columns of arrays, or the paths themselves; counted with NumPy, no engine at all."""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import shown
+from ..errors import InputError
+from .columns import Codes, Column, as_array, label_column, time_column
+from .faults import need_complete, tie, without_state
+from .question import Kind, Question
+from .spool import Spool
+
+#: The name of the only chain of a list of paths.
+ONLY = "chain"
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Rows of a log, one array a column, in any order."""
+
+    chain: Column
+    state: Column
+    segment: Column | None
+    time: npt.NDArray[Any]
+    order: npt.NDArray[Any] | None
+
+
+class Table:
+    """Counts in memory: a store of the rows (chain, from, to, count), sorted by chain."""
+
+    def __init__(self, chain: Column, state: Column, rows: Sequence[Codes]) -> None:
+        self._chain, self._state, self._rows = chain, state, rows
+
+    def __len__(self) -> int:
+        return len(np.unique(self._rows[0]))
+
+    def pairs(self) -> Iterator[tuple[Any, Any, Any, int]]:
+        """The rows (chain, from, to, count)."""
+        chains, states = self._chain.labels, self._state.labels
+        for k, x, y, number in zip(*(column.tolist() for column in self._rows), strict=True):
+            yield chains[k], None if x < 0 else states[x], states[y], number
+
+    def write_parquet(self, path: str) -> None:
+        """The rows (chain, from, to, count) as a Parquet file."""
+        spool = Spool()
+        try:
+            spool.fill(self._chain.kind, self._state.kind, ((*row, 0) for row in self.pairs()))
+            spool.finish()
+            spool.write_parquet(path)
+        finally:
+            spool.close()
+
+    def close(self) -> None:
+        """Nothing is held outside memory."""
+
+
+def from_table(where: Any, question: Question) -> Paths:
+    """The columns of a mapping or a data frame."""
+    names = list(getattr(where, "columns", where))
+    columns = {name: where[name] for name in question.columns if name in names}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns of a log must be equally long, not {shown(lengths)}")
+    kinds = dict.fromkeys(names, Kind.OTHER)
+    labels = {name: label_column(columns[name], name) for name in _label_names(question) if name in columns}
+    moments = {name: time_column(columns[name], name) for name in (question.time, question.order) if name in columns}
+    kinds |= {name: column.kind for name, column in labels.items()}
+    kinds |= {name: kind for name, (_, _, kind) in moments.items()}
+    question.check(kinds)
+    segment = labels[question.segment] if question.segment else None
+    time, undated, _ = moments[question.time]
+    order, unordered, _ = moments[question.order] if question.order else (None, None, None)
+    lacking = [labels[question.chain].codes < 0, undated]
+    lacking += [] if segment is None else [segment.codes < 0]
+    lacking += [] if unordered is None else [unordered]
+    need_complete(question, [int(absent.sum()) for absent in lacking])
+    return Paths(labels[question.chain], labels[question.state], segment, time, order)
+
+
+def _label_names(question: Question) -> list[str]:
+    return [name for name in (question.chain, question.state, question.segment) if name is not None]
+
+
+def from_paths(where: Any) -> Paths:
+    """A path, a list of paths of one chain (as deeptime has them), or either by the names of chains."""
+    named = dict(where) if isinstance(where, Mapping) else {ONLY: where}
+    pieces = [(str(name), path) for name, paths in named.items() for path in _split(paths)]
+    if not pieces:
+        raise InputError(f"a log must hold at least one path, not {shown(where)}")
+    names = sorted({name for name, _ in pieces})
+    numbers = {name: k for k, name in enumerate(names)}
+    arrays = [_path(path) for _, path in pieces]
+    lengths = [len(array) for array in arrays]
+    values = np.concatenate(arrays) if len({array.dtype.kind for array in arrays}) == 1 else _joined(arrays)
+    state = label_column(values, "state")
+    chains = np.repeat(np.array([numbers[name] for name, _ in pieces], dtype=np.int64), lengths)
+    segments = np.repeat(np.arange(len(pieces), dtype=np.int64), lengths)
+    time = np.concatenate([np.arange(length) for length in lengths])
+    segment = Column(segments, range(len(pieces)), Kind.INTEGER)
+    return Paths(Column(chains, names, Kind.TEXT), state, segment, time, None)
+
+
+def _split(paths: Any) -> list[Any]:
+    """The paths of one chain: those of a list of sequences, or the one that was given."""
+    if isinstance(paths, str | bytes) or not hasattr(paths, "__len__"):
+        raise InputError(f"a path must be a sequence of states, not {shown(paths)}")
+    nested = isinstance(paths, list | tuple) and any(
+        hasattr(item, "__len__") and not isinstance(item, str | bytes) for item in paths
+    )
+    return list(paths) if nested else [paths]
+
+
+def _path(path: Any) -> npt.NDArray[Any]:
+    if isinstance(path, str | bytes) or not hasattr(path, "__len__"):
+        raise InputError(f"a path must be a sequence of states, not {shown(path)}")
+    array = as_array(path)
+    if array.ndim != 1:
+        raise InputError(f"a path must be one-dimensional, not of shape {array.shape}")
+    return array
+
+
+def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Paths of different types: their values as Python has them, so that labels are compared and not converted."""
+    values = [value for array in arrays for value in array.tolist()]
+    joined = np.empty(len(values), dtype=object)
+    joined[:] = values
+    return joined
+
+
+def count(paths: Paths, question: Question) -> Table:
+    """Transitions, begun segments and faults of every chain: the statement's steps, one by one."""
+    keys = [paths.time, *([paths.segment.codes] if paths.segment else []), paths.chain.codes]
+    if paths.order is not None:
+        keys.insert(0, paths.order)
+    rows = np.lexsort(keys)
+    chain, state, time = paths.chain.codes[rows], paths.state.codes[rows], paths.time[rows]
+    beginning = np.ones(len(rows), dtype=bool)  # the first row of a path that nothing breaks
+    beginning[1:] = chain[1:] != chain[:-1]
+    if paths.segment is not None:
+        segment = paths.segment.codes[rows]
+        beginning[1:] |= segment[1:] != segment[:-1]
+    tied = ~beginning
+    tied[1:] &= time[1:] == time[:-1]
+    if paths.order is not None:
+        order = paths.order[rows]
+        tied[1:] &= order[1:] == order[:-1]
+    if tied.any():
+        raise tie(question, *_first(paths, chain, time, tied))
+    if question.missing == "error" and (state < 0).any():
+        raise without_state(question, *_first(paths, chain, time, state < 0))
+    if question.gap is not None:
+        beginning[1:] |= np.diff(time) > _gap(question.gap)
+    beginning |= state < 0
+    beginning[1:] |= state[:-1] < 0
+    # step: how far a row is from the beginning of its unbroken path.
+    place = np.arange(len(rows))
+    step = place - np.maximum.accumulate(np.where(beginning, place, 0))
+    used = state >= 0
+    if not question.sliding:
+        used &= step % question.lag == 0
+    previous = np.full(len(rows), -1, dtype=np.int64)
+    later = step >= question.lag
+    previous[later] = state[place[later] - question.lag]
+    return Table(paths.chain, paths.state, _grouped(chain[used], previous[used], state[used]))
+
+
+def _grouped(*columns: Codes) -> list[Codes]:
+    """Each combination once, sorted, and how often it occurs."""
+    if not len(columns[0]):
+        return [*columns, np.zeros(0, dtype=np.int64)]
+    order = np.lexsort(columns[::-1])
+    columns = tuple(column[order] for column in columns)
+    changes = np.ones(len(order), dtype=bool)
+    changes[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    firsts = np.flatnonzero(changes)
+    return [*(column[firsts] for column in columns), np.diff(np.append(firsts, len(order)))]
+
+
+def _first(paths: Paths, chain: Codes, time: npt.NDArray[Any], where: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
+    """Chain and time of the first row of these."""
+    places = np.flatnonzero(where)
+    place = places[np.lexsort((time[places], chain[places]))[0]]
+    return paths.chain.labels[chain[place]], time[place].item()
+
+
+def _gap(gap: float | datetime.timedelta) -> Any:
+    return np.timedelta64(gap) if isinstance(gap, datetime.timedelta) else gap

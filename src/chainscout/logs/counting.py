@@ -1,0 +1,173 @@
+"""``count_transitions``: looks at where a log is, lets the right engine count, and hands over what is complete."""
+
+import datetime
+import os
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..checks import one_of, real_number, shown, whole_number
+from ..errors import CorrelatedCountsWarning, InputError
+from . import arrays, faults, statement
+from .database import Database
+from .files import Files
+from .question import MISSING, Question
+from .results import States, Store, TransitionCounts
+from .spark import Spark, is_session
+from .spool import Spool, guarded
+
+#: What runs the statement where the log is.
+Engine = Files | Database | Spark
+
+
+def count_transitions(
+    where: Any,
+    *,
+    chain: str | None = None,
+    time: str | None = None,
+    state: str | None = None,
+    segment: str | None = None,
+    order: str | None = None,
+    table: str | None = None,
+    lag: int = 1,
+    sliding: bool = False,
+    gap: float | datetime.timedelta | None = None,
+    missing: str = "error",
+    states: int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+) -> TransitionCounts:
+    """Count the transitions of every chain of a log.
+
+    ``where`` is a file or a pattern such as ``logs/*.parquet`` (Parquet, CSV, JSON lines; ``.gz``, ``.zst``), or a list
+    of them; a database's address and its ``table``; a Spark session or a ``spark://`` address and a ``table`` (a table,
+    a view, or files the cluster sees); a data frame or a mapping of columns; or, without columns, paths: an array, a
+    list of arrays of one chain, or a mapping from names to these.
+
+    ``chain``, ``time``, ``state``, ``segment``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
+    ``Question``. Rows may come in any order; rows of equal time are an error unless ``order`` names a column that
+    tells which came first. ``states`` lists the states of all chains, or of each; without it they are those that occur,
+    and certificates then hold whatever others there may be. ``memory_limit``, ``threads`` and ``temp_directory`` are
+    for DuckDB, which counts files and keeps the counts of all logs that are not in memory.
+    """
+    one_of(missing, "missing", MISSING)
+    whole_number(lag, "lag", meaning="how many steps lie between the two states of a transition")
+    if sliding and lag > 1:
+        warnings.warn(
+            f"transitions counted with a sliding lag of {lag} overlap: they are correlated, and no certificate holds"
+            " for them",
+            CorrelatedCountsWarning,
+            stacklevel=2,
+        )
+    paths = chain is None and time is None and state is None
+    if paths and any(given is not None for given in (gap, segment, order, table)):
+        raise InputError("paths have neither a gap, a segment, an order nor a table: these are for logs with columns")
+    question = Question(
+        chain=arrays.ONLY if paths else _column(chain, "chain"),
+        time="step" if paths else _column(time, "time"),
+        state="state" if paths else _column(state, "state"),
+        segment=None if segment is None else _column(segment, "segment"),
+        order=None if order is None else _column(order, "order"),
+        lag=int(lag),
+        sliding=bool(sliding),
+        gap=_checked_gap(gap),
+        missing=missing,
+    )
+    if paths:
+        return _results(arrays.count(_paths(where), question), question, states)
+    if _is_table(where):
+        return _results(arrays.count(arrays.from_table(where, question), question), question, states)
+    spool = Spool(memory_limit, threads, temp_directory)
+    try:
+        _count(spool, where, table, question)
+    except BaseException:
+        spool.close()
+        raise
+    return _results(spool, question, states)
+
+
+def _count(spool: Spool, where: Any, table: str | None, question: Question) -> None:
+    """The statement, wherever the log is, and a look at what is wrong with its rows."""
+    engine = _engine(spool, where, table, question)
+    try:
+        question.check(engine.kinds, engine.text_times)
+        with guarded(engine.name):
+            engine.count(question)
+            wrong, stateless = spool.faults()
+        if wrong:
+            _explain(engine, question)
+        if stateless and question.missing == "error":
+            for row in engine.rows(statement.first_without_state(question, engine.table, engine.kinds)):
+                raise faults.without_state(question, *row)
+        with guarded(engine.name):
+            spool.finish(engine.untyped)
+    finally:
+        engine.close()
+
+
+def _explain(engine: Engine, question: Question) -> None:
+    for row in engine.rows(statement.lacking(question, engine.table, engine.kinds)):
+        faults.need_complete(question, row)
+    for row in engine.rows(statement.first_tie(question, engine.table, engine.kinds)):
+        raise faults.tie(question, *row)
+    raise faults.changed(engine.name)
+
+
+def _engine(spool: Spool, where: Any, table: str | None, question: Question) -> Engine:
+    address = isinstance(where, str) and "://" in where
+    if address or is_session(where) or isinstance(where, sa.URL | sa.Engine):
+        if not isinstance(table, str) or not table:
+            raise InputError(f"a log in a database or on Spark needs the name of its table, not {shown(table)}")
+        if is_session(where) or (address and where.startswith("spark://")):
+            return Spark(spool, where, table)
+        return Database(spool, where, table)
+    if table is not None:
+        raise InputError(f"only a log in a database or on Spark has a table, and {shown(where)} is neither")
+    return Files(spool, _files(where), question)
+
+
+def _files(where: Any) -> list[str]:
+    files = where if isinstance(where, list | tuple) else [where]
+    if not files or not all(isinstance(file, str | Path) and str(file) for file in files):
+        raise InputError(
+            "a log must be a file, a list of files, a database's address, a Spark session, or columns of arrays,"
+            f" not {shown(where)}"
+        )
+    return [str(file) for file in files]
+
+
+def _is_table(where: Any) -> bool:
+    """Whether this is a mapping of columns or a data frame."""
+    return isinstance(where, Mapping) or (hasattr(where, "columns") and hasattr(where, "__getitem__"))
+
+
+def _paths(where: Any) -> arrays.Paths:
+    if isinstance(where, str | Path) or is_session(where):
+        raise InputError("a log with columns needs their names: chain=, time= and state=")
+    return arrays.from_paths(where)
+
+
+def _results(store: Store, question: Question, states: States) -> TransitionCounts:
+    return TransitionCounts(store, lag=question.lag, correlated=question.correlated, states=states)
+
+
+def _column(name: Any, role: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{role} must be the name of a column, not {shown(name)}")
+    return name
+
+
+def _checked_gap(gap: Any) -> float | datetime.timedelta | None:
+    if gap is None:
+        return None
+    if isinstance(gap, datetime.timedelta):
+        if gap < datetime.timedelta(0):
+            raise InputError(f"gap (a longer step in time begins a new segment) must not be negative, not {gap}")
+        return gap
+    meaning = "a longer step in time begins a new segment"
+    number = real_number(gap, "gap", least=0.0, meaning=meaning)
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,41 @@
+"""What can be wrong with the rows of a log, each in one sentence."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..checks import shown
+from ..errors import LogError
+from .question import Question
+
+
+def need_complete(question: Question, numbers: Sequence[int]) -> None:
+    """Refuses rows without a chain, a time, a segment, an order; ``numbers``: how many there are of each."""
+    roles = ["chain", "time", *(role for role in ("segment", "order") if getattr(question, role) is not None)]
+    for role, number in zip(roles, numbers, strict=True):
+        if number:
+            have = "row has" if number == 1 else "rows have"
+            article = "an" if role == "order" else "a"
+            column = shown(getattr(question, role))
+            raise LogError(f"every row needs {article} {role}, but {number:,} {have} none in column {column}")
+
+
+def tie(question: Question, chain: Any, time: Any) -> LogError:
+    """Two rows of one path with the same time."""
+    column = question.time if question.order is None else f"{question.time}, {question.order}"
+    place = f"chain {shown(str(chain))} has two rows at {column} = {time}"
+    if question.order is None:
+        return LogError(f"{place}, and which came first is not known: give order=, a column that tells")
+    return LogError(f"{place} that are equal in the order column too, so that which came first is not known")
+
+
+def without_state(question: Question, chain: Any, time: Any) -> LogError:
+    """A row that has no state."""
+    return LogError(
+        f"chain {shown(str(chain))} has no state in column {shown(question.state)} at {question.time} = {time};"
+        ' missing="break" begins a new segment after such rows'
+    )
+
+
+def changed(name: str) -> LogError:
+    """A fault that is no longer there when it is looked for."""
+    return LogError(f"{name}: the log was changed while it was counted, and nothing was counted")

@@ -1,0 +1,158 @@
+"""Files: Parquet, CSV and JSON lines, one or many, compressed or not, counted by an embedded DuckDB."""
+
+import glob
+import gzip
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from ..checks import shown
+from ..errors import InputError, LogError
+from .question import Kind, Question
+from .spool import Spool, guarded
+from .statement import counting, positional, table_named
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: The ending of a file's name → its format; a compression's ending may follow.
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+COMPRESSED = (".gz", ".zst")
+
+_KINDS = {
+    "boolean": Kind.BOOLEAN,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "decimal": Kind.DECIMAL,
+    "varchar": Kind.TEXT,
+    "date": Kind.DATE,
+    **dict.fromkeys(
+        ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "hugeint"),
+        Kind.INTEGER,
+    ),
+    **dict.fromkeys(
+        ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), Kind.MOMENT
+    ),
+    **dict.fromkeys(("uuid", "enum", "time", "interval", "null"), Kind.OTHER),
+}
+
+
+class Files:
+    """One log in one or more files of one format."""
+
+    text_times = True
+
+    def __init__(self, spool: Spool, paths: Sequence[str], question: Question) -> None:
+        self.spool = spool
+        self.name = shown(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown(paths[0])} on"
+        formats = {path: file_format(path) for path in paths}
+        if len(set(formats.values())) > 1:
+            raise InputError(f"all files of a log must have one format, not {shown(formats)}")
+        self.format = formats[paths[0]]
+        self.table = table_named("log")
+        for path in paths:
+            if path.lower().endswith(".gz"):
+                _check_gzip(path)
+        with guarded(self.name):
+            relation = self._relation(list(paths))
+            self.kinds = _kinds(relation)
+            if self.format == "csv" and self.kinds.keys() >= set(question.columns):
+                # CSV has no types, and '007' is not 7: labels are read as they are written.
+                labels = [question.chain, question.state, *([question.segment] if question.segment else [])]
+                types = {name: "VARCHAR" for name in labels if name not in (question.time, question.order)}
+                relation = self._relation(list(paths), types)
+                self.kinds = _kinds(relation)
+            elif self.format == "json":
+                relation = self._as_written(relation, list(paths), question)
+            relation.create_view("log", replace=True)
+
+    @property
+    def untyped(self) -> bool:
+        """Whether the format has no types, so that a whole number may be one or a text."""
+        return self.format == "csv"
+
+    def _relation(self, paths: list[str], types: dict[str, str] | None = None) -> "duckdb.DuckDBPyRelation":
+        """The files as one relation; ``types``: of CSV's columns, or of all of JSON's that are read."""
+        connection: Any = self.spool.connection
+        if self.format == "parquet":
+            relation: duckdb.DuckDBPyRelation = connection.read_parquet(paths)
+        elif self.format == "json":
+            relation = connection.read_json(paths, format="newline_delimited", columns=types)
+        else:
+            # Quotes are set, not guessed: a first quoted field far down the file must be read as one.
+            form = {"header": True, "skiprows": 0, "quotechar": '"', "escapechar": '"', "strict_mode": True}
+            relation = connection.read_csv(paths, dtype=types, **form)
+        return relation
+
+    def _as_written(
+        self, relation: "duckdb.DuckDBPyRelation", paths: list[str], question: Question
+    ) -> "duckdb.DuckDBPyRelation":
+        """JSON's labels that look like dates or UUIDs, or have no type in common, are text."""
+        if not self.kinds.keys() >= set(question.columns):
+            return relation
+        types = {}
+        for name, kind in zip(relation.columns, relation.types, strict=True):
+            if name in question.columns:
+                guessed = self.kinds[name] in (Kind.DATE, Kind.MOMENT, Kind.OTHER) or str(kind) == "JSON"
+                ordered = name in (question.time, question.order) and kind.id != "null"
+                whole = "BIGINT" if kind.id == "hugeint" else str(kind)
+                types[name] = "VARCHAR" if guessed and not ordered else whole
+        relation = self._relation(paths, types)
+        self.kinds = _kinds(relation)
+        return relation
+
+    def count(self, question: Question) -> None:
+        """Run the statement where the spool is."""
+        with guarded(self.name):
+            self.spool.count_here(*positional(counting(question, self.table, self.kinds)))
+
+    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
+        """The answer to a small question about the log."""
+        with guarded(self.name):
+            return list(self.spool.connection.execute(*positional(statement)).fetchall())
+
+    def close(self) -> None:
+        """Nothing is held but the spool."""
+
+
+def file_format(path: str) -> str:
+    """The format that a file's name tells."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    if not suffixes or suffixes[-1] not in FORMATS:
+        raise InputError(
+            f"a log's file must end in one of {', '.join(FORMATS)}, possibly followed by {' or '.join(COMPRESSED)},"
+            f" not {shown(os.path.basename(path))}; a directory is given as a pattern such as 'logs/*.parquet'"
+        )
+    return FORMATS[suffixes[-1]]
+
+
+def _check_gzip(pattern: str) -> None:
+    """Read the files to their ends, where their checksums are: DuckDB does not compare them."""
+    for path in [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True):
+        try:
+            with gzip.open(path) as file:
+                while file.read(1 << 20):
+                    pass
+        except (OSError, EOFError, zlib.error) as error:
+            raise LogError(f"{shown(path)}: this file is damaged, and nothing was counted: {error}") from None
+
+
+def _kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:
+    return {
+        name: _KINDS.get(kind.id.lower(), Kind.UNUSABLE)
+        for name, kind in zip(relation.columns, relation.types, strict=True)
+    }

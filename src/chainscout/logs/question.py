@@ -1,0 +1,95 @@
+"""What is asked of a log: which columns are meant, and what counts as an unbroken path."""
+
+import datetime
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..checks import shown
+from ..errors import InputError
+
+MISSING = ("error", "break")
+
+
+class Kind(enum.Enum):
+    """What a column holds, as far as counting cares."""
+
+    INTEGER = "whole numbers"
+    FLOAT = "numbers"
+    DECIMAL = "decimal numbers"
+    BOOLEAN = "yes or no"
+    TEXT = "text"
+    MOMENT = "times"
+    DATE = "dates"
+    #: Values with a text of their own (UUIDs, enumerations, times of day): labels are that text.
+    OTHER = "values of another type"
+    UNUSABLE = "nested or binary values"
+
+
+NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+MOMENTS = (Kind.MOMENT, Kind.DATE)
+#: Labels of these kinds stay what they are; all others become text.
+NATIVE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
+
+
+@dataclass(frozen=True)
+class Question:
+    """The columns' names and the rules by which rows become paths.
+
+    A path is the rows of one chain (and one ``segment``, if there is such a column) in the order of ``time`` (and then
+    of ``order``). It is broken by a step of more than ``gap`` in time and, with ``missing="break"``, by a row without a
+    state. In an unbroken path of states x₀ x₁ …, ``lag`` L counts (x₀,x_L), (x_L,x_2L), … or, ``sliding``, every
+    (x_i,x_{i+L}): that is L interleaved paths.
+    """
+
+    chain: str
+    time: str
+    state: str
+    segment: str | None = None
+    order: str | None = None
+    lag: int = 1
+    sliding: bool = False
+    gap: float | datetime.timedelta | None = None
+    missing: str = "error"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read, each once."""
+        named = (self.chain, self.time, self.state, self.segment, self.order)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def correlated(self) -> bool:
+        """Whether the transitions overlap."""
+        return self.sliding and self.lag > 1
+
+    def check(self, kinds: Mapping[str, Kind], text_times: bool = False) -> None:
+        """Refuse columns that are not there or cannot play their part. ``text_times``: text is read as ISO 8601."""
+        for role in ("chain", "time", "state", "segment", "order"):
+            name = getattr(self, role)
+            if name is None:
+                continue
+            if name not in kinds:
+                raise InputError(f"the log has no {role} column {shown(name)}: its columns are {shown(list(kinds))}")
+            if kinds[name] is Kind.UNUSABLE:
+                raise InputError(
+                    f"the {role} column {shown(name)} holds nested or binary values; text, numbers or times are needed"
+                )
+            if role in ("time", "order") and kinds[name] not in NUMBERS + MOMENTS:
+                if kinds[name] is Kind.TEXT and text_times:
+                    continue
+                raise InputError(
+                    f"the {role} column {shown(name)} must hold numbers or times, which have one order everywhere,"
+                    f" not {kinds[name].value}"
+                )
+        if self.gap is not None:
+            self._check_gap(kinds[self.time])
+
+    def _check_gap(self, kind: Kind) -> None:
+        duration = isinstance(self.gap, datetime.timedelta)
+        if duration == (kind in NUMBERS):
+            wanted = "a number" if kind in NUMBERS else "a datetime.timedelta"
+            raise InputError(
+                f"gap (a longer step in time begins a new segment) must be {wanted},"
+                f" since the time column {shown(self.time)} holds {kind.value}, not {shown(self.gap)}"
+            )

@@ -1,0 +1,151 @@
+"""What was counted: per chain, in any amount, read a chain at a time."""
+
+import itertools
+import math
+import os
+import secrets
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from ..certificates import Certificate
+from ..certificates.certificate import need_certifiable
+from ..certificates.mixture import bound_from_exits
+from ..chains import MarkovChain
+from ..checks import failure_probability, shown
+from ..counts import Counts
+from ..errors import ChainscoutError, InputError, LogError
+from ..problems import Problem
+from .allocation import next_samples
+
+#: States of all chains, of each chain by its name, or None: those that the log shows.
+States = int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None
+
+
+class Store(Protocol):
+    """Where the rows (chain, from, to, count) are, sorted by chain."""
+
+    def __len__(self) -> int: ...
+    def pairs(self) -> Iterator[tuple[Any, Any, Any, int]]: ...
+    def write_parquet(self, path: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class TransitionCounts:
+    """The counts of every chain of a log.
+
+    Iterating gives (name, ``Counts``), one chain in memory at a time; a chain's name is its id as text, and chains come
+    in the order of their ids. The counts are complete: a log that cannot be read to its end gives none.
+    """
+
+    def __init__(self, store: Store, *, lag: int, correlated: bool, states: States) -> None:
+        self._store: Store | None = store
+        self._states = states
+        #: How many steps lie between the two states of a transition: the matrix that is estimated is P^lag.
+        self.lag = lag
+        #: Whether transitions overlap (a sliding lag), so that no certificate holds for them.
+        self.correlated = correlated
+
+    @property
+    def open_states(self) -> bool:
+        """Whether the states are only those that the log shows."""
+        return self._states is None
+
+    def __len__(self) -> int:
+        return len(self._open())
+
+    def _open(self) -> Store:
+        if self._store is None:
+            raise InputError("these counts were closed, and their temporary files are gone")
+        return self._store
+
+    def __iter__(self) -> Iterator[tuple[str, Counts]]:
+        for chain, rows in itertools.groupby(self._open().pairs(), key=lambda row: row[0]):
+            yield str(chain), self._counts_of(str(chain), [row[1:] for row in rows])
+
+    def _counts_of(self, name: str, pairs: list[tuple[Any, Any, int]]) -> Counts:
+        given = self._states
+        if isinstance(given, Mapping):
+            if name not in given:
+                raise InputError(f"states must name the states of every chain, and {shown(name)} is not among them")
+            given = given[name]
+        labels = sorted({to for _, to, _ in pairs}) if given is None else given
+        try:
+            return Counts.from_pairs(pairs, labels, open_states=given is None, correlated=self.correlated)
+        except InputError as error:
+            raise InputError(f"chain {shown(name)}: {error}") from None
+
+    def counts(self) -> dict[str, Counts]:
+        """The counts of all chains, in memory at once."""
+        return dict(self)
+
+    def certificate(self, delta: float = 0.05) -> Certificate:
+        """The ``mixture`` certificate of all chains together, without holding all their counts."""
+        failure_probability(delta)
+        if not len(self):
+            raise InputError("a log without a single state has no chains to certify")
+        log_inverse = math.log(len(self) / delta)
+
+        @lru_cache(100_000)  # a million short chains have few different exits
+        def bound(exits: tuple[int, ...], size: int, open_states: bool) -> float:
+            return bound_from_exits(exits, size, log_inverse, open_states=open_states)
+
+        found = {}
+        for name, counts in self:
+            need_certifiable({name: counts}, "mixture")
+            found[name] = bound(tuple(counts.visited_exits()), counts.size, counts.open_states)
+        return Certificate(found, delta, "mixture")
+
+    def next_samples(self, budget: int) -> dict[str, int]:
+        """How many of the next ``budget`` observations each chain should get, going by the estimates so far."""
+        counts = self.counts()
+        return next_samples(self.problem(), {name: chain.total for name, chain in counts.items()}, budget)
+
+    def problem(self, alpha: float | str | None = None, name: str = "", source: str = "") -> Problem:
+        """The smoothed estimates as if they were the truth, to inspect, to plan with and to save."""
+        steps = f" over {self.lag} steps" * (self.lag > 1)
+        chains = {name: MarkovChain(counts.matrix(alpha), states=counts.states) for name, counts in self}
+        return Problem(chains, name=name, description=f"transition matrices{steps} estimated from a log", source=source)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table (chain, from, to, count); ``from`` is null where segments begin in ``to``. All or nothing."""
+        store = self._open()
+        try:
+            target = Path(os.path.realpath(path))
+        except TypeError:
+            raise InputError(f"path must be a string or a path, not {shown(path)}") from None
+        temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")
+        try:
+            store.write_parquet(str(temporary))
+            os.replace(temporary, target)
+        except ChainscoutError:
+            temporary.unlink(missing_ok=True)
+            raise
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            if not isinstance(error, Exception):
+                raise
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())
+            raise LogError(f"{path}: the counts cannot be written here: {reason}") from None
+
+    def close(self) -> None:
+        """Remove the temporary files; this also happens when the object is no longer used."""
+        if self._store is not None:
+            self._store.close()
+        self._store = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._store is None:
+            return "TransitionCounts(closed)"
+        number = len(self)
+        return f"TransitionCounts({number} chain{'s' * (number != 1)}, lag {self.lag})"

@@ -1,0 +1,350 @@
+"""What count_transitions hands over: streams, tables, certificates and what they refuse, paths, and the command."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import deeptime
+import duckdb
+import log_engines
+import numpy as np
+import pytest
+import reference_logs
+from click.testing import CliRunner
+from reference_logs import Row
+
+import chainscout as cs
+from chainscout.certificates.mixture import bound_from_exits
+from chainscout.cli import main
+from chainscout.errors import CorrelatedCountsWarning, InputError, LogError
+from chainscout.logs.allocation import next_samples
+
+NAMES: dict[str, Any] = {"chain": "id", "time": "at", "state": "what"}
+
+
+def simulated(number: int = 300) -> list[Row]:
+    """Three chains, of which 'steady' hardly moves and 'short' has few rows."""
+    random = np.random.default_rng(7)
+    rows = []
+    for name, stay, length in (("lively", 0.4, number), ("short", 0.4, number // 10), ("steady", 0.98, number)):
+        state = 0
+        for time in range(length):
+            rows.append(Row(name, time, state))
+            state = state if random.random() < stay else int(random.integers(3))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return log_engines.write_parquet(simulated(), tmp_path_factory.mktemp("log") / "log.parquet")
+
+
+# ---------------------------------------------------------------- streams and tables
+
+
+def test_chains_come_one_at_a_time_in_their_order(log: str) -> None:
+    with cs.count_transitions(log, **NAMES) as found:
+        assert len(found) == 3
+        assert [name for name, _ in found] == ["lively", "short", "steady"]
+        assert dict(found) == found.counts() == reference_logs.counts(simulated())  # and again from the beginning
+        first, second = iter(found), iter(found)
+        assert [next(first)[0], next(second)[0], next(first)[0]] == ["lively", "lively", "short"]
+        assert repr(found) == "TransitionCounts(3 chains, lag 1)"
+
+
+def test_more_rows_than_a_batch_holds(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    monkeypatch.setattr("chainscout.logs.spool.BATCH", 4)
+    assert cs.count_transitions(log, **NAMES).counts() == reference_logs.counts(simulated())
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_the_table_of_counts_says_everything(log: str, tmp_path: Path, in_memory: bool) -> None:
+    where = log_engines.objects(simulated()) if in_memory else log
+    path = tmp_path / "counts.parquet"
+    path.write_text("what was there before")
+    cs.count_transitions(where, **NAMES).to_parquet(path)
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(str(path))
+        assert relation.columns == ["chain", "from", "to", "count"]
+        rows = relation.fetchall()
+    for name, expected in reference_logs.counts(simulated()).items():
+        pairs = [row[1:] for row in rows if row[0] == name]
+        assert cs.Counts.from_pairs(pairs, expected.states, open_states=True) == expected
+    assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
+
+
+def test_a_table_that_cannot_be_written(log: str, tmp_path: Path) -> None:
+    found = cs.count_transitions(log, **NAMES)
+    with pytest.raises(LogError, match="the counts cannot be written here"):
+        found.to_parquet(tmp_path / "nowhere" / "counts.parquet")
+    with pytest.raises(InputError, match="path must be a string or a path, not 3"):
+        found.to_parquet(3)  # type: ignore[arg-type]
+
+
+def test_temporary_files_are_removed(log: str, tmp_path: Path) -> None:
+    found = cs.count_transitions(log, temp_directory=tmp_path, **NAMES)
+    assert len(list(tmp_path.iterdir())) == 1
+    found.close()
+    found.close()
+    assert not list(tmp_path.iterdir())
+    assert repr(found) == "TransitionCounts(closed)"
+    for use in (found.counts, found.certificate, lambda: found.to_parquet(tmp_path / "x.parquet")):
+        with pytest.raises(InputError, match="these counts were closed"):
+            use()
+    cs.count_transitions(log, temp_directory=tmp_path, **NAMES)  # never used: gone at once
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_million_states_and_many_chains_of_ten(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.sql(
+            "SELECT 0 AS id, i AS at, i * 7919 % 1_000_000 AS what FROM range(1_000_001) r(i) ORDER BY hash(i)"
+        ).write_parquet(str(tmp_path / "states.parquet"))
+        connection.sql(
+            "SELECT i % 100_000 AS id, i // 100_000 AS at, i // 100_000 % 2 AS what FROM range(1_000_000) r(i)"
+            " ORDER BY hash(i)"
+        ).write_parquet(str(tmp_path / "chains.parquet"))
+    [(name, counts)] = cs.count_transitions(str(tmp_path / "states.parquet"), **NAMES)
+    assert (name, counts.size, counts.total, counts.segments) == ("0", 1_000_000, 1_000_000, 1)
+    assert all(len(row) == 1 for row in counts.rows().values())
+    seen = 0
+    for _, counts in cs.count_transitions(str(tmp_path / "chains.parquet"), **NAMES):
+        assert counts.rows() == {0: {1: 5}, 1: {0: 4}}
+        seen += 1
+    assert seen == 100_000
+
+
+# ---------------------------------------------------------------- states and certificates
+
+
+def test_states_that_are_seen_are_open_and_given_ones_closed(log: str) -> None:
+    seen = cs.count_transitions(log, **NAMES)
+    given = cs.count_transitions(log, states=4, **NAMES)
+    assert seen.open_states
+    assert not given.open_states
+    for counts, spread in ((seen.counts(), True), (given.counts(), False)):
+        for name, chain in counts.items():
+            expected = bound_from_exits(chain.visited_exits(), chain.size, np.log(3 / 0.1), open_states=spread)
+            assert cs.certify(counts, 0.1).loss[name] == expected
+    assert seen.certificate(0.1) == cs.certify(seen.counts(), 0.1)
+    assert given.certificate(0.1) == cs.certify(given.counts(), 0.1)
+    # Not knowing how many states there are costs something.
+    assert seen.certificate().max > cs.count_transitions(log, states=3, **NAMES).certificate().max
+    for method in ("paper", "entrywise"):
+        cs.certify(given.counts(), method=method)
+        with pytest.raises(InputError, match="needs the chains' states to be known beforehand"):
+            cs.certify(seen.counts(), method=method)
+    assert cs.Estimate(given.counts()["lively"]).lower.shape == (4, 4)
+    estimate = cs.Estimate(seen.counts()["lively"])
+    assert estimate.matrix.shape == (3, 3)
+    with pytest.raises(InputError, match="intervals need the chain's states to be known beforehand"):
+        _ = estimate.lower
+
+
+def test_states_by_chain_and_states_that_do_not_fit(log: str) -> None:
+    each = {"lively": 3, "short": [0, 1, 2, 3], "steady": (2, 1, 0)}
+    counts = cs.count_transitions(log, states=each, **NAMES).counts()
+    assert [counts[name].states for name in each] == [range(3), (0, 1, 2, 3), (2, 1, 0)]
+    with pytest.raises(InputError, match="chain 'lively': a state must be a whole number from 0 to 1, not 2"):
+        cs.count_transitions(log, states=2, **NAMES).counts()
+    with pytest.raises(InputError, match="states must name the states of every chain, and 'short'"):
+        cs.count_transitions(log, states={"lively": 3}, **NAMES).counts()
+
+
+def test_the_open_certificate_holds_for_states_never_seen() -> None:
+    """P goes to each of 50 states alike; from ten exits most are unknown, and the loss counts them all."""
+    random = np.random.default_rng(3)
+    misses = 0
+    for _ in range(200):
+        path = random.integers(50, size=40).tolist()
+        counts = next(iter(cs.count_transitions([path])))[1]
+        estimate = np.zeros((50, 50))
+        places = list(counts.states)
+        estimate[np.ix_(places, places)] = counts.matrix()
+        weights = np.zeros(50)
+        weights[places] = counts.occupancy
+        loss = float(weights @ ((estimate - 1 / 50) ** 2).sum(axis=1))
+        misses += loss > cs.certify({"chain": counts}, 0.05).max
+    assert misses <= 10  # δ = 0.05 of 200 paths
+
+
+def test_a_sliding_lag_warns_and_nothing_certifies_it(log: str) -> None:
+    with pytest.warns(CorrelatedCountsWarning, match="sliding lag of 2 overlap"):
+        found = cs.count_transitions(log, lag=2, sliding=True, states=3, **NAMES)
+    counts = found.counts()
+    assert found.correlated
+    assert all(chain.correlated for chain in counts.values())
+    for certify in (lambda: cs.certify(counts), found.certificate):
+        with pytest.raises(InputError, match="correlated and no certificate holds for them"):
+            certify()
+    with pytest.raises(InputError, match="no interval holds for counts taken with a sliding lag"):
+        _ = cs.Estimate(counts["lively"]).upper
+    merged = counts["lively"].merge(counts["lively"])
+    assert merged.correlated
+    disjoint = cs.count_transitions(log, lag=2, states=3, **NAMES)
+    assert disjoint.certificate().max < np.inf
+    assert not cs.count_transitions(log, lag=1, sliding=True, **NAMES).correlated  # a lag of one does not overlap
+
+
+def test_problem_and_what_to_sample_next(log: str) -> None:
+    found = cs.count_transitions(log, states=3, **NAMES)
+    problem = found.problem(name="log")
+    assert np.array_equal(problem["steady"].matrix, found.counts()["steady"].matrix())
+    following = found.next_samples(1_000)
+    assert sum(following.values()) == 1_000
+    assert following["short"] > following["lively"] > following["steady"]
+    # Few observations go where they are needed most.
+    assert found.next_samples(10) == {"lively": 0, "short": 10, "steady": 0}
+
+
+def test_next_samples_makes_the_shares_as_equal_as_can_be() -> None:
+    problem = cs.problems.get("unlike")
+    from chainscout import predictions
+
+    share = predictions.shares(problem, "oracle-max")
+    none = dict.fromkeys(problem.names, 0)
+    exact = np.array(list(next_samples(problem, none, 10**6).values()))
+    assert np.abs(exact - share * 10**6).max() <= 1
+    known = dict.fromkeys(problem.names, 10**5)
+    more = np.array(list(next_samples(problem, known, 1_000).values()))
+    level = (10**5 + more) / share
+    assert more.sum() == 1_000
+    assert np.ptp(level[more > 0]) <= 1 / share[more > 0].min()  # all that get something end level, to rounding
+    assert level[more > 0].max() <= level[more == 0].min() + 1 / share[more > 0].min()
+
+
+# ---------------------------------------------------------------- paths
+
+
+def test_paths_agree_with_deeptime() -> None:
+    random = np.random.default_rng(5)
+    paths = [random.integers(0, 4, size) for size in (50, 3, 1, 200)]
+    for lag in (1, 3):
+        for mode, sliding in (("sliding", True), ("sample", False)):
+            expected = deeptime.markov.TransitionCountEstimator(lag, mode).fit_fetch(paths).count_matrix
+            with pytest.warns() if sliding and lag > 1 else _nothing():
+                [(_, counts)] = cs.count_transitions(paths, lag=lag, sliding=sliding, states=4)
+            assert np.array_equal(counts.transitions, expected), (lag, mode)
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_paths_of_one_chain_or_of_several() -> None:
+    assert cs.count_transitions([0, 1, 0]).counts() == cs.count_transitions({"chain": [[0, 1, 0]]}).counts()
+    found = cs.count_transitions({"b": [3, 4], "a": [np.array([0, 1]), np.array([1])]}).counts()
+    assert {name: (counts.total, counts.segments) for name, counts in found.items()} == {"a": (1, 2), "b": (1, 1)}
+
+
+def test_paths_without_some_states() -> None:
+    hidden = np.ma.array([0, 1, 7, 1, 0], mask=[False, False, True, False, False])
+    for path in (["x", "y", None, "y", "x"], np.array([0.0, 1.0, np.nan, 1.0, 0.0]), hidden):
+        with pytest.raises(LogError, match="chain 'chain' has no state in column 'state' at step = 2"):
+            cs.count_transitions(path)
+        [(_, counts)] = cs.count_transitions(path, missing="break")
+        assert (counts.size, counts.segments, counts.total) == (2, 2, 2)
+
+
+def test_counts_from_pairs() -> None:
+    counts = cs.Counts.from_pairs([(None, "a", 2), ("a", "b", 3), ("a", "b", 1)], ["a", "b"])
+    assert (counts.observations, counts.segments, counts.total, counts.last) == (6, 2, 4, None)
+    with pytest.raises(InputError, match="unknown state 'c'"):
+        cs.Counts.from_pairs([("a", "c", 1)], ["a", "b"])
+
+
+# ---------------------------------------------------------------- the command
+
+
+def command(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["count", *words])
+    assert not isinstance(result.exception, Exception), result.exception
+    return result.exit_code, result.stdout + result.stderr
+
+
+COLUMNS = ["--chain", "id", "--time", "at", "--state", "what"]
+
+
+def test_the_command_shows_and_writes(log: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.toml", tmp_path / "out.parquet"
+    options = ["--states", "0,1,2", "--budget", "1000", "--json", *(f"--out={path}" for path in out)]
+    status, text = command(log, *COLUMNS, *options)
+    assert status == 0, text
+    chains, whole = json.loads(text)
+    found = cs.count_transitions(log, states=3, **NAMES)
+    assert [row["chain"] for row in chains["rows"]] == ["lively", "short", "steady"]
+    assert [row["loss ≤, δ = 0.05"] for row in chains["rows"]] == list(found.certificate().loss.values())
+    assert [row["of the next 1,000"] for row in chains["rows"]] == list(found.next_samples(1_000).values())
+    assert whole["rows"][0] == {"quantity": "chains", "value": 3}
+    saved = cs.Problem.load(out[0])
+    assert saved.source == "log.parquet"
+    assert np.array_equal(saved["short"].matrix, found.counts()["short"].matrix())
+    assert out[1].read_bytes()[:4] == b"PAR1"
+    status, text = command(log, *COLUMNS)
+    assert status == 0
+    assert "the states are those that the log shows" in text
+
+
+def test_the_command_shows_the_least_known_of_many_chains(tmp_path: Path) -> None:
+    rows = [Row(k, t, t % 2) for k in range(60) for t in range(2 + k)] + [Row(60, 0, 0)]
+    path = log_engines.write_csv(rows, tmp_path / "log.csv")
+    status, text = command(path, *COLUMNS)
+    assert status == 0
+    assert "11 chains that are better known are not shown" in text
+    lines = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
+    assert lines[0][0] == "60"  # it has no transition at all
+    status, text = command(path, *COLUMNS, "--json")
+    assert len(json.loads(text)[0]["rows"]) == 61
+
+
+def test_the_command_says_what_a_sliding_lag_is_worth(log: str) -> None:
+    status, text = command(log, *COLUMNS, "--lag", "2", "--sliding")
+    assert status == 0
+    assert "no certificate holds for them" in text
+    assert "the matrix of 2 steps is estimated" in text
+
+
+def test_the_command_reads_durations(tmp_path: Path) -> None:
+    import datetime
+
+    begin = datetime.datetime(2024, 1, 1)
+    rows = [Row("a", begin + datetime.timedelta(minutes=m), 0) for m in (0, 1, 10, 11, 100)]
+    path = log_engines.write_parquet(rows, tmp_path / "log.parquet")
+    for gap, segments in (("90s", 3), ("9min", 2), ("2h", 1), ("1d", 1), ("0.5h", 2)):
+        status, text = command(path, *COLUMNS, "--gap", gap, "--json")
+        assert status == 0, text
+        assert json.loads(text)[0]["rows"][0]["segments"] == segments, gap
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        (["log.csv", *COLUMNS, "--out", "x.txt"], 2, "--out must end in .parquet (counts) or .toml or .json"),
+        (["log.csv", *COLUMNS, "--gap", "soon"], 2, "--gap must be a number or a duration such as 30s, 5min"),
+        (["log.csv", *COLUMNS, "--delta", "2"], 2, "delta (the probability with which a guarantee may fail)"),
+        (["no-such.csv", *COLUMNS], 1, "No files found"),
+        (["log.csv"], 2, "Missing option '--chain'"),
+    ],
+)
+def test_wrong_uses_of_the_command(words: list[str], status: int, text: str) -> None:
+    found, printed = command(*words)
+    assert found == status
+    assert text in printed
+
+
+@pytest.mark.parametrize(
+    ("module", "where", "table", "extra"),
+    [("duckdb", "a.csv", None, "logs"), ("psycopg", "postgresql://host/x", "t", "postgres"),
+     ("pyspark.sql", "spark://host:7077", "t", "spark")],
+)  # fmt: skip
+def test_a_missing_extra_is_one_line(
+    module: str, where: str, table: str | None, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(cs.ChainscoutError) as caught:
+        cs.count_transitions(where, table=table, **NAMES)
+    assert str(caught.value).endswith(f"needs an optional dependency: pip install 'chainscout[{extra}]'")
+    # Arrays need none of them.
+    assert cs.count_transitions([0, 1, 0]).counts()["chain"].total == 2
