@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import chainscout as cs
-from chainscout.study import Study
-from chainscout.study.simulated import simulated
+from chainscout.study import Study, simulated
 
 TOKEN = "a_token_that_the_tests_know"
 PROBLEM = cs.problems.get("unlike")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chainscout.study.simulated import simulated
 from conftest import Running
 from dashboard_studies import HOSTILE, PROBLEM, new_study
 from selenium import webdriver
@@ -21,7 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from chainscout.report.cells import cell
 from chainscout.report.study_page import study_page
-from chainscout.study import Study
+from chainscout.study import Study, simulated
 
 pytestmark = pytest.mark.system
 
@@ -200,7 +199,7 @@ def test_a_chain_by_keyboard(browser: Browser, run: Start, where: Path) -> None:
     browser.until(lambda: browser.one("#chain").is_displayed())
     assert browser.focused().get_attribute("id") == "chain"
     browser.until(lambda: browser.text("#chain-title") == "Chain cyclic")
-    while not browser.focused().get_attribute("class") == "p":
+    while browser.focused().get_attribute("class") != "p":
         browser.press(Keys.TAB)
     browser.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
     with Study.open(where, read_only=True) as study:

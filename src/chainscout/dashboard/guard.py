@@ -125,7 +125,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _asked_token(scope: Scope) -> str:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+    query: bytes = scope.get("query_string", b"")
+    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
 def _split(host: str) -> tuple[str, int | None]:

@@ -55,8 +55,9 @@ class Hub:
         self.open += 1
         try:
             if self._looking is None:
-                await self._look(None)
-                self._looking = asyncio.create_task(self._go_on_looking())
+                known = await self._look(None)
+                if self._looking is None:  # nobody else was faster
+                    self._looking = asyncio.create_task(self._go_on_looking(known))
             version, number = -1, self._number if after is None else after
             while not self._closed:
                 if version == self._version:
@@ -84,11 +85,10 @@ class Hub:
             while self._version == version and not self._closed:
                 await self._changed.wait()
 
-    async def _go_on_looking(self) -> None:
-        known = None
+    async def _go_on_looking(self, known: Any) -> None:
         while True:
-            known = await self._look(known)
             await asyncio.sleep(LOOK)
+            known = await self._look(known)
 
     async def _look(self, known: Any) -> Any:
         """Looks once; tells those who listen if there is something new."""

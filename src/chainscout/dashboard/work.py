@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -26,10 +25,14 @@ async def in_thread(work: Callable[[], Answer]) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(_threads, work)
 
 
-@cache
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
 def adapter(kind: Any) -> TypeAdapter[Any]:
-    """How values of this type become JSON."""
-    return TypeAdapter(kind)
+    """How values of this type become JSON; made once a type."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
 
 
 def to_json(value: Any) -> bytes:

@@ -10,7 +10,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..certificates.mixture import bound_from_exits
-from ..certificates.open_states import open_bound
 
 if TYPE_CHECKING:
     from ..study import ChainLine, Study
@@ -70,8 +69,7 @@ class History:
     def bound(self) -> float | None:
         """ω·b where the reading has come to."""
         exits = [self._exits[x] for x in sorted(self._exits)]
-        bound_of = open_bound if self._open else bound_from_exits
-        value = self._weight * bound_of(exits, self._known, self._log_inverse)
+        value = self._weight * bound_from_exits(exits, self._known, self._log_inverse, open_states=self._open)
         return value if math.isfinite(value) else None
 
 
