@@ -27,6 +27,7 @@ LAYERS = [
     {"experiment", "study"},
     {"verification"},
     {"report"},
+    {"dashboard"},
     {"cli"},
     {"__main__"},
 ]

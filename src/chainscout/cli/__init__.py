@@ -12,6 +12,7 @@ from ..errors import ChainscoutError
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
+from .reports import report, serve
 from .studies import ask, export, learn, new, status, tell
 from .verification import verify
 
@@ -41,6 +42,6 @@ def main() -> None:
 
 
 for command in (
-    demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, count,
+    demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

@@ -91,7 +91,7 @@ PAGE = "report.html"
 def write(results: "Results", out: Path) -> None:
     """Data, figures and the page of an experiment."""
     from ..report import experiments as report
-    from ..report.html import page, save_figure
+    from ..report.html import save_figure
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -99,11 +99,7 @@ def write(results: "Results", out: Path) -> None:
         figure = results.figure()
         for name in ("loss.svg", "loss.png"):
             save_figure(figure, out / name)
-        caption = "Losses against the budget with 95 % bands, and each chain's share"
-        tables = [*report.tables(results), report.settings(results)]
-        title = f"Experiment: {results.problem.name or 'problem'}"
-        text = page(title, results.problem.description, tables, {caption: figure})
-        (out / PAGE).write_text(text, encoding="utf-8", errors="replace")
+        (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
     except OSError as error:
         raise FileError(f"{out} could not be written: {error.strerror or error}") from None
 

@@ -18,3 +18,26 @@ def cell(value: Any) -> str:
         digits = 4 if not value else max(0, 3 - math.floor(math.log10(abs(value))))
         return f"{value:,.{min(digits, 7)}f}"
     return str(value)
+
+
+#: Characters of a name that are shown.
+LONGEST = 60
+
+
+def label(value: Any) -> str:
+    """A chain's or a state's name as it can be shown: short, and with no character that hides or turns round others."""
+    text = str(value)
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST - 1]}…"
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) or "(empty)"
+
+
+def duration(seconds: float | None) -> str:
+    """A time that something takes: '3 h 20 min'."""
+    if seconds is None or not math.isfinite(seconds):
+        return "—"
+    whole = max(0, round(seconds))
+    for unit, length, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= length:
+            return f"{whole // length:,} {unit} {whole % length // part} {smaller}"
+    return f"{whole} s"

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .cells import cell
+from .html import page
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ def tables(results: "Results") -> list[Table]:
         _table(title, differences, []),
         _table(f"shares of {last:,} observations", results.allocation(), []),
     ]
+
+
+def experiment_page(results: "Results") -> str:
+    """A self-contained page: figures, tables, and everything that is needed to repeat the run."""
+    caption = "Losses against the budget with 95 % bands, and each chain's share"
+    title = f"Experiment: {results.problem.name or 'problem'}"
+    return page(title, results.problem.description, [*tables(results), settings(results)], {caption: results.figure()})
 
 
 def settings(results: "Results") -> Table:

@@ -37,19 +37,24 @@ def page(title: str, description: str, tables: list[Table], figures: "dict[str, 
     for caption, figure in figures.items():
         label = escape(caption, quote=True)
         parts.append(f'<figure role="img" aria-label="{label}">{_svg(figure)}<figcaption>{label}</figcaption></figure>')
-    parts += [_section(table) for table in tables]
-    parts.append(f"<footer>made by chainscout {__version__}</footer>")
-    body = "\n".join(parts)
+    parts += [section(table) for table in tables]
+    return document(title, parts)
+
+
+def document(title: str, parts: list[str], style: str = "") -> str:
+    """A page with these parts, which are HTML already; ``style``: rules beside those that every page has."""
+    body = "\n".join([*parts, f"<footer>made by chainscout {__version__}</footer>"])
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         # Nothing may be fetched or run, whatever a chain is called.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{STYLE}</style>"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style>"
     )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n<main>\n{body}\n</main>\n</body></html>\n'
 
 
-def _section(table: Table) -> str:
+def section(table: Table) -> str:
+    """A table under its title, with its notes."""
     numeric = [table.is_numeric(place) for place in range(len(table.columns))]
 
     def row(tag: str, values: tuple[Any, ...], attribute: str = "") -> str:
@@ -63,7 +68,9 @@ def _section(table: Table) -> str:
     body = "\n".join(row("td", values) for values in table.rows)
     notes = "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
     inside = f"<table><thead>{head}</thead>\n<tbody>\n{body}\n</tbody></table>"
-    return f"<section><h2>{escape(table.title)}</h2><div class=scroll tabindex=0>{inside}</div>{notes}</section>"
+    name = escape(table.title, quote=True)
+    scroll = f'<div class=scroll tabindex=0 role=region aria-label="{name}">{inside}</div>'
+    return f"<section><h2>{escape(table.title)}</h2>{scroll}{notes}</section>"
 
 
 def save_figure(figure: "Figure", where: Path | IO[str]) -> None:

@@ -69,6 +69,14 @@ class Transaction(Protocol):
     def events(self, after: int) -> Iterator[Event]:
         """What else happened, in order."""
 
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        """How many chains have ``search`` in their names, and a page of them in an order of ``listing.ORDERS``."""
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates, each chain's part times its weight."""
+
     def check_whole(self) -> None:
         """Asks the database itself whether it is sound."""
 

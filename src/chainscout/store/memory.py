@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from .listing import small
 from .order import Order
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord, plug_in_variability
 
 
 class MemoryStore:
@@ -140,6 +141,20 @@ class MemoryStore:
     def events(self, after: int) -> Iterator[Event]:
         """What else happened, in order."""
         return iter(self._events[after:])
+
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        """How many chains have ``search`` in their names, and a page of them."""
+        field = {"states": "size"}.get(order, order)
+        wanted = small(search)
+        found = [chain for chain in self.chains if wanted in small(chain.name)]
+        found.sort(key=lambda chain: getattr(chain, field), reverse=descending)  # stable: equal ones by number
+        return len(found), found[offset : offset + limit]
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates."""
+        return sum(chain.weight * plug_in_variability(chain.size, self.rows(chain)) for chain in self.chains)
 
     def check_whole(self) -> None:
         """Memory is taken to be sound."""

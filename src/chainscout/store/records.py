@@ -1,9 +1,11 @@
 """What is stored of a study: plain records that the study changes and a store keeps."""
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from ..rows import smoothed_gini
 
 
 @dataclass(slots=True)
@@ -121,6 +123,15 @@ class RowRecord:
     stored: bool = False
     #: The row as rules see it, made when it is first needed.
     view: RowView | None = field(default=None, compare=False, repr=False)
+
+
+def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
+    """ΣĜ of the smoothed estimate (r = αS = 1/3), in which a row that was never left is uniform."""
+    if size < 2:
+        return 0.0
+    weight = 1 / 3
+    known = (smoothed_gini(float(row.exits), float(row.squares), weight / size, weight) for row in rows.values())
+    return sum(known) + (size - len(rows)) * (1 - 1 / size)
 
 
 class Observation(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ..errors import FileError
-from . import encoding, mapping, statements
+from . import encoding, listing, mapping, statements
 from .database import Database
 from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
 
@@ -167,6 +167,32 @@ class SqlTransaction:
             if len(found) < PAGE:
                 return
             after = found[-1][key]
+
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        """How many chains have ``search`` in their names, and a page of them."""
+        self._flush()
+        dialect = self._database.engine.dialect.name
+        parameters: dict[str, Any] = {"limit": limit, "offset": offset}
+        if search:
+            parameters["pattern"] = listing.pattern(search)
+        found = self._database.run(
+            listing.LISTINGS[order, descending, dialect if search else None], parameters
+        ).fetchall()
+        number = self.study.chains
+        if search:
+            number = offset + len(found)
+            if len(found) == limit or (offset and not found):
+                counting = listing.NUMBER_FOUND[dialect]
+                number = self._database.run(counting, {"pattern": parameters["pattern"]}).fetchone()[0]
+        return number, [self._known(values) for values in found]
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates, each chain's part times its weight."""
+        self._flush()
+        parts = (listing.unvisited_variability, listing.visited_variability)
+        return sum(float(self._database.run(part).fetchone()[0] or 0.0) for part in parts)
 
     def check_whole(self) -> None:
         """Asks the database itself whether it is sound."""

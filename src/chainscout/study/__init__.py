@@ -5,13 +5,15 @@ from .learning import learn
 from .lease import Lease
 from .simulation import Simulated, simulated
 from .study import Study
-from .views import ChainProgress, EventLine, LogLine, Progress
+from .views import ChainLine, ChainProgress, EventLine, LogLine, Pace, Progress
 
 __all__ = [
+    "ChainLine",
     "ChainProgress",
     "EventLine",
     "Lease",
     "LogLine",
+    "Pace",
     "Progress",
     "Simulated",
     "Study",

@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..policies import Policy
 from ..store import ChainRecord, MemoryStore, Store, StudyRecord, Transaction
 from . import audit, certifying, telling
+from .browsing import Browsing, event_line
 from .certifying import StudyCertificate
 from .quick import Quick
 from .rule import Rule
@@ -24,10 +25,11 @@ from .views import ChainProgress, EventLine, LogLine, Progress
 PAGE = 1000
 
 
-class Reading:
+class Reading(Browsing):
     """A study as far as it can be read."""
 
     def __init__(self, store: Store, policy: Policy) -> None:
+        super().__init__()
         self._store = store
         self._policy = policy
         # A rule may need other functions when no end is in sight; which it is can change while the study is open.
@@ -158,6 +160,7 @@ class Reading:
                 leases=study.leases,
                 lost=study.lost,
                 aside=study.aside,
+                events=study.events,
                 certificate=None if study.target_loss is None else transaction.worst(),
                 stop_reason=telling.stopped(transaction),
             )
@@ -180,16 +183,7 @@ class Reading:
     def events(self) -> list[EventLine]:
         """What else happened, in order."""
         with self._lock, self._store.reading() as transaction:
-            return [
-                EventLine(
-                    e.number,
-                    e.time,
-                    e.kind,
-                    None if e.chain is None else transaction.numbered(e.chain).name,
-                    e.detail,
-                )
-                for e in transaction.events(0)
-            ]
+            return [event_line(transaction, event) for event in transaction.events(0)]
 
     def verify(self) -> None:
         """Reads the whole log and raises FileError if anything that is kept of it is not what it says."""

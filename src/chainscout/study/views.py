@@ -24,6 +24,8 @@ class Progress:
     lost: int
     #: Chains set aside because their segments brought no transition.
     aside: int
+    #: Events so far.
+    events: int
     #: The largest stored certificate; None without a target, where certificates are computed when they are asked for.
     certificate: float | None
     stop_reason: str | None
@@ -76,3 +78,40 @@ class EventLine:
     kind: str
     chain: str | None
     detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChainLine:
+    """One chain among many."""
+
+    number: int
+    name: str
+    size: int
+    open: bool
+    weight: float
+    cost: float
+    observations: int
+    transitions: int
+    segments: int
+    #: ω·b from the counts as they are now; infinite before the first transition.
+    certificate: float
+    #: ω·ΣĜ of the smoothed estimate.
+    variability: float
+    index: float
+    worker: str | None
+    #: When the lease ends, in seconds since 1970.
+    expires: float | None
+    #: Observations that the lease's holder may still tell.
+    promised: int
+    aside: bool
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast observations come in."""
+
+    #: Seconds since 1970: now, and when the last observation was told.
+    now: float
+    last: float | None
+    #: Observations a second over the last thousand; None before the second one.
+    rate: float | None

@@ -1,0 +1,139 @@
+"""Who may talk to the server: those who name it rightly, come from its own page and know the token."""
+
+import hmac
+import ipaddress
+import socket
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: The largest body of a request, in bytes.
+MOST_BODY = 64 * 1024
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """In front of everything else. A request that it refuses has touched nothing."""
+
+    def __init__(self, app: ASGIApp, *, token: str, host: str, port: int) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._port = port
+        self._local = is_loopback(host)
+        self._names = {"localhost", host.lower()}
+        if not self._local:
+            self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        #: Cookies are shared by all ports of a machine: each server has its own.
+        self.cookie = f"chainscout-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        enters = refusal is None and scope["path"] == "/" and self._matches(_asked_token(scope))
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answer.setdefault(name, value)
+                if enters:
+                    value = f"{self.cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict"
+                    answer.append("set-cookie", value)
+            await send(message)
+
+        if refusal is None:
+            await self._app(scope, receive, send_guarded)
+        else:
+            status, sentence = refusal
+            more = {"www-authenticate": "Bearer"} if status == 401 else {}
+            answer = JSONResponse({"error": sentence, "kind": "Refused"}, status, headers=more)
+            await answer(scope, receive, send_guarded)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Status and sentence, or None for a welcome request."""
+        host = headers.get("host", "")
+        if len(headers.getlist("host")) != 1 or not self._is_own_name(host):
+            return 421, "this server is not the one that the Host header names"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"{scope['scheme']}://{host}":
+            return 403, "requests from other sites are refused"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
+            return 403, "requests from other sites are refused"
+        if not self._is_known(scope, headers):
+            return 401, "the token is missing or wrong: use the address that 'chainscout serve' printed"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length[:12]) > MOST_BODY:
+            return 413, f"a request has at most {MOST_BODY:,} bytes"
+        return None
+
+    def _is_own_name(self, host: str) -> bool:
+        """Whether a Host header names this server. A name that somebody else's DNS points here does not."""
+        name, port = _split(host)
+        if port != self._port:
+            return False
+        if name in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or not self._local
+
+    def _is_known(self, scope: Scope, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._matches(given.strip()):
+            return True
+        try:
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            morsel = None
+        if morsel is not None and self._matches(morsel.value):
+            return True
+        return scope["path"] == "/" and self._matches(_asked_token(scope))
+
+    def _matches(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _asked_token(scope: Scope) -> str:
+    query: bytes = scope.get("query_string", b"")
+    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
+
+
+def _split(host: str) -> tuple[str, int | None]:
+    """Name and port of a Host header; IPv6 addresses stand in brackets."""
+    name, colon, port = host.rpartition(":")
+    if not colon or port.endswith("]"):
+        name, port = host, "80"
+    if not port.isdecimal() or len(port) > 5:
+        return name, None
+    return name.strip("[]").lower(), int(port)

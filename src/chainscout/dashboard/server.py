@@ -1,0 +1,132 @@
+"""``chainscout serve``: listens, prints its address, ends at once when it is told to."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+    from .application import Dashboard
+
+#: Connections at once, and seconds that a request's head may take.
+MOST_CONNECTIONS = 1_000
+SLOWEST_HEAD = 10.0
+#: Characters of a token that is given.
+SHORTEST_TOKEN = 16
+
+
+def serve(
+    where: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8321,
+    token: str | None = None,
+    writable: bool = False,
+    ready: Callable[[str], Any] = print,
+) -> None:
+    """Serves a study until it is interrupted; ``ready`` is given the address with the token in it."""
+    try:
+        import starlette  # noqa: F401 - only to know whether it is there
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("serve", "serve") from None
+    from ..study import Study
+    from .application import Dashboard
+
+    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isidentifier()):
+        raise InputError(f"a token has at least {SHORTEST_TOKEN} letters, digits and _, and begins with no digit")
+    key = token or secrets.token_hex(24)
+    title = "Study" if "://" in where else f"Study {Path(where).name}"
+    with ExitStack() as stack:
+        study, second = (stack.enter_context(Study.open(where, read_only=True)) for _ in range(2))
+        writing = stack.enter_context(Study.open(where)) if writable else None
+        listening = stack.enter_context(_listen(host, port))
+        number = listening.getsockname()[1]
+        server = make_server(Dashboard(study, second, title, writing), key, host, number)
+        name = f"[{host}]" if ":" in host else host
+        ready(f"http://{name}:{number}/?token={key}")
+        with suppress(KeyboardInterrupt):  # which uvicorn passes on when it has ended
+            asyncio.run(server.serve(sockets=[listening]))
+
+
+def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Server":
+    """The server in front of a dashboard."""
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from .guard import Guard
+
+    class Protocol(H11Protocol):
+        """HTTP whose requests must have a head within seconds: a slow one would hold its connection for ever."""
+
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            before = self.cycle
+            if self._late is None:
+                self._wait()
+            super().data_received(data)
+            if self.cycle is not before and self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._late is not None:
+                self._late.cancel()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._late = self.loop.call_later(SLOWEST_HEAD, self._too_late)
+
+        def _too_late(self) -> None:
+            self._late = None
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.close()
+
+    class Ending(uvicorn.Server):
+        """A server that ends its event streams before it waits for its connections."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await dashboard.hub.close()
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(
+        Guard(dashboard.application, token=token, host=host, port=port),
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=1,
+        limit_concurrency=MOST_CONNECTIONS,
+    )
+    return Ending(config)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(512)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError as error:
+        raise InputError(f"nothing can be served at {host} port {port}: {error.strerror or error}") from None
+    return listening

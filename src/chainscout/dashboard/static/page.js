@@ -1,0 +1,119 @@
+// The page: listens to the study and shows what it hears.
+import * as chain from "./chain.js";
+import * as charts from "./charts.js";
+import { cell, duration, get, given, make, moment, one, pairs } from "./format.js";
+import * as table from "./table.js";
+
+const MOST_EVENTS = 200;
+let known = 0; // the number of the last event that is shown
+
+// The token is in a cookie now; the address can be shown to others.
+if (location.search) history.replaceState(null, "", location.pathname);
+
+function showStudy(study) {
+  fail(null);
+  document.title = `${study.title} – chainscout`;
+  one("title").replaceChildren(make("bdi", {}, study.title));
+  const words = { empty: "nothing observed yet", running: "running", finished: `finished: ${study.stop_reason}` }[study.state];
+  if (one("state").textContent !== words) one("state").textContent = words; // said once by screen readers
+  one("state").className = `state ${study.state}`;
+  const bar = one("progress");
+  bar.hidden = study.budget === null;
+  if (study.budget !== null) {
+    bar.max = study.budget;
+    bar.value = Math.min(study.used, study.budget);
+  }
+  one("used").textContent = study.budget === null ? `${cell(study.used)} ${study.unit} used, without a budget`
+    : `${cell(study.used)} of ${cell(study.budget)} ${study.unit} used (${cell((100 * study.used) / study.budget)} %)`;
+  pairs(one("figures"), [
+    ["certificate (largest)", cell(study.certificate)], ["target loss", given(study.target_loss)],
+    ["time left (estimate)", duration(study.seconds_left)], ["observations", cell(study.observations)],
+    ["observations a second", cell(study.rate)], ["chains", cell(study.chains)], ["policy", study.policy],
+    ["δ", given(study.delta)], ["Λ of the estimates", cell(study.variability)], ["leases", cell(study.leases)],
+    ["observations lost", cell(study.lost)], ["last observation (UTC)", study.last === null ? "—" : moment(study.last)],
+  ]);
+  one("notes").replaceChildren(...study.notes.map((note) => make("li", {}, note)));
+}
+
+function fail(sentence) {
+  one("failure").hidden = sentence === null;
+  one("failure").textContent = sentence ?? "";
+  if (sentence !== null) {
+    one("state").textContent = "failed";
+    one("state").className = "state failed";
+  }
+}
+
+function showEvent(event) {
+  if (event.number <= known) return;
+  known = event.number;
+  const words = [event.kind, event.chain, event.detail].filter(Boolean).join(" · ");
+  one("log").prepend(make("li", { value: event.number }, make("time", {}, moment(event.time)), make("bdi", {}, words)));
+  while (one("log").children.length > MOST_EVENTS) one("log").lastChild.remove();
+}
+
+async function showLeases() {
+  const leases = await get("/api/leases");
+  if (leases.length === 0) {
+    one("leases").replaceChildren(make("p", { class: "dim" }, "no chain is held"));
+    return;
+  }
+  const head = ["chain", "worker", "runs out in", "to come"].map((title) => make("th", { scope: "col" }, title));
+  const rows = leases.map((lease) => make("tr", {}, make("td", {}, make("bdi", {}, lease.label)),
+    make("td", {}, make("bdi", {}, lease.worker)), make("td", {}, duration(lease.seconds_left)), make("td", {}, cell(lease.promised))));
+  const found = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+  one("leases").replaceChildren(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "leases" }, found));
+}
+
+// At most one round of looking at a time, and one more if something happened meanwhile.
+let looking = false;
+let again = false;
+async function look() {
+  if (looking) {
+    again = true;
+    return;
+  }
+  looking = true;
+  do {
+    again = false;
+    try {
+      const complete = await charts.refresh();
+      await Promise.all([showLeases(), table.refresh(), chain.refresh()]);
+      if (!complete) again = true;
+    } catch (error) {
+      fail(error.message);
+    }
+    await new Promise((done) => setTimeout(done, 1000));
+  } while (again);
+  looking = false;
+}
+
+async function openChain(number, from) {
+  try {
+    await chain.open(number, from);
+    await charts.choose(number);
+  } catch (error) {
+    fail(error.message);
+  }
+}
+
+function listen() {
+  const source = new EventSource(`/api/events?after=${known}`);
+  source.addEventListener("study", (message) => { showStudy(JSON.parse(message.data)); look(); });
+  source.addEventListener("happened", (message) => showEvent(JSON.parse(message.data)));
+  source.addEventListener("failed", (message) => fail(JSON.parse(message.data).error));
+  source.addEventListener("error", () => {
+    fail("the server does not answer; what is shown is from before");
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+  });
+}
+
+try {
+  showStudy(await get("/api/study"));
+  await table.start(openChain);
+  for (const event of await get("/api/log")) showEvent(event);
+  performance.mark("chainscout-shown");
+} catch (error) {
+  fail(error.message);
+}
+listen();

@@ -1,0 +1,104 @@
+// The table of chains: the server searches, sorts and pages; only the rows that are seen are here.
+import { cell, get, make, one, write } from "./format.js";
+
+const COLUMNS = [
+  ["chain", "name", (line) => line.label],
+  ["states", "states", (line) => line.states],
+  ["observations", "observations", (line) => line.observations],
+  ["share", null, (line) => line.share],
+  ["η̂", null, (line) => line.plug_in],
+  ["aim", null, (line) => line.aim],
+  ["certificate", "certificate", (line) => line.certificate],
+  ["index", "index", (line) => line.index],
+  ["held by", null, (line) => line.worker],
+  ["set aside", null, (line) => line.aside],
+];
+const asked = { search: "", sort: "number", descending: false, page: 1 };
+let open = () => {};
+let pages = 1;
+let round = 0;
+
+export function start(openChain) {
+  open = openChain;
+  const head = one("table").tHead.rows[0];
+  for (const [title, sort] of COLUMNS) {
+    const inside = sort === null ? title : make("button", { type: "button", "data-sort": sort }, title);
+    const number = title !== "chain" && title !== "held by" && title !== "set aside";
+    head.append(make("th", { scope: "col", class: number ? "number" : null }, inside));
+  }
+  head.addEventListener("click", (event) => {
+    const sort = event.target.dataset?.sort;
+    if (!sort) return;
+    // Numbers begin with the largest, names with the first.
+    asked.descending = asked.sort === sort ? !asked.descending : sort !== "name";
+    Object.assign(asked, { sort, page: 1 });
+    load();
+  });
+  one("table").tBodies[0].addEventListener("click", (event) => {
+    const number = event.target.dataset?.number;
+    if (number !== undefined) open(Number(number), event.target);
+  });
+  let waiting = null;
+  one("search").addEventListener("input", (event) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { Object.assign(asked, { search: event.target.value, page: 1 }); load(); }, 120);
+  });
+  one("find").addEventListener("submit", (event) => event.preventDefault());
+  const moves = { first: () => 1, previous: () => asked.page - 1, next: () => asked.page + 1, last: () => pages };
+  for (const [id, page] of Object.entries(moves)) {
+    one(id).addEventListener("click", () => { asked.page = Math.min(pages, Math.max(1, page())); load(); });
+  }
+  return load();
+}
+
+// While somebody is in the table it stays as it is: a row that moves under a finger is another row.
+export const refresh = () => (one("table").tBodies[0].matches(":focus-within") ? null : load());
+
+async function load() {
+  const mine = ++round;
+  one("table").setAttribute("aria-busy", "true");
+  const query = new URLSearchParams({ ...asked, descending: String(asked.descending) });
+  let found;
+  try {
+    found = await get(`/api/chains?${query}`);
+  } catch (error) {
+    one("found").textContent = error.message;
+    one("table").removeAttribute("aria-busy");
+    return;
+  }
+  if (mine !== round) return; // a later question was asked meanwhile
+  pages = found.pages;
+  one("table").removeAttribute("aria-busy");
+  show(found);
+}
+
+function show(found) {
+  for (const header of one("table").tHead.rows[0].cells) {
+    const sort = header.querySelector("button")?.dataset.sort;
+    if (sort === asked.sort) header.setAttribute("aria-sort", asked.descending ? "descending" : "ascending");
+    else header.removeAttribute("aria-sort");
+    if (sort) header.firstChild.textContent = title(sort) + (sort === asked.sort ? (asked.descending ? " ▾" : " ▴") : "");
+  }
+  // Rows stay and their texts change, so that a click or a focus is never lost to a refresh.
+  const body = one("table").tBodies[0];
+  while (body.rows.length > found.chains.length) body.lastChild.remove();
+  while (body.rows.length < found.chains.length) body.append(emptyRow());
+  found.chains.forEach((line, place) => {
+    const { cells } = body.rows[place];
+    COLUMNS.forEach(([, , value], column) => write(column === 0 ? cells[0].firstChild : cells[column], cell(value(line))));
+    cells[0].firstChild.dataset.number = line.number;
+  });
+  one("found").textContent = found.total === 0 ? "no chain has such a name" : `${cell(found.total)} chain${found.total === 1 ? "" : "s"}`;
+  one("place").textContent = `page ${cell(found.page)} of ${cell(found.pages)}`;
+  one("first").disabled = one("previous").disabled = found.page <= 1;
+  one("next").disabled = one("last").disabled = found.page >= found.pages;
+}
+
+function emptyRow() {
+  return make("tr", {}, ...COLUMNS.map(([name]) => {
+    if (name === "chain") return make("td", {}, make("button", { type: "button", dir: "auto" }));
+    return make("td", { class: name !== "held by" && name !== "set aside" ? "number" : null });
+  }));
+}
+
+const title = (sort) => COLUMNS.find((column) => column[1] === sort)[0];

@@ -1,0 +1,133 @@
+"""Event streams: one look at the study a moment serves all who listen."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+from ..errors import ChainscoutError
+from ..report.study_report import StudyReport
+from ..report.views import Happening
+from .work import in_thread, to_json
+
+#: Streams at once.
+MOST_STREAMS = 256
+#: Seconds between two looks at the study, and between two signs of life.
+LOOK = 0.25
+ALIVE = 15.0
+#: Events that are kept for streams that are a little behind.
+KEPT = 2_000
+
+
+class Hub:
+    """Looks at the study while anybody listens, and tells all of them."""
+
+    def __init__(self, report: StudyReport, signature: Callable[[], Any]) -> None:
+        self._report = report
+        #: What is cheap to read and changes whenever the study does.
+        self._signature = signature
+        self._changed = asyncio.Condition()
+        self._version = 0
+        self._latest = b""
+        self._failed = False
+        self._number = 0
+        self._events: deque[Happening] = deque(maxlen=KEPT)
+        self._looking: asyncio.Task[None] | None = None
+        self.open = 0
+        self._closed = False
+
+    async def close(self) -> None:
+        """Ends every stream."""
+        self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        async with self._changed:
+            self._changed.notify_all()
+
+    def is_full(self) -> bool:
+        """Whether no more streams are taken."""
+        return self._closed or self.open >= MOST_STREAMS
+
+    async def stream(self, after: int | None) -> AsyncIterator[bytes]:
+        """The messages of one stream: everything that happens after the event ``after``, or from now on."""
+        self.open += 1
+        try:
+            if self._looking is None:
+                known = await self._look(None)
+                if self._looking is None:  # nobody else was faster
+                    self._looking = asyncio.create_task(self._go_on_looking(known))
+            version, number = -1, self._number if after is None else after
+            while not self._closed:
+                if version == self._version:
+                    try:
+                        await self._news(version)
+                    except TimeoutError:
+                        yield b": alive\n\n"
+                        continue
+                    if self._closed:
+                        return
+                version = self._version
+                for event in await self._since(number):
+                    number = event.number
+                    yield b"event: happened\nid: %d\ndata: %s\n\n" % (number, to_json(event))
+                yield self._latest
+        finally:
+            self.open -= 1
+            if self.open == 0 and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def _news(self, version: int) -> None:
+        """Returns when there is something to tell; TimeoutError if there is nothing for long."""
+        async with asyncio.timeout(ALIVE), self._changed:
+            while self._version == version and not self._closed:
+                await self._changed.wait()
+
+    async def _go_on_looking(self, known: Any) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            known = await self._look(known)
+
+    async def _look(self, known: Any) -> Any:
+        """Looks once; tells those who listen if there is something new."""
+        try:
+            found = await in_thread(self._signature)
+            if found == known and not self._failed:
+                return found
+            overview = await in_thread(self._report.overview)
+            news = await in_thread(lambda: self._report.events(self._number or -1, KEPT))
+        except ChainscoutError as error:
+            if not self._failed:
+                self._failed = True
+                text = json.dumps({"error": str(error), "kind": type(error).__name__}).encode()
+                await self._tell(b"event: failed\ndata: %s\n\n" % text)
+            return known
+        self._failed = False
+        for event in news:
+            if event.number > self._number:
+                self._events.append(event)
+                self._number = event.number
+        await self._tell(b"event: study\ndata: %s\n\n" % to_json(overview))
+        return found
+
+    async def _tell(self, message: bytes) -> None:
+        async with self._changed:
+            self._latest = message
+            self._version += 1
+            self._changed.notify_all()
+
+    async def _since(self, number: int) -> list[Happening]:
+        """All events after one, from what is kept or from the study."""
+        if number >= self._number:
+            return []
+        if self._events and self._events[0].number <= number + 1:
+            return [event for event in self._events if event.number > number]
+        found: list[Happening] = []
+        while True:
+            page = await in_thread(partial(self._report.events, number, 1000))
+            found += page
+            if len(page) < 1000:
+                return found
+            number = page[-1].number

@@ -1,0 +1,119 @@
+"""The requests that change a study, for ``--writable``: the library's methods, and the library's errors."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..checks import shown
+from ..errors import InputError
+from .guard import MOST_BODY
+from .parameters import Ask, Asked, Body, Leased, Restart, TakeLease, Tell, Told
+from .work import in_thread
+
+if TYPE_CHECKING:
+    from ..study import Study
+
+Given = TypeVar("Given", bound=Body)
+
+#: Seconds in which a body must have arrived.
+SLOWEST_BODY = 10.0
+
+
+class Missing(InputError):
+    """There is no such chain."""
+
+
+class Conflict(InputError):
+    """The request is well made, and the study refuses it."""
+
+
+class TooLarge(Exception):
+    """A body has too many bytes."""
+
+
+class WrongKind(Exception):
+    """A body is not JSON."""
+
+
+async def read(request: Request, kind: type[Given]) -> Given:
+    """The body, checked."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise WrongKind("the body must be JSON, with the content-type application/json")
+    body = bytearray()
+    async with asyncio.timeout(SLOWEST_BODY):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BODY:
+                raise TooLarge(f"a request has at most {MOST_BODY:,} bytes")
+    try:
+        return kind.model_validate_json(bytes(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise InputError(f"{shown(place)}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+class Writing:
+    """The four requests."""
+
+    def __init__(self, study: "Study") -> None:
+        self._study = study
+
+    async def ask(self, request: Request) -> Response:
+        """POST /api/ask."""
+        given = await read(request, Ask)
+        return await _answer(lambda: Asked(chains=self._study.ask(given.number)))
+
+    async def tell(self, request: Request) -> Response:
+        """POST /api/tell."""
+        given = await read(request, Tell)
+
+        def work() -> Told:
+            self._find(given.chain)
+            self._study.tell(given.chain, given.state, given.step, token=given.token)
+            return Told(next_step=self._study.next_step(given.chain))
+
+        return await _answer(work)
+
+    async def lease(self, request: Request) -> Response:
+        """POST /api/lease."""
+        given = await read(request, TakeLease)
+
+        def work() -> Leased:
+            lease = self._study.lease(given.worker, given.seconds, steps=given.steps, wait=0)
+            return Leased(
+                chain=lease.chain, token=lease.token, step=lease.step, steps=lease.steps, restarted=lease.restarted
+            )
+
+        return await _answer(work)
+
+    async def restart(self, request: Request) -> Response:
+        """POST /api/restart."""
+        given = await read(request, Restart)
+
+        def work() -> Told:
+            self._find(given.chain)
+            self._study.restart(given.chain, lost=given.lost, token=given.token)
+            return Told(next_step=self._study.next_step(given.chain))
+
+        return await _answer(work)
+
+    def _find(self, chain: str) -> None:
+        try:
+            self._study.number_of(chain)
+        except InputError as error:
+            raise Missing(str(error)) from None
+
+
+async def _answer(work: Callable[[], BaseModel]) -> Response:
+    try:
+        found = await in_thread(work)
+    except Missing:
+        raise
+    except InputError as error:
+        raise Conflict(str(error)) from None
+    return Response(found.model_dump_json(), media_type="application/json")

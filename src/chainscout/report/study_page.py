@@ -1,0 +1,166 @@
+"""A study as one self-contained HTML file."""
+
+import time
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from . import charts, heatmap
+from .cells import cell, duration
+from .html import document, section
+from .study_report import MOST_COMPUTED, StudyReport
+from .tables import Table
+from .views import Chain, Curves, Overview, Page
+
+if TYPE_CHECKING:
+    from ..study import Study
+
+#: Chains in the table, chains whose matrices are drawn, and states of a matrix.
+MOST_LISTED = 200
+MOST_DRAWN = 20
+MOST_STATES = 30
+
+STYLE = """
+figure.plain { background: none; padding: 0; }
+figcaption { font-weight: 600; margin-bottom: .4rem; }
+details { border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .9rem; margin: .6rem 0; }
+summary { cursor: pointer; }
+.state { display: inline-block; border: 2px solid currentColor; border-radius: 1rem; padding: .1rem .8rem; }
+progress { width: 100%; height: .9rem; }
+"""
+
+
+def study_page(study: "Study", title: str) -> str:
+    """The page of a study as it is now."""
+    report = StudyReport(study, title)
+    overview = report.overview()
+    by_certificate = overview.target_loss is not None or overview.chains <= MOST_COMPUTED
+    worst = report.page(sort="certificate" if by_certificate else "index", descending=True, size=MOST_LISTED)
+    curves = report.curves()
+    while not all(curve.complete for curve in curves.curves):
+        curves = report.curves()
+    drawn = [report.chain(line.number, size=MOST_STATES) for line in worst.chains[:MOST_DRAWN]]
+    parts = [
+        f"<h1><bdi>{escape(title)}</bdi></h1>",
+        _header(overview),
+        section(_figures(overview)),
+        *_charts(curves, overview),
+        section(_chains(worst, overview)),
+        "<section><h2>Transition matrices</h2>",
+        f"<p class=note>{_which(len(drawn), overview.chains)}</p>" if overview.chains > len(drawn) else "",
+        *(_chain(chain) for chain in drawn),
+        "</section>",
+        section(_leases(report)),
+        section(_events(report)),
+    ]
+    return document(title, parts, STYLE + charts.STYLE + heatmap.STYLE)
+
+
+def _header(overview: Overview) -> str:
+    words = {
+        "empty": "nothing observed yet",
+        "running": "running",
+        "finished": f"finished: {overview.stop_reason}",
+    }[overview.state]
+    bar = ""
+    if overview.budget:
+        text = f"{cell(overview.used)} of {cell(overview.budget)} {overview.unit} used"
+        bar = (
+            f'<p><progress max="{overview.budget}" value="{min(overview.used, overview.budget)}" aria-label="{text}">'
+            f"</progress> {text}</p>"
+        )
+    return f"<p><span class=state>{escape(words)}</span></p>{bar}"
+
+
+def _figures(overview: Overview) -> Table:
+    rows: list[tuple[str, Any]] = [
+        ("observations", overview.observations),
+        (f"budget ({overview.unit})", overview.budget),
+        ("chains", overview.chains),
+        ("policy", overview.policy),
+        ("certificate: no chain's loss is larger, with probability 1 − δ", overview.certificate),
+        ("target loss", overview.target_loss),
+        ("δ", overview.delta),
+        ("Λ of the estimates", overview.variability),
+        ("observations a second", overview.rate),
+        ("time left (estimate)", duration(overview.seconds_left)),
+        ("leases", overview.leases),
+        ("observations lost", overview.lost),
+        ("as of", moment(overview.now)),
+    ]
+    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), overview.notes)
+
+
+def _charts(curves: Curves, overview: Overview) -> list[str]:
+    across = "observations of the whole study"
+    bounds = [charts.Series(c.label, c.observations, c.certificate) for c in curves.curves]
+    shares = []
+    for curve in curves.curves:
+        extra = [f"η̂ {cell(curve.plug_in)}"] if curve.plug_in is not None else []
+        extra += [f"aim {cell(curve.aim)}"] if curve.aim is not None else []
+        name = f"{curve.label} ({', '.join(extra)})" if extra else curve.label
+        shares.append(charts.Series(name, curve.observations, curve.share))
+    some = f", the {len(curves.curves)} least known chains" if overview.chains > len(curves.curves) else ""
+    return [
+        "<section><h2>Over time</h2>",
+        charts.line_chart(f"Certificate{some}", across, bounds, logarithmic=True, target=curves.target_loss),
+        charts.line_chart(f"Share of the observations{some}", across, shares),
+        "<p class=note>η̂: the share that the estimates give the chain by the paper's rule; aim: the share that the"
+        " policy tends to if the estimates are the truth</p></section>",
+    ]
+
+
+def _chains(page: Page, overview: Overview) -> Table:
+    columns = ("chain", "states", "observations", "share", "η̂", "aim", "certificate", "index", "held by", "set aside")
+    rows = tuple(
+        (
+            line.label,
+            line.states,
+            line.observations,
+            line.share,
+            line.plug_in,
+            line.aim,
+            line.certificate,
+            line.index,
+            line.worker,
+            line.aside,
+        )
+        for line in page.chains
+    )
+    notes = (f"the {len(rows):,} least known of {overview.chains:,} chains",) if len(rows) < overview.chains else ()
+    return Table("Chains", columns, rows, notes)
+
+
+def _chain(chain: Chain) -> str:
+    line, window = chain.line, chain.window
+    shown = len(window.columns)
+    part = f"; the first {shown} of {line.states} states are shown" if shown < line.states else ""
+    unknown = [f"{chain.never:,} rows never left"] if chain.never else []
+    unknown += [f"{chain.rarely:,} rarely left"] if chain.rarely else []
+    mark = f" — <span class=mark>{', '.join(unknown)}</span>" if unknown else ""
+    table = heatmap.heat_map(f"transition matrix of {line.label}", window, chain.delta)
+    return (
+        f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)}, "
+        f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>Estimated probabilities; hover or focus"
+        f" a cell for its interval, which holds at all times at once with probability {1 - chain.delta:g}{part}. A row"
+        f" is rarely left while one of its intervals is wider than ½.</p></details>"
+    )
+
+
+def _which(number: int, chains: int) -> str:
+    return f"the {number} least known of {chains:,} chains"
+
+
+def _leases(report: StudyReport) -> Table:
+    rows = tuple((h.label, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
+    notes = () if rows else ("no chain is held",)
+    return Table("Leases", ("chain", "worker", "runs out in", "observations to come"), rows, notes)
+
+
+def _events(report: StudyReport) -> Table:
+    rows = tuple((e.number, moment(e.time), e.kind, e.chain, e.detail) for e in reversed(report.events()))
+    return Table("What happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
+
+
+def moment(seconds: float) -> str:
+    """A moment in universal time."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -1,0 +1,163 @@
+"""A study as it is shown: plain data, in which what does not exist or is infinite is None."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The study as a whole."""
+
+    title: str
+    #: empty: nothing was observed yet.
+    state: Literal["empty", "running", "finished"]
+    stop_reason: str | None
+    policy: str
+    delta: float
+    chains: int
+    observations: int
+    #: What was spent and what can be spent, in ``unit``.
+    used: int | float
+    budget: int | float | None
+    unit: Literal["observations", "cost units"]
+    target_loss: float | None
+    #: Seconds since 1970.
+    deadline: float | None
+    #: The largest of the chains' certificates; None before every chain has a transition, or if it is not computed.
+    certificate: float | None
+    #: Λ of the estimates.
+    variability: float | None
+    #: Observations a second.
+    rate: float | None
+    #: Seconds until the budget, the target or the deadline ends the study at this pace; an estimate.
+    seconds_left: float | None
+    leases: int
+    lost: int
+    aside: int
+    events: int
+    #: Seconds since 1970: now, and when the last observation was told.
+    now: float
+    last: float | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One chain."""
+
+    number: int
+    name: str
+    #: The name as it can be shown.
+    label: str
+    states: int
+    open: bool
+    weight: float
+    cost: float
+    observations: int
+    transitions: int
+    segments: int
+    #: The chain's share of the observations, what plug-in η gives it, and what the policy aims at with the estimates.
+    share: float | None
+    plug_in: float | None
+    aim: float | None
+    certificate: float | None
+    index: float | None
+    worker: str | None
+    aside: bool
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the chains."""
+
+    #: Chains found by the search.
+    total: int
+    page: int
+    pages: int
+    chains: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of a chain."""
+
+    label: str
+    exits: int
+    #: π̂.
+    stationary: float | None
+    #: How well its row is known: rarely, if an interval of its row is wider than one half.
+    left: Literal["never", "rarely", "often"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a chain's matrix: the rows from ``row`` and the columns from ``column`` on."""
+
+    row: int
+    column: int
+    rows: tuple[State, ...]
+    columns: tuple[str, ...]
+    transitions: tuple[tuple[int, ...], ...]
+    matrix: tuple[tuple[float, ...], ...]
+    lower: tuple[tuple[float, ...], ...]
+    upper: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain and a window of its matrix."""
+
+    line: Line
+    delta: float
+    #: States whose rows were never left, and rarely.
+    never: int
+    rarely: int
+    window: Window
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A chain over time; one entry a point in each list."""
+
+    number: int
+    label: str
+    #: Whether the log was read to its end; if not, ask again.
+    complete: bool
+    #: The study's observations when the chain made the observation of the point.
+    observations: tuple[int, ...]
+    time: tuple[float, ...]
+    certificate: tuple[float | None, ...]
+    share: tuple[float, ...]
+    plug_in: float | None
+    aim: float | None
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Some chains over time."""
+
+    target_loss: float | None
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lease."""
+
+    number: int
+    label: str
+    worker: str
+    #: Seconds until it runs out; negative if it has.
+    seconds_left: float
+    promised: int
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that happened."""
+
+    number: int
+    time: float
+    kind: str
+    chain: str | None
+    detail: str

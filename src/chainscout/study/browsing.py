@@ -1,0 +1,140 @@
+"""A study for those who look at it from outside: a page of chains, who holds what, how fast it goes.
+
+Nothing here reads all chains or the whole log, so that a page costs the same for ten chains and for 100,000.
+"""
+
+import threading
+from itertools import islice
+
+from ..checks import one_of, shown
+from ..errors import InputError
+from ..policies import Policy
+from ..store import ChainRecord, Event, Observation, Store, Transaction
+from ..store.listing import ORDERS
+from ..store.records import plug_in_variability
+from . import certifying
+from .views import ChainLine, EventLine, Pace
+
+#: Chains whose certificate is remembered until they move.
+REMEMBERED = 20_000
+#: Observations over which the pace is taken.
+WINDOW = 1000
+
+
+def event_line(transaction: Transaction, event: Event) -> EventLine:
+    """An event in the user's words."""
+    name = None if event.chain is None else transaction.numbered(event.chain).name
+    return EventLine(event.number, event.time, event.kind, name, event.detail)
+
+
+class Browsing:
+    """What a study shows a page at a time; ``Reading`` has the rest."""
+
+    _store: Store
+    _policy: Policy
+    _lock: threading.RLock
+
+    def __init__(self) -> None:
+        #: Chain → T, certificate and variability as last computed.
+        self._fresh: dict[int, tuple[int, float, float]] = {}
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that chooses the chains."""
+        return self._policy
+
+    def browse(
+        self, search: str = "", order: str = "number", descending: bool = False, offset: int = 0, limit: int = 50
+    ) -> tuple[int, list[ChainLine]]:
+        """How many chains have ``search`` in their names, and those from ``offset`` on.
+
+        In the order 'certificate' stored certificates count: those of a study with a target, less than 1 % old.
+        """
+        one_of(order, "order", ORDERS)
+        with self._lock, self._store.reading() as transaction:
+            number, found = transaction.listed(search, order, descending, offset, limit)
+            return number, [self._line(transaction, chain) for chain in found]
+
+    def line(self, chain: int) -> ChainLine:
+        """The chain of this number."""
+        with self._lock, self._store.reading() as transaction:
+            if not 0 <= chain < transaction.study.chains:
+                last = transaction.study.chains - 1
+                raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
+            return self._line(transaction, transaction.numbered(chain))
+
+    def number_of(self, name: str) -> int:
+        """The number of the chain of this name."""
+        with self._lock, self._store.reading() as transaction:
+            chain = transaction.chain(name)
+            if chain is None:
+                raise InputError(f"the study has no chain {shown(name)}")
+            return chain.number
+
+    def held(self, limit: int) -> list[ChainLine]:
+        """Chains under a lease, those first whose lease ends first."""
+        with self._lock, self._store.reading() as transaction:
+            return [self._line(transaction, chain) for chain in transaction.held()[:limit]]
+
+    def path(self, chain: int, after: int, limit: int) -> list[Observation]:
+        """A chain's observations after its observation ``after``; states are positions."""
+        with self._lock, self._store.reading() as transaction:
+            return list(islice(transaction.log(transaction.numbered(chain), after), limit))
+
+    def prior_exits(self, chain: int) -> dict[int, int]:
+        """How often each state had been left in the counts that the chain was warm-started from."""
+        with self._lock, self._store.reading() as transaction:
+            prior = transaction.prior(transaction.numbered(chain))
+            return {x: sum(row.values()) for x, row in prior.items()}
+
+    def events_after(self, number: int, limit: int) -> list[EventLine]:
+        """What happened after the event of this number; a negative number counts from the end."""
+        with self._lock, self._store.reading() as transaction:
+            after = number if number >= 0 else max(0, transaction.study.events + number)
+            return [event_line(transaction, event) for event in islice(transaction.events(after), limit)]
+
+    def pace(self) -> Pace:
+        """How fast observations come in; a study that stands still slows down."""
+        with self._lock, self._store.reading() as transaction:
+            told = transaction.study.observations
+            if told == 0:
+                return Pace(transaction.now, None, None)
+            last = next(islice(transaction.log(None, told - 1), 1)).time
+            span = min(told - 1, WINDOW)
+            if span == 0:
+                return Pace(transaction.now, last, None)
+            first = next(islice(transaction.log(None, told - 1 - span), 1)).time
+            return Pace(transaction.now, last, span / max(1e-6, transaction.now - first))
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates, each chain's part times its weight. Reads every row."""
+        with self._lock, self._store.reading() as transaction:
+            return transaction.variability()
+
+    def _line(self, transaction: Transaction, chain: ChainRecord) -> ChainLine:
+        known = self._fresh.get(chain.number)
+        if known is None or known[0] != chain.transitions:
+            rows = transaction.rows(chain)
+            bound = certifying.bound(transaction.study, chain, rows)
+            known = chain.transitions, bound, chain.weight * plug_in_variability(chain.size, rows)
+            if len(self._fresh) >= REMEMBERED:
+                self._fresh.clear()
+            self._fresh[chain.number] = known
+        return ChainLine(
+            number=chain.number,
+            name=chain.name,
+            size=chain.size,
+            open=chain.open,
+            weight=chain.weight,
+            cost=chain.cost,
+            observations=chain.observations,
+            transitions=chain.transitions,
+            segments=chain.segments,
+            certificate=known[1],
+            variability=known[2],
+            index=chain.index,
+            worker=chain.worker,
+            expires=chain.expires,
+            promised=chain.promised,
+            aside=chain.aside,
+        )

@@ -1,0 +1,214 @@
+"""The HTTP interface: it gives what ``report`` gives, and the library's errors."""
+
+import csv
+import io
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from conftest import Client, connect
+from dashboard_studies import HOSTILE, PROBLEM, advance
+
+from chainscout.dashboard.work import to_json
+from chainscout.report.study_report import StudyReport
+from chainscout.study import Study
+
+
+def test_reading(client: Client, where: Path) -> None:
+    with Study.open(where, read_only=True) as study:
+        report = StudyReport(study, "Study")
+        overview = client.get("/api/study").json()
+        assert overview["certificate"] == study.certificate().max
+        assert overview["observations"] == 300
+        page = client.get("/api/chains?sort=certificate&descending=true&size=2").json()
+        assert page["total"] == 3
+        assert [line["number"] for line in page["chains"]] == [
+            line.number for line in report.page(sort="certificate", descending=True, size=2).chains
+        ]
+        chain = client.get("/api/chains/cyclic?row=1&column=2&size=2")
+        assert chain.content == to_json(report.chain(1, 1, 2, 2))
+        assert client.get("/api/numbered/1?row=1&column=2&size=2").content == chain.content
+        curves = client.get("/api/curves?chain=0&chain=2").json()["curves"]
+        assert [curve["label"] for curve in curves] == ["sticky", "uniform"]
+        assert client.get("/api/leases").json() == []
+        assert [event["kind"] for event in client.get("/api/log").json()] == ["created"]
+        assert client.get("/api/log?after=1").json() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "sentence"),
+    [
+        ("/api/study?x=1", 400, "there is no parameter 'x': this request takes none"),
+        ("/api/chains?page=0", 400, "page must be a whole number from 1 to 1000000000, not '0'"),
+        ("/api/chains?page=1e3", 400, "page must be a whole number from 1 to 1000000000, not '1e3'"),
+        ("/api/chains?page=1&page=2", 400, "page may be given once, not 2 times"),
+        ("/api/chains?sort=length", 400, "sort must be one of number, name, states"),
+        ("/api/chains?descending=1", 400, "descending must be true or false, not '1'"),
+        ("/api/chains?search=" + "x" * 201, 400, "search has at most 200 characters, not 201"),
+        ("/api/curves?" + "&".join(["chain=1"] * 13), 400, "chain may be given 12 times, not 13"),
+        ("/api/curves?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
+        ("/api/numbered/99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
+        ("/api/numbered/" + "9" * 400, 404, "the chains have the numbers 0 to 2"),
+        ("/api/chains/nobody", 404, "the study has no chain 'nobody'"),
+        ("/api/nothing", 404, "Not Found"),
+        ("/api/ask", 404, "Not Found"),
+        ("/download/99/matrix.csv", 404, "the chains have the numbers 0 to 2"),
+    ],
+)
+def test_wrong_requests(client: Client, path: str, status: int, sentence: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(sentence)
+
+
+def test_hostile_names(tmp_path: Path) -> None:
+    where = tmp_path / "hostile.db"
+    with Study.create(where, {name: ["a", *HOSTILE] for name in HOSTILE}, budget=1000) as study:
+        for name in HOSTILE:
+            study.tell(name, name)
+            study.tell(name, "a")
+    for client in connect(where):
+        for number, name in enumerate(HOSTILE):
+            by_number = client.get(f"/api/numbered/{number}").json()
+            assert by_number["line"]["name"] == name
+            assert by_number["line"]["label"].isprintable()
+            assert all(state["label"].isprintable() for state in by_number["window"]["rows"])
+            if name not in ("..",) and len(name) < 1000:  # a path cannot say these
+                assert client.get(f"/api/chains/{quote(name, safe='')}").json() == by_number
+            part = name[:30]
+            if "\x00" not in part:
+                found = client.get("/api/chains", params={"search": part}).json()
+                assert name in [line["name"] for line in found["chains"]]
+        text = client.get("/download/chains.csv").text
+        assert "\r\n9,'=1+2," in text
+        assert client.get("/download/report.html").status_code == 200
+
+
+def test_downloads(client: Client, where: Path) -> None:
+    report = client.get("/download/report.html")
+    assert "attachment" in report.headers["content-disposition"]
+    assert report.text.startswith("<!doctype html>")
+    rows = list(csv.DictReader(io.StringIO(client.get("/download/chains.csv").text)))
+    assert [row["name"] for row in rows] == list(PROBLEM.names)
+    with Study.open(where, read_only=True) as study:
+        assert [float(row["certificate"]) for row in rows] == list(study.certificate().loss.values())
+        entries = list(csv.DictReader(io.StringIO(client.get("/download/2/matrix.csv").text)))
+        assert len(entries) == 25
+        assert float(entries[7]["probability"]) == study.estimate("uniform").matrix[1, 2]
+        assert float(entries[7]["upper"]) == study.estimate("uniform").upper[1, 2]
+
+
+def test_a_study_that_cannot_be_read_any_more(tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    Study.create(where, {"a": 2}, budget=10).close()
+    for client in connect(where):
+        assert client.get("/api/study").status_code == 200
+        with where.open("r+b") as file:
+            file.truncate(5000)
+        answer = client.get("/api/chains?page=2")
+        assert answer.status_code == 503
+        assert answer.json()["kind"] == "FileError"
+
+
+# -- writing
+
+
+def test_asking_and_telling(writer: Client, where: Path) -> None:
+    with Study.open(where) as study:
+        chain = study.ask()
+        step = study.next_step(chain)
+        assert writer.post("/api/ask", json={}).json() == {"chains": [chain]}
+        assert writer.post("/api/ask", json={"number": 3}).json() == {"chains": study.ask(3)}
+        told = writer.post("/api/tell", json={"chain": chain, "state": 1, "step": step})
+        assert told.json() == {"next_step": step + 1}
+        again = writer.post("/api/tell", json={"chain": chain, "state": 1, "step": step})
+        assert again.json() == {"next_step": step + 1}
+        assert study.progress().observations == 301
+        other = writer.post("/api/tell", json={"chain": chain, "state": 2, "step": step})
+        assert other.status_code == 409
+        assert other.json() == {
+            "error": f"observation {step} of the chain {chain!r} was told before, with another state",
+            "kind": "InputError",
+        }
+        restarted = writer.post("/api/restart", json={"chain": chain, "lost": True})
+        assert restarted.json() == {"next_step": step + 1}
+        assert study.progress().lost == 1
+        study.verify()
+
+
+def test_leases(writer: Client, where: Path) -> None:
+    lease = writer.post("/api/lease", json={"worker": "Julia", "seconds": 30, "steps": 2}).json()
+    assert (lease["steps"], lease["restarted"]) == (2, False)
+    assert writer.get("/api/leases").json()[0]["worker"] == "Julia"
+    told = {"chain": lease["chain"], "state": 0, "step": lease["step"]}
+    held = writer.post("/api/tell", json=told)
+    assert (held.status_code, held.json()["kind"]) == (409, "InputError")
+    lost = writer.post("/api/tell", json={**told, "token": "0" * 32})
+    assert (lost.status_code, lost.json()["kind"]) == (409, "LeaseLost")
+    assert writer.post("/api/tell", json={**told, "token": lease["token"]}).status_code == 200
+    for _ in range(2):
+        assert writer.post("/api/lease", json={"worker": "R"}).status_code == 200
+    nothing = writer.post("/api/lease", json={"worker": "R"})
+    assert (nothing.status_code, nothing.json()["kind"]) == (409, "NothingFree")
+    with Study.open(where) as study:
+        study.verify()
+
+
+def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    with Study.create(where, dict.fromkeys(PROBLEM.names, 5), budget=9) as study:
+        advance(study, 9)
+    for client in connect(where, writable=True):
+        for answer in (
+            client.post("/api/ask", json={}),
+            client.post("/api/tell", json={"chain": "sticky", "state": 0}),
+        ):
+            assert answer.status_code == 409
+            assert answer.json() == {
+                "error": "the study is finished (budget); extend it to go on",
+                "kind": "StudyFinished",
+            }
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "sentence"),
+    [
+        ("/api/ask", b"", 400, "'the body': invalid JSON"),
+        ("/api/ask", b"[]", 400, "'the body': "),
+        ("/api/ask", b'{"number": "3"}', 400, "'number': input should be a valid integer"),
+        ("/api/ask", b'{"number": 1001}', 400, "'number': input should be less than or equal to 1000"),
+        ("/api/ask", b'{"nummer": 1}', 400, "'nummer': extra inputs are not permitted"),
+        ("/api/tell", b'{"chain": "sticky"}', 400, "'state': field required"),
+        ("/api/tell", b'{"chain": "sticky", "state": 5}', 409, "unknown state 5 of the chain 'sticky'"),
+        ("/api/tell", b'{"chain": "sticky", "state": "\\ud800"}', 400, "'the body': invalid JSON"),
+        ("/api/tell", b'{"chain": "nobody", "state": 0}', 404, "the study has no chain 'nobody'"),
+        ("/api/tell", b'{"chain": "sticky", "state": 0, "step": 9999}', 409, "the next observation of the chain"),
+        ("/api/lease", b'{"worker": "", "seconds": 1}', 400, "'worker': string should have at least 1 character"),
+        ("/api/restart", b'{"chain": "sticky", "lost": 1}', 400, "'lost': input should be a valid boolean"),
+        ("/api/tell", b"x" * 65_537, 413, "a request has at most 65,536 bytes"),
+    ],
+)
+def test_bad_bodies_change_nothing(
+    writer: Client, where: Path, path: str, body: bytes, status: int, sentence: str
+) -> None:
+    before = where.read_bytes()
+    answer = writer.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(sentence)
+    with Study.open(where, read_only=True) as study:
+        assert study.progress().observations == 300
+    assert where.read_bytes() == before
+
+
+def test_only_json_is_taken(writer: Client) -> None:
+    answer = writer.post("/api/ask", content=b"{}", headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+    assert writer.request("DELETE", "/api/tell").status_code == 405
+
+
+def test_a_read_only_server_has_no_way_to_write(client: Client, where: Path) -> None:
+    for name in ("ask", "tell", "lease", "restart"):
+        assert client.post(f"/api/{name}", json={}).status_code == 404
+    for path in ("/api/study", "/api/chains", "/", "/static/page.js", "/download/chains.csv"):
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            assert client.request(method, path, json={}).status_code == 405

@@ -1,0 +1,178 @@
+"""Event streams and the server's end, with real connections."""
+
+import json
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from conftest import Running
+from dashboard_studies import advance
+
+from chainscout.dashboard import streams
+from chainscout.study import Study
+
+Start = Callable[..., Running]
+
+
+def messages(lines: Iterator[str]) -> Iterator[tuple[str, dict, str | None]]:
+    """Kind, data and id of each message."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if line.startswith(":"):
+            continue
+        if line:
+            key, _, value = line.partition(": ")
+            found[key] = value
+        elif found:
+            yield found["event"], json.loads(found["data"]), found.get("id")
+            found = {}
+
+
+def test_a_stream_tells_everything_that_happens_in_order(run: Start, where: Path) -> None:
+    server = run(where)
+    with server.client() as client, Study.open(where) as study, client.stream("GET", "/api/events?after=0") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        arriving = messages(stream.iter_lines())
+        first = [next(arriving) for _ in range(2)]
+        assert [(kind, data.get("kind")) for kind, data, _ in first] == [("happened", "created"), ("study", None)]
+        for _ in range(30):
+            study.restart("sticky")
+        advance(study, 5)
+        numbers, observations = [], 300
+        while len(numbers) < 30 or observations < 305:
+            kind, data, number = next(arriving)
+            if kind == "happened":
+                assert data["kind"] == "restarted"
+                assert number == str(data["number"])
+                numbers.append(data["number"])
+            else:
+                observations = data["observations"]
+        assert numbers == list(range(2, 32))
+
+
+def test_a_stream_goes_on_after_the_last_event_known(run: Start, where: Path) -> None:
+    with Study.open(where) as study:
+        for _ in range(5):
+            study.restart("cyclic")
+    server = run(where)
+    with server.client() as client:
+        with client.stream("GET", "/api/events", headers={"last-event-id": "4"}) as stream:
+            arriving = messages(stream.iter_lines())
+            assert [next(arriving)[1].get("number") for _ in range(2)] == [5, 6]
+        with client.stream("GET", "/api/events") as stream:  # only what is new
+            assert next(messages(stream.iter_lines()))[0] == "study"
+        assert client.get("/api/events", headers={"last-event-id": "x"}).status_code == 400
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_within_two_seconds_with_streams_open(run: Start, where: Path, ending: int) -> None:
+    server = run(where)
+    with server.client() as client, client.stream("GET", "/api/events") as stream:
+        next(messages(stream.iter_lines()))
+        half = socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2])))
+        half.sendall(b"GET /api/study HTTP/1.1\r\n")
+        began = time.monotonic()
+        server.process.send_signal(ending)
+        server.process.wait(10)
+        took = time.monotonic() - began
+        half.close()
+    out, error = server.process.communicate()
+    assert took < 2
+    assert "Traceback" not in out + error
+
+
+def test_too_many_streams_are_refused(run: Start, where: Path) -> None:
+    server = run(where)
+    port = int(server.address.rpartition(":")[2])
+    request = f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+    open_ones = []
+    try:
+        for _ in range(streams.MOST_STREAMS):
+            connection = socket.create_connection(("127.0.0.1", port))
+            connection.sendall(request.encode())
+            assert connection.recv(12) == b"HTTP/1.1 200"
+            open_ones.append(connection)
+        with server.client() as client:
+            answer = client.get("/api/events")
+            assert (answer.status_code, answer.json()["error"]) == (503, "too many event streams are open")
+            assert client.get("/api/study").status_code == 200
+            open_ones.pop().close()
+            for _ in range(100):  # the server hears of it a little later
+                with client.stream("GET", "/api/events") as stream:
+                    if stream.status_code == 200:
+                        break
+                time.sleep(0.1)
+            assert stream.status_code == 200
+    finally:
+        for connection in open_ones:
+            connection.close()
+
+
+def test_slow_requests_do_not_stay(run: Start, where: Path) -> None:
+    """A head that does not end, and a body that does not come."""
+    server = run(where, "--writable")
+    port = int(server.address.rpartition(":")[2])
+    head = f"POST /api/ask HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {server.token}\r\n"
+    body = head + "Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{"
+    answers: dict[str, bytes] = {}
+
+    def slow(name: str, text: str) -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=25) as connection:
+            connection.sendall(text.encode())
+            answers[name] = connection.recv(1000)
+
+    threads = [threading.Thread(target=slow, args=item) for item in {"head": head, "body": body}.items()]
+    for thread in threads:
+        thread.start()
+    with server.client() as client:
+        assert client.get("/api/study").status_code == 200
+    for thread in threads:
+        thread.join()
+    assert answers["head"] == b""
+    assert re.match(rb"HTTP/1.1 503 ", answers["body"])
+
+
+def test_bodies_in_pieces_are_counted(run: Start, where: Path) -> None:
+    server = run(where, "--writable")
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b" " * 1000
+
+    with server.client() as client:
+        answer = client.post("/api/ask", content=pieces(), headers={"content-type": "application/json"})
+        assert answer.status_code == 413
+
+
+def test_a_study_that_fails_is_told(run: Start, where: Path) -> None:
+    server = run(where)
+    with server.client() as client, client.stream("GET", "/api/events") as stream:
+        arriving = messages(stream.iter_lines())
+        assert next(arriving)[0] == "study"
+        with where.open("r+b") as file:
+            file.truncate(6000)
+        kind, data, _ = next(arriving)
+        assert (kind, data["kind"]) == ("failed", "FileError")
+
+
+def test_readers_leave_no_trace(run: Start, where: Path) -> None:
+    before = where.read_bytes()
+    server = run(where)
+    with server.client() as client:
+        for path in ("study", "chains", "numbered/1", "curves", "leases", "log"):
+            assert client.get(f"/api/{path}").status_code == 200
+    server.end()
+    assert where.read_bytes() == before
+
+
+def test_what_is_printed_is_one_address(run: Start, where: Path) -> None:
+    server = run(where)
+    assert httpx.get(server.entrance).status_code == 200
+    assert len(server.token) == 48
+    assert server.token not in httpx.get(server.entrance).text

@@ -1,0 +1,240 @@
+"""The numbers that are shown are those of the library."""
+
+import math
+from pathlib import Path
+
+import pytest
+from dashboard_studies import HOSTILE, PROBLEM, advance, new_study
+
+import chainscout as cs
+from chainscout.certificates import certify
+from chainscout.counts import Counts
+from chainscout.errors import InputError
+from chainscout.report.cells import duration, label
+from chainscout.report.study_report import StudyReport
+from chainscout.study import Study
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def study(request: pytest.FixtureRequest, tmp_path: Path) -> Study:
+    return new_study(None if request.param == "memory" else tmp_path / "study.db")
+
+
+def test_overview(study: Study) -> None:
+    report = StudyReport(study, "Study")
+    empty = report.overview()
+    assert (empty.state, empty.certificate, empty.seconds_left, empty.last) == ("empty", None, None, None)
+    assert "nothing is certified yet" in " ".join(empty.notes)
+    advance(study, 500)
+    overview = report.overview()
+    assert overview.state == "running"
+    assert (overview.observations, overview.used, overview.budget, overview.unit) == (500, 500, 2000, "observations")
+    assert overview.certificate == study.certificate().max
+    assert overview.rate is not None
+    assert overview.seconds_left == pytest.approx(1500 / overview.rate)
+    assert overview.chains == 3
+
+
+def test_shares_are_those_of_the_plug_in_problem(study: Study) -> None:
+    advance(study, 500)
+    plug_in = cs.Problem({name: cs.MarkovChain(study.estimate(name).matrix) for name in PROBLEM.names})
+    lines = StudyReport(study, "Study").page().chains
+    assert [line.plug_in for line in lines] == pytest.approx(list(plug_in.allocation), rel=1e-12)
+    aim = study.policy.aim(plug_in)
+    assert aim is not None
+    assert [line.aim for line in lines] == pytest.approx(list(aim), rel=1e-12)
+    assert sum(line.share or 0 for line in lines) == pytest.approx(1)
+    assert StudyReport(study, "Study").overview().variability == pytest.approx(plug_in.variability, rel=1e-12)
+
+
+def test_weights_move_the_shares(tmp_path: Path) -> None:
+    study = new_study(tmp_path / "study.db", weights={"sticky": 9.0})
+    advance(study, 200)
+    lines = {line.name: line for line in StudyReport(study, "Study").page().chains}
+    assert sum(line.plug_in or 0 for line in lines.values()) == pytest.approx(1)
+    other = new_study(None)
+    advance(other, 200)
+    plain = {line.name: line for line in StudyReport(other, "Study").page().chains}
+    assert (lines["sticky"].plug_in or 0) > (plain["sticky"].plug_in or 0)
+
+
+def test_the_page_of_a_chain_is_its_estimate(study: Study) -> None:
+    advance(study, 60)
+    report = StudyReport(study, "Study")
+    certificate = study.certificate()
+    for number, name in enumerate(PROBLEM.names):
+        chain = report.chain(number)
+        estimate = study.estimate(name)
+        assert chain.line.certificate == certificate.loss[name]
+        assert chain.line.index == study.indices()[name]
+        window = chain.window
+        assert window.matrix == tuple(map(tuple, estimate.matrix.tolist()))
+        assert window.lower == tuple(map(tuple, estimate.lower.tolist()))
+        assert window.upper == tuple(map(tuple, estimate.upper.tolist()))
+        assert [state.exits for state in window.rows] == estimate.exits.tolist()
+        assert [state.stationary for state in window.rows] == estimate.stationary.tolist()
+        assert chain.never == sum(state.left == "never" for state in window.rows) == (estimate.exits == 0).sum()
+        for x, state in enumerate(window.rows):
+            if state.left == "rarely":
+                assert (estimate.upper - estimate.lower)[x].max() > 0.5
+    assert report.chain(report.number("sticky")).line.name == "sticky"
+
+
+def test_a_window_of_a_large_matrix(tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "study.db", {"large": 500}, budget=1000)
+    study.tell_many([("large", (7 * t) % 500) for t in range(900)])
+    chain = StudyReport(study, "Study").chain(0, row=480, column=3, size=30)
+    assert len(chain.window.rows) == 20
+    assert chain.window.columns == tuple(str(y) for y in range(3, 33))
+    estimate = study.estimate("large")
+    assert chain.window.matrix == tuple(map(tuple, estimate.matrix[480:510, 3:33].tolist()))
+    with pytest.raises(InputError, match="at most 60 states"):
+        StudyReport(study, "Study").chain(0, size=61)
+
+
+def test_history_is_what_the_certificate_was(tmp_path: Path) -> None:
+    """Every point against a replay of the log up to it, certified from scratch."""
+    study = new_study(tmp_path / "study.db")
+    advance(study, 250)
+    study.restart("cyclic")
+    report = StudyReport(study, "Study")
+    report.curves()
+    for _ in range(150):  # the history goes on from where it was
+        name = study.ask()
+        study.tell(name, 0)
+    curves = report.curves(tuple(range(3))).curves
+    log = list(study.log())
+    for curve in curves:
+        assert curve.complete
+        assert curve.observations[-1] == 400
+        assert curve.certificate[-1] == study.certificate().loss[curve.label]
+        for number, bound, share in zip(curve.observations, curve.certificate, curve.share, strict=True):
+            counts = {name: Counts(5) for name in PROBLEM.names}
+            segments: dict[str, int] = {}
+            for line in log[:number]:
+                if segments.get(line.chain, line.segment) != line.segment:
+                    counts[line.chain].restart()
+                segments[line.chain] = line.segment
+                counts[line.chain].record(line.state)
+            expected = certify(counts, 0.05).loss[curve.label]
+            assert bound == (expected if math.isfinite(expected) else None)
+            assert share == counts[curve.label].observations / number
+
+
+def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
+    prior = Counts(2)
+    for state in (0, 1, 1, 0, 1):
+        prior.record(state)
+    study = Study.create(
+        tmp_path / "study.db", {"warm": 2, "open": ["a"]}, budget=None, open_states=["open"], warm_start={"warm": prior}
+    )
+    for state in (0, 1, 0, 0, 1):
+        study.tell("warm", state)
+    for state in ("a", "b", "c", "a", "b", "d"):
+        study.tell("open", state)
+    for curve in StudyReport(study, "Study").curves().curves:
+        assert curve.certificate[-1] == study.certificate().loss[curve.label]
+
+
+def test_search_sort_and_pages(study: Study, tmp_path: Path) -> None:
+    names = [f"Chain {k:03d}" for k in range(130)] + ["50%_\\odd"]
+    for place in (None, tmp_path / "many.db"):
+        many = Study.create(place, dict.fromkeys(names, 2), budget=1000)
+        for k in range(130):
+            many.tell_many([(names[k], t % 2) for t in range(k % 7)])
+        report = StudyReport(many, "Study")
+        first = report.page(size=50)
+        assert (first.total, first.pages, [line.number for line in first.chains]) == (131, 3, list(range(50)))
+        assert len(report.page(size=50, page=3).chains) == 31
+        assert report.page(size=50, page=9).chains == ()
+        assert [line.name for line in report.page("chain 01").chains] == [f"Chain 01{d}" for d in range(10)]
+        assert [line.name for line in report.page("%_\\").chains] == ["50%_\\odd"]
+        assert report.page("_").total == 1
+        assert report.page("no such").total == 0
+        by = report.page(sort="observations", descending=True, size=200).chains
+        assert [(-line.observations, line.number) for line in by] == sorted((-x.observations, x.number) for x in by)
+        certified = report.page(sort="certificate", descending=True, size=131).chains
+        bounds = [math.inf if line.certificate is None else line.certificate for line in certified]
+        assert bounds == sorted(bounds, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"sort": "length"}, "sort must be one of"),
+        ({"page": 0}, "page .* must be a whole number ≥ 1"),
+        ({"size": 201}, "at most 200 chains"),
+        ({"search": "x" * 201}, "at most 200 characters"),
+    ],
+)
+def test_wrong_pages_are_refused(study: Study, asked: dict, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        StudyReport(study, "Study").page(**asked)
+
+
+def test_many_chains_without_a_target_are_not_sorted_by_certificate(tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "study.db", {f"{k}": 2 for k in range(501)}, budget=1000)
+    report = StudyReport(study, "Study")
+    with pytest.raises(InputError, match="only in a study with a target"):
+        report.page(sort="certificate")
+    assert report.overview().certificate is None
+    assert len(report.curves().curves) == 6
+    with pytest.raises(InputError, match="at most 12 chains"):
+        report.curves(tuple(range(13)))
+    with pytest.raises(InputError, match="there is no 501"):
+        report.chain(501)
+
+
+def test_leases_events_and_the_end(tmp_path: Path) -> None:
+    study = new_study(tmp_path / "study.db", budget=40, target_loss=1e-6)
+    lease = study.lease("worker <7>", 50, steps=4)
+    report = StudyReport(study, "Study")
+    (held,) = report.leases()
+    assert (held.label, held.worker, held.promised) == (lease.chain, "worker <7>", 4)
+    assert 0 < held.seconds_left <= 50
+    assert report.page(lease.chain).chains[0].worker == "worker <7>"
+    lease.abandon()
+    advance(study, 40)
+    overview = report.overview()
+    assert (overview.state, overview.stop_reason, overview.lost) == ("finished", "budget", 1)
+    assert overview.seconds_left is None
+    assert "1 observations were lost" in " ".join(overview.notes)
+    kinds = [event.kind for event in report.events()]
+    assert kinds == ["created", "lease abandoned", "finished"]
+    assert [event.kind for event in report.events(after=1, limit=1)] == ["lease abandoned"]
+    assert [event.kind for event in report.events(after=-1)] == ["finished"]
+    assert overview.certificate == pytest.approx(study.certificate().max, rel=0.02)  # stored ones are refreshed at 1 %
+
+
+def test_time_left_is_the_first_of_budget_target_and_deadline(tmp_path: Path) -> None:
+    study = new_study(tmp_path / "study.db", target_loss=0.4, deadline=4e9)
+    advance(study, 100)
+    overview = StudyReport(study, "Study").overview()
+    assert overview.rate is not None
+    assert overview.certificate is not None
+    by_target = 100 * (overview.certificate / 0.4 - 1) / overview.rate
+    assert overview.seconds_left == pytest.approx(min(by_target, 1900 / overview.rate))
+
+
+def test_costs_are_shown_as_costs() -> None:
+    study = Study.create(None, {"a": 2, "b": 2}, budget=30.0, costs={"a": 2.5})
+    for t in range(6):
+        study.tell("a", t % 2)
+    overview = StudyReport(study, "Study").overview()
+    assert (overview.used, overview.budget, overview.unit) == (15, 30, "cost units")
+
+
+def test_hostile_names_are_made_harmless() -> None:
+    for name in HOSTILE:
+        shown = label(name)
+        assert len(shown) <= 400
+        assert shown.isprintable()
+    assert label("nul\x00") == "nul\\u0000"
+    assert label("\u202eabc") == "\\u202eabc"
+    assert label("") == "(empty)"
+    assert label("x" * 100) == "x" * 59 + "…"
+
+
+def test_durations() -> None:
+    found = [duration(seconds) for seconds in (None, math.inf, 0.2, 59, 61, 7320, 200_000)]
+    assert found == ["—", "—", "0 s", "59 s", "1 min 1 s", "2 h 2 min", "2 d 7 h"]
