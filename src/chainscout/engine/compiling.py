@@ -1,4 +1,4 @@
-"""One loop, specialised for a policy (DESIGN, 'Engines').
+"""One loop, specialised for a policy.
 
 The engine's loops are ordinary functions that call the global names ``terms``, ``index``, … A copy of a loop over the
 same code, in which those names stand for a policy's functions, is what runs: interpreted as it is, or compiled by
