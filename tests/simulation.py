@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from chainscout.certificates import mixture, paper
+from chainscout.engine.compiling import inlined
 
 #: Coverage of the package is measured with compilation off; then the tests take far fewer paths.
 COMPILED = not numba.config.DISABLE_JIT
@@ -17,8 +18,7 @@ COMPILED = not numba.config.DISABLE_JIT
 largest_excess = numba.njit(mixture.largest_excess)
 smoothing_excess = numba.njit(mixture.smoothing_excess)
 combine = numba.njit(mixture.combine)
-row_terms = numba.njit(paper.row_terms)
-index = numba.njit(paper.index)
+entry, row_terms, factors, index = map(inlined, (paper.entry, paper.row_terms, paper.factors, paper.index))
 STATED = paper.STATED
 
 #: How the next chain is chosen: the largest mixture certificate, or the loss nearest to its mixture certificate.
@@ -58,18 +58,23 @@ def certificates(table, exits, transitions, size, log_inverse, level, visited, o
     """The mixture certificate and BA-MC's index of one chain."""
     number = 0
     gini = roots = inverses = 0.0
+    alpha = 1.0 / (3.0 * size)
     for x in range(size):
         if exits[x] > 0.0:
             visited[number] = exits[x]
             number += 1
-            terms = row_terms(table[x], size, exits[x], size, 1.0 / (3.0 * size))
+            deviations = squares = 0.0
+            for y in range(size):
+                deviations += entry(table[x, y], exits[x], size, alpha)
+                squares += table[x, y] * table[x, y]
+            terms = row_terms(deviations, exits[x], squares, size, alpha)
             gini += terms[0]
             roots += terms[1]
             inverses += terms[2]
     spread = 1.0 - 1.0 / size
     excess = largest_excess(visited, number, spread, size - 1.0, log_inverse, offset, theta, order)
     moved = smoothing_excess(visited, number, spread, 1.0 / 3.0)
-    stated = index(gini, roots, inverses, transitions, size, level, STATED)
+    stated = index((gini, roots, inverses), transitions, factors(size, level, STATED))
     return combine(excess, moved, transitions), stated
 
 

@@ -3,7 +3,6 @@
 import math
 import tracemalloc
 
-import numba
 import numpy as np
 import pytest
 import reference
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from chainscout.certificates import ASSUMPTION, METHODS, Certificate, Estimate, asymptotic, certify, paper
 from chainscout.chains import MarkovChain
 from chainscout.counts import Counts
+from chainscout.engine.compiling import inlined
 from chainscout.errors import ChainscoutError
 from chainscout.guarantees import beta, beta_unknown_horizon
 from chainscout.losses import loss
@@ -40,13 +40,17 @@ def test_the_paper_certificate_is_the_index(table, delta, spare):
 
 
 @given(count_tables(least=2))
-def test_sparse_and_dense_rows_have_the_same_terms(table):
+def test_row_terms_are_the_papers_sums(table):
     size = len(table)
-    for row in table[table.sum(axis=1) > 0]:
-        positive = [n for n in row.tolist() if n > 0]
-        dense = paper.row_terms(row.tolist(), size, float(row.sum()), size, 1 / (3 * size))
-        sparse = paper.row_terms(positive, len(positive), float(row.sum()), size, 1 / (3 * size))
-        assert dense == pytest.approx(sparse, **EXACT)
+    alpha = 1 / (3 * size)
+    for x in np.flatnonzero(table.sum(axis=1)):
+        exits = float(table[x].sum())
+        deviations = sum(paper.entry(count, exits, size, alpha) for count in table[x].tolist())
+        gini, roots, inverse = paper.row_terms(deviations, exits, float((table[x] ** 2).sum()), size, alpha)
+        spread = reference.smoothed(table)[x] * (1 - reference.smoothed(table)[x])
+        assert gini == pytest.approx(spread.sum(), **EXACT)
+        assert roots == pytest.approx(exits**1.5 / (exits + 1 / 3) ** 2 * np.sqrt(spread).sum(), **EXACT)
+        assert inverse == pytest.approx(1 / (exits + 1 / 3), **EXACT)
 
 
 def test_the_tight_index_is_the_reference_with_tight_constants():
@@ -56,11 +60,12 @@ def test_the_tight_index_is_the_reference_with_tight_constants():
 
 
 def test_compiled_index_agrees_with_the_interpreted_one():
-    row, size = [3.0, 0.0, 5.0], 3
-    terms = numba.njit(paper.row_terms)(np.array(row), size, 8.0, size, 1 / 9)
-    assert terms == paper.row_terms(row, size, 8.0, size, 1 / 9)
-    index = numba.njit(paper.index)(*terms, 8.0, size, 7.0, paper.STATED)
-    assert index == paper.index(*terms, 8.0, size, 7.0, paper.STATED)
+    row = (4.0, 8.0, 34.0, 3.0, 1 / 9)  # Σ of the entries, N_x, Σ of the squared counts, S, α
+    terms = inlined(paper.row_terms)(*row)
+    assert terms == paper.row_terms(*row)
+    assert inlined(paper.entry)(3.0, 8.0, 3.0, 1 / 9) == paper.entry(3.0, 8.0, 3.0, 1 / 9)
+    factors = paper.factors(3, 7.0, paper.STATED)
+    assert inlined(paper.index)(terms, 8.0, factors) == paper.index(terms, 8.0, factors)
 
 
 # ---------------------------------------------------------------- asymptotic
