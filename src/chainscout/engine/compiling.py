@@ -50,7 +50,8 @@ def is_off() -> bool:
     """Whether numba was told not to compile (NUMBA_DISABLE_JIT, to measure coverage or to debug)."""
     import numba
 
-    return bool(numba.config.DISABLE_JIT)
+    config: Any = numba.config
+    return bool(config.DISABLE_JIT)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
