@@ -49,6 +49,20 @@ def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool
     return _OnFirstCall(copy, cache)
 
 
+def is_off() -> bool:
+    """Whether numba was told not to compile (NUMBA_DISABLE_JIT, to measure coverage or to debug)."""
+    import numba
+
+    config: Any = numba.config
+    return bool(config.DISABLE_JIT)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function, and all that it calls, to be called from other compiled code."""
+    copy: Callable[..., Any] = _Copies({}, compile=True).copy(function)[0]  # type: ignore[arg-type]
+    return copy
+
+
 class _OnFirstCall:
     """Compiles (or loads) under a lock and with LLVM's superword vectoriser on, then gets out of the way."""
 
