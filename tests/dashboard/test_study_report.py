@@ -203,7 +203,7 @@ def test_leases_events_and_the_end(tmp_path: Path) -> None:
     assert kinds == ["created", "lease abandoned", "finished"]
     assert [event.kind for event in report.events(after=1, limit=1)] == ["lease abandoned"]
     assert [event.kind for event in report.events(after=-1)] == ["finished"]
-    assert overview.certificate == pytest.approx(study.certificate().max, rel=0.02)  # stored ones are refreshed at 1 %
+    assert overview.certificate == study.certificate().max
 
 
 def test_time_left_is_the_first_of_budget_target_and_deadline(tmp_path: Path) -> None:

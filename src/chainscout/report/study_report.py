@@ -81,10 +81,9 @@ class StudyReport:
         )
 
     def _certificate(self, progress: "Progress") -> float | None:
-        if progress.certificate is not None:
-            return progress.certificate
+        """The largest of all; of more chains than can be computed at once, the largest that is stored."""
         if progress.chains > MOST_COMPUTED:
-            return None
+            return progress.certificate
         return max(line.certificate for line in self._study.browse(limit=MOST_COMPUTED)[1])
 
     def _notes(self, progress: "Progress", certificate: float | None) -> tuple[str, ...]:
@@ -115,7 +114,7 @@ class StudyReport:
             raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
         progress = self._study.progress()
         self._shares.look(progress.observations)
-        if sort == "certificate" and progress.target_loss is None:
+        if sort == "certificate" and (progress.target_loss is None or progress.chains <= MOST_COMPUTED):
             total, found = self._by_certificate(progress, search, descending, (page - 1) * size, size)
         else:
             total, found = self._study.browse(search, sort, descending, (page - 1) * size, size)
@@ -195,7 +194,7 @@ class StudyReport:
         return Curves(progress.target_loss, tuple(self._curve(line, progress) for line in lines))
 
     def _worst(self, progress: "Progress", number: int = 6) -> "list[ChainLine]":
-        if progress.target_loss is None and progress.chains <= MOST_COMPUTED:
+        if progress.chains <= MOST_COMPUTED:
             return self._by_certificate(progress, "", True, 0, number)[1]
         # Before there are certificates the next to be advanced stand for the least known.
         order = "index" if progress.target_loss is None else "certificate"

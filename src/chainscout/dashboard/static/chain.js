@@ -147,7 +147,9 @@ function showTip(element) {
   const box = element.getBoundingClientRect();
   const left = Math.max(4, Math.min(box.left, document.documentElement.clientWidth - tip.offsetWidth - 4));
   tip.style.left = `${left + scrollX}px`;
-  tip.style.top = `${(box.top > tip.offsetHeight + 8 ? box.top - tip.offsetHeight - 6 : box.bottom + 6) + scrollY}px`;
+  // Below, where it hides no label of a column; above where there is no room.
+  const below = box.bottom + 6 + tip.offsetHeight <= innerHeight;
+  tip.style.top = `${(below ? box.bottom + 6 : box.top - tip.offsetHeight - 6) + scrollY}px`;
 }
 
 function hideTip() {

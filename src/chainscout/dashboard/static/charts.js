@@ -61,12 +61,19 @@ function plot(id, key, logarithmic, target) {
   const upwards = { ...axis, size: 66, values, ...(logarithmic ? { grid: { ...axis.grid, filter: few }, ticks: { ...axis.ticks, filter: few } } : {}) };
   const chart = new uPlot({
     width: Math.max(200, box.clientWidth), height: 260, legend: { show: false }, cursor: { y: false },
-    scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: (u, low, high) => [0, Math.min(1, high * 1.08)] } },
+    scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: () => [0, highest(curves, key)] } },
     axes: [{ ...axis, label: "observations of the whole study", labelSize: 22, size: 36, values }, upwards],
     series: [{}, ...series],
     hooks: { setCursor: [(u) => legend(id, key, curves, target, u)] },
   }, data, box);
   drawn[id] = { chart, signature };
+}
+
+// The first observations, when a single chain has them all, do not set the scale.
+function highest(curves, key) {
+  const end = Math.max(...curves.map((curve) => curve.observations.at(-1)));
+  const late = curves.flatMap((curve) => curve[key].filter((_, place) => curve.observations[place] >= end / 20));
+  return Math.min(1, 1.15 * Math.max(...late, 1e-12));
 }
 
 function legend(id, key, curves, target, chart = null) {

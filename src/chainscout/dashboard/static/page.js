@@ -30,7 +30,7 @@ function showStudy(study) {
     ["time left (estimate)", duration(study.seconds_left)], ["observations", cell(study.observations)],
     ["observations a second", cell(study.rate)], ["chains", cell(study.chains)], ["policy", study.policy],
     ["δ", given(study.delta)], ["Λ of the estimates", cell(study.variability)], ["leases", cell(study.leases)],
-    ["observations lost", cell(study.lost)], ["last observation (UTC)", study.last === null ? "—" : moment(study.last)],
+    ["observations lost", cell(study.lost)], ["last observation", study.last === null ? "—" : `${duration(study.now - study.last)} ago`],
   ]);
   one("notes").replaceChildren(...study.notes.map((note) => make("li", {}, note)));
 }
