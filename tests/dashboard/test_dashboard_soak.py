@@ -5,7 +5,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,10 +94,10 @@ def memory(process: int) -> float:
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Iterator[Path]:
+def study(tmp_path: Path) -> Path:
     where = tmp_path / "study.db"
     new_study(where, budget=10_000_000).close()
-    yield where
+    return where
 
 
 def test_many_readers_and_a_study_that_writes(
