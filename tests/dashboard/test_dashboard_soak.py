@@ -27,7 +27,6 @@ class Writer:
     def __init__(self, where: Path) -> None:
         self._study = Study.open(where)
         self._sources = simulated(PROBLEM, seed=5)
-        self._ending = threading.Event()
 
     def observe(self, seconds: float) -> float:
         """Observations a second."""
@@ -103,7 +102,9 @@ def study(tmp_path: Path) -> Path:
 def test_many_readers_and_a_study_that_writes(
     run: Callable[..., Running], study: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    alone = Writer(study).observe(SECONDS / 3)
+    writer = Writer(study)
+    alone = writer.observe(SECONDS / 3)
+    writer.close()
     server = run(study)
     rate: list[float] = []
     numbers: list[list[int]] = [[] for _ in range(STREAMS)]

@@ -16,11 +16,12 @@ from starlette.staticfiles import StaticFiles
 from .. import errors
 from ..report.study_page import study_page
 from ..report.study_report import StudyReport
+from ..report.views import Curves
 from . import downloads, parameters
 from .openapi import document
 from .parameters import Parameter
 from .streams import Hub
-from .work import Recent, adapter, in_thread, to_json
+from .work import Recent, in_thread, to_json
 from .writing import Conflict, Missing, TooLarge, Writing, WrongKind
 
 if TYPE_CHECKING:
@@ -127,33 +128,35 @@ class Dashboard:
     async def chain_of_name(self, request: Request) -> Response:
         """GET /api/chains/{name}."""
         name = request.path_params["name"]
-        number = await found(lambda: self.report.number(name))
-        return await self._give(request, parameters.WINDOW_QUERY, lambda **window: self.report.chain(number, **window))
+        return await self._give_chain(request, lambda: self.report.number(name))
 
     async def chain_of_number(self, request: Request) -> Response:
         """GET /api/numbered/{number}."""
         number = request.path_params["number"]
-        await found(lambda: self._study.line(number))
-        return await self._give(request, parameters.WINDOW_QUERY, lambda **window: self.report.chain(number, **window))
+        return await self._give_chain(request, lambda: self._study.line(number).number)
+
+    async def _give_chain(self, request: Request, number: Callable[[], int]) -> Response:
+        return await self._give(
+            request, parameters.WINDOW_QUERY, lambda **window: self.report.chain(found(number), **window)
+        )
 
     async def curves(self, request: Request) -> Response:
         """GET /api/curves."""
-        values = parameters.parse(request.query_params, (parameters.CHAIN,))
-        for number in values["chain"]:
-            await found(partial(self._study.line, number))
-        return await self._give(request, (parameters.CHAIN,), lambda chain: self.report.curves(chain))
+
+        def work(chain: tuple[int, ...]) -> Curves:
+            for number in chain:
+                found(partial(self._study.line, number))
+            return self.report.curves(chain)
+
+        return await self._give(request, (parameters.CHAIN,), work)
 
     async def leases(self, request: Request) -> Response:
         """GET /api/leases."""
-        parameters.parse(request.query_params, ())
-        leases = await in_thread(self.report.leases)
-        return Response(adapter(list[Any]).dump_json(list(leases)), media_type="application/json")
+        return await self._give(request, (), self.report.leases)
 
     async def log(self, request: Request) -> Response:
         """GET /api/log."""
-        values = parameters.parse(request.query_params, parameters.LOG_QUERY)
-        events = await in_thread(lambda: self.report.events(**values))
-        return Response(adapter(list[Any]).dump_json(list(events)), media_type="application/json")
+        return await self._give(request, parameters.LOG_QUERY, self.report.events)
 
     async def events(self, request: Request) -> Response:
         """GET /api/events."""
@@ -184,15 +187,15 @@ class Dashboard:
     async def download_matrix(self, request: Request) -> Response:
         """GET /download/{number}/matrix.csv."""
         number = request.path_params["number"]
-        await found(lambda: self._study.line(number))
+        await in_thread(lambda: found(partial(self._study.line, number)))
         lines = downloads.matrix(self._study, self.report, number)
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_attached("matrix.csv"))
 
 
-async def found(look: Callable[[], Any]) -> Any:
+def found(look: Callable[[], Any]) -> Any:
     """What a look for a chain gives; a chain that is not there is 404."""
     try:
-        return await in_thread(look)
+        return look()
     except errors.InputError as error:
         raise Missing(str(error)) from None
 

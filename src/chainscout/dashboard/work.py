@@ -36,7 +36,9 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def to_json(value: Any) -> bytes:
-    """A dataclass of ``report.views`` as JSON."""
+    """A dataclass of ``report.views``, or several, as JSON."""
+    if isinstance(value, tuple):
+        return adapter(list[Any]).dump_json(list(value))
     return adapter(type(value)).dump_json(value)
 
 
