@@ -22,7 +22,7 @@ from chainscout.study import Study
 
 SIZE = 5
 SECONDS = 3.0
-COMMIT = 28 * 1024  # about seven pages, what a tell writes to the log
+COMMIT = 32 * 1024  # eight pages, what a tell writes to the log
 
 
 def rate(step, seconds: float = SECONDS) -> float:

@@ -1,8 +1,14 @@
 """Problems for the engine's tests: alike and unlike sizes, one state, deterministic, periodic, sparse, many chains."""
 
 import numpy as np
+from simulation import COMPILED
 
 import chainscout as cs
+
+
+def scaled(number, least=4):
+    """``number``, or a fiftieth of it where coverage is measured with compilation off."""
+    return number if COMPILED else max(least, number // 50)
 
 
 def unlike(sizes, seed=0, concentration=1.0):

@@ -55,7 +55,7 @@ def play(policy, paths, sizes, budget, problem=None, weights=None, horizon=True)
     """→ the chain of every observation and the index that it was chosen for; ``paths`` are iterators of states."""
     known = budget if horizon else None
     policy = policy.facing(known)
-    weights = [1.0] * len(sizes) if weights is None else [w**policy.power for w in weights]
+    weights = [1.0] * len(sizes) if weights is None else [policy.factor(w) for w in weights]
     players = [Player(policy, s, w) for s, w in zip(settings(sizes, known, problem), weights, strict=True)]
     paths, choices, values = [iter(path) for path in paths], [], []
     while len(choices) < budget:

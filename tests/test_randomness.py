@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from engine_problems import UNLIKE
+from engine_problems import UNLIKE, scaled
 from scipy.stats import chi2
 
 import chainscout as cs
@@ -132,14 +132,14 @@ def test_transition_frequencies():
     problem = cs.problems.get("dirichlet", chains=6, states=7, concentration=0.5, seed=5)
     prepared = prepare(problem, cs.policies.get("uniform"), 10**6, "cpu", [1.0] * 6, 1, False)
     state = State(prepared, 1, 0, 4)
-    state.run(600_000)
+    state.run(scaled(600_000, 40_000))
     total, freedom = 0.0, 0
     for block in prepared.blocks:
         counts = state.counts(block)
         expected = counts.sum(axis=-1, keepdims=True) * block.matrices
         assert (counts[expected == 0] == 0).all()
         used = np.broadcast_to(expected >= 5, counts.shape)
-        assert used.mean() > 0.8
+        assert used.mean() > 0.6
         # Cells that are too rare for χ² are merged into one; rows without any have one cell less to spare.
         merged_counts, merged = np.where(used, 0, counts).sum(axis=-1), np.where(used, 0, expected).sum(axis=-1)
         total += ((counts - expected)[used] ** 2 / expected[used]).sum()

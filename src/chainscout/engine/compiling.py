@@ -1,4 +1,4 @@
-"""One loop, specialised for a policy (DESIGN, 'Engines').
+"""One loop, specialised for a policy.
 
 The engine's loops are ordinary functions that call the global names ``terms``, ``index``, … A copy of a loop over the
 same code, in which those names stand for a policy's functions, is what runs: interpreted as it is, or compiled by
@@ -47,6 +47,20 @@ def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool
     copy, digest, _ = _Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
     copy.__qualname__ = f"{function.__qualname__}_{digest.hex()[:16]}"
     return _OnFirstCall(copy, cache)
+
+
+def is_off() -> bool:
+    """Whether numba was told not to compile (NUMBA_DISABLE_JIT, to measure coverage or to debug)."""
+    import numba
+
+    config: Any = numba.config
+    return bool(config.DISABLE_JIT)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function, and all that it calls, to be called from other compiled code."""
+    copy: Callable[..., Any] = _Copies({}, compile=True).copy(function)[0]  # type: ignore[arg-type]
+    return copy
 
 
 class _OnFirstCall:

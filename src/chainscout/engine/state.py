@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..policies import Policy, settings
 from ..problems import Problem
 from . import alias
+from .compiling import is_off
 from .layout import BASE, FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
 from .rounds import BATCH, LATEST
 from .specialising import Rule, common
@@ -78,7 +79,8 @@ def prepare(
     batch: int,
     restless: bool,
 ) -> Prepared:
-    """The arrays of a run; its arguments were checked."""
+    """The arrays of a run; its arguments were checked. Where nothing is compiled, the loop is interpreted."""
+    engine = "python" if engine == "cpu" and is_off() else engine
     sizes = problem.sizes
     constants = [policy.prepare(setting) for setting in settings(sizes, budget, problem)]
     rule = Rule.of(policy, sizes, constants, weights, batch > 1, restless)

@@ -3,12 +3,11 @@
 import math
 from typing import Any
 
-from ..certificates.mixture import combine, largest_excess, smoothing_excess
+from ..certificates.mixture import OPEN, combine, largest_excess, smoothing_excess
 from ..checks import failure_probability
 from ..rows import frequency_gini
 from .bandits import sum_over_transitions
 from .policy import Policy, Setting
-from .scout import LARGE
 
 
 def constants_for(delta: float) -> Any:
@@ -17,8 +16,8 @@ def constants_for(delta: float) -> Any:
 
     def constants(setting: Setting) -> tuple[float, ...]:
         log_inverse = math.log(setting.chains / delta)
-        if setting.open:  # cap = 1, and the cost that grows with S is never the smaller one (MATH §6, Open states)
-            return (1.0, LARGE, log_inverse, 1 / 3)
+        if setting.open:  # cap = 1, and the cost is its limit (MATH §6, Open states)
+            return (1.0, OPEN, log_inverse, 1 / 3)
         return (1 - 1 / setting.size, setting.size - 1.0, log_inverse, 1 / 3)
 
     return constants

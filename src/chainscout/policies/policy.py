@@ -1,4 +1,4 @@
-"""What a policy is: two small scalar functions and the constants they are given (DESIGN, 'the one idea').
+"""What a policy is: two small scalar functions and the constants they are given.
 
 A policy advances the chain with the largest index. A chain's index depends on that chain's counts alone:
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..certificates.mixture import OPEN
 from ..checks import one_of, real_number, shown
 from ..counts import smoothing
 from ..errors import InputError
@@ -109,10 +110,6 @@ LOSSES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-#: S − 1 where there is no knowing S.
-LARGE = 1e300
-
-
 def scout(
     power: float | None = None, exploration: float = 2.0, alpha: float | str | None = None, loss: str = "squared"
 ) -> Policy:
@@ -126,7 +123,7 @@ def scout(
 
     def constants(setting: Setting) -> tuple[float, ...]:
         if setting.open:  # α = 0 and cap = 1 (MATH §6, Open states); no support is too large
-            return (1.0, exploration, 0.0, 0.0, p, LARGE)
+            return (1.0, exploration, 0.0, 0.0, p, OPEN)
         a = smoothing(alpha, setting.size)
         return (1 - 1 / setting.size, exploration, a, a * setting.size, p, setting.size - 1.0)
 

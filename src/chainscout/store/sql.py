@@ -1,4 +1,4 @@
-"""A study in a database. Every transaction touches what it must and nothing else (DESIGN, 'Storage')."""
+"""A study in a database. Every transaction touches what it must and nothing else."""
 
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A policy at work in a live study: the same two functions that experiments compile, interpreted (DESIGN)."""
+"""A policy at work in a live study: the same two functions that experiments compile, interpreted."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A simulated chain as a source, driven by the engine's counter-based generator (DESIGN, 'Randomness').
+"""A simulated chain as a source, driven by the engine's counter-based generator.
 
 The u-th state is a function of (seed, replication, chain number, u) and the state before, so that a study on simulated
 sources repeats a replication of an experiment, and a resumed one goes on with the same path.

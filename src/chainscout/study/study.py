@@ -1,4 +1,4 @@
-"""A live study: ask which chain to advance, tell what was observed, stop, crash and go on (DESIGN, public surface)."""
+"""A live study: ask which chain to advance, tell what was observed, stop, crash and go on."""
 
 import json
 import secrets
