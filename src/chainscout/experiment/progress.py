@@ -22,7 +22,9 @@ def bar(total: int) -> Iterator[Callable[[int], None]]:
     """A bar over ``total`` steps on standard error; gives the function that advances it. A pipe gets nothing."""
     console = Console(stderr=True)
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
-    watched = console.is_terminal or console.is_jupyter
-    with Progress(*columns, console=console, transient=True, disable=not watched) as shown:
+    if not (console.is_terminal or console.is_jupyter):
+        yield lambda steps: None
+        return
+    with Progress(*columns, console=console, transient=True) as shown:
         line = shown.add_task("", total=total)
         yield lambda steps: shown.advance(line, steps)
