@@ -318,6 +318,8 @@ def test_a_failing_study_is_said(browser: Browser, run: Start, where: Path) -> N
     browser.until(lambda: "is damaged" in browser.text("#failure"))
     assert browser.text("#state") == "failed"
     assert browser.barriers() == []
+    browser.open(server.address)
+    browser.until(lambda: "is damaged" in browser.text("#failure"))
     server.end()
     browser.until(lambda: "the server does not answer" in browser.text("#failure"))
     browser.complaints()  # the browser reports the lost connection

@@ -1,6 +1,7 @@
 """Who is let in."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,10 @@ def test_wrong_settings(where: Path, options: list[str], sentence: str) -> None:
     done = CliRunner().invoke(main, ["serve", str(where), *options])
     assert done.exit_code == 2
     assert sentence in done.output
+
+
+def test_without_the_extra_one_line_says_what_to_install(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    done = CliRunner().invoke(main, ["serve", str(where)])
+    assert done.exit_code == 2
+    assert done.output == "chainscout: serve needs an optional dependency: pip install 'chainscout[serve]'\n"

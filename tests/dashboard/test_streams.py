@@ -151,6 +151,8 @@ def test_bodies_in_pieces_are_counted(run: Start, where: Path) -> None:
 
 
 def test_a_study_that_fails_is_told(run: Start, where: Path) -> None:
+    with Study.open(where) as study:
+        study.restart("cyclic")
     server = run(where)
     with server.client() as client, client.stream("GET", "/api/events") as stream:
         arriving = messages(stream.iter_lines())
@@ -159,6 +161,8 @@ def test_a_study_that_fails_is_told(run: Start, where: Path) -> None:
             file.truncate(6000)
         kind, data, _ = next(arriving)
         assert (kind, data["kind"]) == ("failed", "FileError")
+        with client.stream("GET", "/api/events?after=0") as later:  # its events cannot be read any more
+            assert next(messages(later.iter_lines()))[0] == "failed"
 
 
 def test_readers_leave_no_trace(run: Start, where: Path) -> None:

@@ -69,7 +69,11 @@ class Hub:
                     if self._closed:
                         return
                 version = self._version
-                for event in await self._since(number):
+                try:
+                    news = await self._since(number)
+                except ChainscoutError:  # the message below says so; they come when the study can be read again
+                    news = []
+                for event in news:
                     number = event.number
                     yield b"event: happened\nid: %d\ndata: %s\n\n" % (number, to_json(event))
                 yield self._latest

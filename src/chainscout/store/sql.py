@@ -40,6 +40,8 @@ class SqlTransaction:
         number = self._numbers.get(name)
         if number is not None and number in self._chains:
             return self._chains[number]
+        if "\0" in name and self._database.engine.dialect.name == "postgresql":  # which cannot store such a name
+            return None
         found = self._database.run(statements.chain_by_name, {"name": name}).fetchone()
         return None if found is None else self._known(found)
 
