@@ -84,7 +84,8 @@ def run(
     longest = int(budgets[-1])
     layout = Layout(chains, states, width, longest, real, policy.block > 0, policy.summary is not None)
     ready = _kernel(policy, layout, len(budgets), real)
-    tables = [cuda.to_device(array) for array in _tables(problem, states, constants, weights, policy.power, real)]
+    scales = np.array([policy.factor(weight) for weight in weights], real)
+    tables = [cuda.to_device(array) for array in _tables(problem, states, constants, scales)]
     sizes, table, laws, known, factors, matrices = tables
     ends = cuda.to_device(np.array(budgets, np.uint64))
     loss = np.empty((len(budgets), len(replications), chains))
@@ -179,9 +180,7 @@ class Layout:
         return max(THREADS, min(int(MEMORY_SHARE * free) // each, LAUNCH_STEPS // max(1, longest)))
 
 
-def _tables(
-    problem: Problem, states: int, constants: Any, weights: Sequence[float], power: float, real: type
-) -> list[npt.NDArray[Any]]:
+def _tables(problem: Problem, states: int, constants: Any, scales: Any) -> list[npt.NDArray[Any]]:
     """Sizes, alias tables of the rows and of the initial laws, constants, weights and matrices, padded to S states."""
     chains = len(problem)
     table, laws = np.zeros(chains * states * states, np.uint64), np.zeros(chains * states, np.uint64)
@@ -196,8 +195,7 @@ def _tables(
         lists = [laws.tolist(), alias.parts(chain.initial[None]).ravel().tolist(), *(s.tolist() for s in scratch)]
         alias.fill(lists[0], k * states, states, 1, size, *lists[1:])
         laws[:] = lists[0]
-    factors: npt.NDArray[Any] = (np.asarray(weights, np.float64) ** power).astype(real)
-    return [np.array(problem.sizes, np.uint64), table, laws, constants, factors, matrices.ravel()]
+    return [np.array(problem.sizes, np.uint64), table, laws, constants, scales, matrices.ravel()]
 
 
 def _kernel(policy: Policy, layout: Layout, budgets: int, real: type) -> Any:
