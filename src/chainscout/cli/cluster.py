@@ -29,8 +29,9 @@ def dask_executor(address: str) -> Iterator[Executor]:
                 client = stack.enter_context(Client(cluster, set_as_default=False))
             else:
                 client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
-        except (OSError, ValueError, TypeError) as error:
-            raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
+        except Exception as error:  # an address that makes no sense comes back as whatever the library trips over
+            why = str(error) or type(error).__name__
+            raise InputError(f"no Dask scheduler answers at {address!r}: {why}") from None
         try:
             yield client.get_executor()
         except KilledWorker as error:
