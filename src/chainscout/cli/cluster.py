@@ -1,5 +1,6 @@
 """Executors on a Dask cluster."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -21,6 +22,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     except ImportError:
         raise MissingExtraError("--dask", "cluster") from None
     with ExitStack() as stack:
+        why = None
         try:
             if address == "local":
                 # A process a core; any free port for the dashboard, and no log lines beside the table.
@@ -31,7 +33,10 @@ def dask_executor(address: str) -> Iterator[Executor]:
                 client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
         except Exception as error:  # an address that makes no sense comes back as whatever the library trips over
             why = str(error) or type(error).__name__
-            raise InputError(f"no Dask scheduler answers at {address!r}: {why}") from None
+        if why is not None:
+            # The half-made client closes itself when it is collected, and hangs if that happens while another starts.
+            gc.collect()
+            raise InputError(f"no Dask scheduler answers at {address!r}: {why}")
         try:
             yield client.get_executor()
         except KilledWorker as error:
