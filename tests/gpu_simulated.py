@@ -25,21 +25,53 @@ def index(sums, transitions, constants):
 MINE = cs.Policy("mine", index, terms, constants=lambda setting: (0.5,))
 
 
+#: What a block may take of shared memory, and without the rows; and what then stands there.
+PLACES = {
+    (48 * 1024, 0): {"rows", "chains", "streams", "indices"},
+    (4096, 48 * 1024): {"chains", "streams", "indices"},
+    (4096, 3000): {"chains", "indices"},
+    (1024, 0): {"indices"},
+    (0, 0): set(),
+}
+#: What the engine does besides the plain loop; each with a rule that has a floor, a summary, blocks or entries.
+OPTIONS = [
+    ("ba-mc", {"batch": 3}),
+    ("certifier", {"batch": 3}),
+    ("gafs-max", {"batch": 4}),
+    ("scout", {"restless": True}),
+    ("certifier:block=0.2", {"restless": True}),
+    ("scout", {"distance": "kullback-leibler", "row_weights": "stationary"}),
+    ("ba-mc", {"horizon": False}),
+]
+
+
+def agree(problem, rule, budgets, replications, weights, options):
+    """The same pulls, and losses but for rounding."""
+    found = engine.run(problem, rule, budgets, replications, 7, "gpu", weights=weights, **options)
+    expected = engine.run(problem, rule, budgets, replications, 7, "cpu", weights=weights, **options)
+    assert (found[1] == expected[1]).all(), (rule, options)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-14, err_msg=f"{rule} {options}")
+
+
 def main() -> None:
     chains = dict(cs.problems.get("dirichlet:chains=2,states=3,seed=1").chains)
     problem = cs.Problem({**chains, "wide": cs.problems.get("unlike")["cyclic"]})
+    alike = cs.Problem(chains)
     budgets, replications, weights = [4, 30, 80], range(2, 4), [1.0, 2.0, 0.5]
     specifications = ["static:weights=1/2/3" if name == "static" else name for name in policies.names()]
     # Blocks of several observations begin at T = 1/block.
     rules = [*specifications, MINE, "scout:block=0.2", "certifier:block=0.2", "scout:loss=total-variation"]
-    for shared in (True, False):
-        if not shared:
-            gpu.launching.SHARED_BYTES = 0  # as for a problem that is too large
-        for rule in rules if shared else ["ba-mc", "gini-ucb:block=0.2"]:
-            found = engine.run(problem, rule, budgets, replications, 7, "gpu", weights=weights)
-            expected = engine.run(problem, rule, budgets, replications, 7, "cpu", weights=weights)
-            assert (found[1] == expected[1]).all(), rule
-            np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-14, err_msg=str(rule))
+    for rule in rules:
+        agree(problem, rule, budgets, replications, weights, {})
+    for rule in ("ba-mc", "scout:block=0.2", MINE):
+        agree(alike, rule, budgets, replications, None, {})
+    for rule, options in OPTIONS:
+        agree(problem, rule, [5, 160], replications, weights, options)
+    for sizes, place in PLACES.items():
+        gpu.memory.SHARED_BYTES, gpu.memory.CROWDED_BYTES = sizes
+        assert gpu.memory.Layout(3, 4, 1, np.uint16, np.float64, False).shared == place
+        for rule in ("ba-mc", "gini-ucb:block=0.2", "certifier"):
+            agree(problem, rule, budgets, replications, weights, {})
     print("all agree")
 
 

@@ -13,11 +13,12 @@ from ..errors import InputError
 from ..losses import DISTANCES, WEIGHTS, of_transitions
 from ..policies import Policy
 from ..problems import Problem
-from .state import Block, Prepared, State, prepare
+from .state import Block, State, alike_neighbours, prepare
 
 #: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits. ``gpu`` runs one thread a replication
-#: on an NVIDIA GPU, on the same paths, in double or in single precision.
-ENGINES = ("python", "cpu", "gpu", "gpu:float32")
+#: on an NVIDIA GPU, on the same paths, in double or in single precision; ``gpu:uncontracted`` rounds every product, as
+#: the CPU does, to tell that difference from others.
+ENGINES = ("python", "cpu", "gpu", "gpu:float32", "gpu:uncontracted")
 
 #: Stands for the fastest engine that this machine has.
 AUTO = "auto"
@@ -51,12 +52,14 @@ def run(
     horizon: bool = True,
     distance: str = "squared",
     row_weights: str = "empirical",
+    fetch: bool = True,
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """→ loss[budget, replication, chain] and pulls[budget, replication, chain].
 
     ``budgets`` may come in any order, repeated too. A replication depends on (seed, its number) alone, so that a range
     can be cut anywhere. ``horizon``: whether the policy knows the largest budget. A loss is NaN while a chain has shown
-    no transition. ``distance`` and ``row_weights`` are those of :func:`chainscout.loss`.
+    no transition. ``distance`` and ``row_weights`` are those of :func:`chainscout.loss`. Without ``fetch`` the arrays
+    stay in the memory of the device that made them (CuPy's).
     """
     if not isinstance(replications, range) or replications.step != 1 or replications.start < 0:
         raise InputError(f"replications must be a range of whole numbers ≥ 0, not {shown(replications)}")
@@ -69,12 +72,18 @@ def run(
     if engine.startswith("gpu"):
         from . import gpu
 
-        gpu.check(batch, restless, distance, row_weights)
+        # The kernel computes the paper's loss; for others it gives the counts.
+        kept = (distance, row_weights) != ("squared", "empirical")
         precision = engine.partition(":")[2] or "float64"
-        loss, pulls = gpu.run(problem, chosen, ordered.tolist(), replications, seed, known, factors, precision)
+        found, pulls = gpu.run(
+            problem, chosen, ordered.tolist(), replications, seed, known, factors, precision, batch, restless, kept
+        )
+        loss = _of_counts(problem, gpu.at_home(found), distance, row_weights) if kept else found
+        if fetch:
+            loss, pulls = gpu.at_home(loss), gpu.at_home(pulls)
         return loss[place], pulls[place]
     prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
-    stationary = _stationary(problem, prepared) if row_weights == "stationary" else None
+    stationary = _stationary(problem, prepared.blocks) if row_weights == "stationary" else None
     loss = np.zeros((len(ordered), len(replications), len(problem)))
     pulls = np.zeros(loss.shape, np.int64)
     for first in range(0, len(replications), lanes := prepared.lanes(len(replications) or 1)):
@@ -161,11 +170,10 @@ def _check(state: State) -> None:
         raise InputError(f"the policy {name!r} gave an index that is not a number, and indices must be comparable")
 
 
-def _stationary(problem: Problem, prepared: Prepared) -> list[Array]:
+def _stationary(problem: Problem, blocks: Sequence[Block]) -> list[Array]:
     chains = list(problem.chains.values())
     return [
-        np.array([chain.stationary for chain in chains[block.first : block.first + block.number]])
-        for block in prepared.blocks
+        np.array([chain.stationary for chain in chains[block.first : block.first + block.number]]) for block in blocks
     ]
 
 
@@ -181,6 +189,20 @@ def _read(
             laws = None if stationary is None else stationary[number][part]
             chains = slice(block.first + first, block.first + min(first + step, block.number))
             out[:, chains] = _losses(counts, block, part, distance, row_weights, laws)
+
+
+def _of_counts(problem: Problem, counts: npt.NDArray[Any], distance: str, row_weights: str) -> Array:
+    """The losses (budget, replication, chain) from N (budget, replication, chain, x, y), padded to the largest S."""
+    blocks = alike_neighbours(problem)
+    stationary = _stationary(problem, blocks) if row_weights == "stationary" else None
+    loss = np.empty(counts.shape[:3])
+    for number, block in enumerate(blocks):
+        chains = slice(block.first, block.first + block.number)
+        laws = None if stationary is None else stationary[number]
+        for b, replication in np.ndindex(counts.shape[:2]):
+            part = counts[b, replication, chains, : block.size, : block.size].astype(np.float64)
+            loss[b, replication, chains] = _losses(part, block, slice(None), distance, row_weights, laws)
+    return loss
 
 
 def _losses(counts: Array, block: Block, part: slice, distance: str, row_weights: str, laws: Array | None) -> Array:

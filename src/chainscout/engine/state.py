@@ -84,7 +84,7 @@ def prepare(
     sizes = problem.sizes
     constants = [policy.prepare(setting) for setting in settings(sizes, budget, problem)]
     rule = Rule.of(policy, sizes, constants, weights, batch > 1, restless)
-    blocks = _blocks(problem, rule.head)
+    blocks = alike_neighbours(problem, rule.head)
     span = blocks[-1].start + blocks[-1].number * blocks[-1].size * (blocks[-1].size + rule.head)
     starts = [block.start + j * block.size * (block.size + rule.head) for block in blocks for j in range(block.number)]
     table, laws = np.zeros(span, np.uint64), np.zeros(sum(sizes), np.uint64)
@@ -113,7 +113,8 @@ def prepare(
     )
 
 
-def _blocks(problem: Problem, head: int) -> tuple[Block, ...]:
+def alike_neighbours(problem: Problem, head: int = 0) -> tuple[Block, ...]:
+    """The chains in blocks of neighbours of the same size; ``head`` floats stand before each row's counts."""
     chains, blocks = list(problem.chains.values()), []
     first = start = 0
     while first < len(chains):

@@ -1,5 +1,6 @@
 """The engine on a GPU: the same rules and the same paths, one thread a replication."""
 
-from .launching import PRECISIONS, check, is_available, run
+from .devices import at_home, is_available, number, use
+from .launching import PRECISIONS, run
 
-__all__ = ["PRECISIONS", "check", "is_available", "run"]
+__all__ = ["PRECISIONS", "at_home", "is_available", "number", "run", "use"]

@@ -1,12 +1,14 @@
 """The kernel specialised for a policy and a problem's shape, compiled for the device by numba-cuda."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from ..compiling import _Copies, bound
+from .devices import is_simulated
 
 #: Device functions that no bound name reaches, by precision: all kernels share them.
 _SHARED: dict[type, dict[Any, Any]] = {}
@@ -46,11 +48,35 @@ def options(real: type) -> dict[str, Any]:
     return {"fastmath": real is np.float32}
 
 
-def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type) -> Any:
-    """The kernel, ready to be launched. Under numba's simulator it is interpreted."""
-    from numba import config, cuda
+def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool) -> Any:
+    """The kernel, ready to be launched. Under numba's simulator it is interpreted.
 
-    if getattr(config, "ENABLE_CUDASIM", False):
+    What is not shared memory is cache. If the state is ``all_shared``, shared memory decides how many replications run
+    at a time; if not, the driver's own division was the fastest or near it in every case that was tried.
+    """
+    from numba import cuda
+
+    if is_simulated():
         return cuda.jit(bound(function, names))
     copy, _, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
-    return cuda.jit(**options(real))(copy)
+    division = {"shared_memory_carveout": "maxshared"} if all_shared else {}
+    return cuda.jit(**division, **options(real))(copy)
+
+
+@contextmanager
+def contraction(allowed: bool) -> Iterator[None]:
+    """Whether a kernel that is launched for the first time, and so compiled, may contract a·b + c to one rounding.
+
+    numba-cuda has no option for it, though the compiler below has.
+    """
+    if allowed or is_simulated():
+        yield
+        return
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    nvvm.compile_ir = lambda modules, **options: compile_ir(modules, fma=False, **options)
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir

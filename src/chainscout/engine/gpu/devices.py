@@ -1,0 +1,76 @@
+"""The GPUs of this machine, and arrays in their memory."""
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ChainscoutError, MissingExtraError
+
+
+class NoDeviceError(ChainscoutError):
+    """There is no GPU, or its driver does not answer."""
+
+    exit_status = 2
+
+
+def is_available() -> bool:
+    """Whether the engine ``gpu`` can run here."""
+    try:
+        compiler()
+    except ChainscoutError:
+        return False
+    return True
+
+
+def compiler() -> Any:
+    """numba's CUDA module, if it has a device to compile for."""
+    try:
+        import numba_cuda  # noqa: F401  # numba's own CUDA target is no longer kept up
+        from numba import cuda
+    except ImportError:
+        raise MissingExtraError("the engine 'gpu'", "gpu") from None
+    if not cuda.is_available():
+        raise NoDeviceError(
+            "the engine 'gpu' needs an NVIDIA GPU and its driver, and none answers; 'cpu' runs everywhere"
+        )
+    return cuda
+
+
+def is_simulated() -> bool:
+    """Whether numba's simulator stands for the device (NUMBA_ENABLE_CUDASIM): kernels are then interpreted."""
+    from numba import config
+
+    return bool(getattr(config, "ENABLE_CUDASIM", False))
+
+
+def arrays() -> Any:
+    """The module whose arrays are in the device's memory: CuPy, or NumPy itself under the simulator."""
+    if is_simulated():
+        return np
+    try:
+        import cupy
+    except ImportError:
+        raise MissingExtraError("the engine 'gpu'", "gpu") from None
+    return cupy
+
+
+def argument(array: Any) -> Any:
+    """An array as kernels take it: as it is, but the simulator would copy an array of NumPy's."""
+    return type(compiler().device_array(1))(array) if is_simulated() else array
+
+
+def number() -> int:
+    """How many GPUs there are."""
+    return 1 if is_simulated() else len(compiler().gpus)
+
+
+def use(device: int) -> None:
+    """What this thread does from now on, it does on the device of this number."""
+    if not is_simulated():
+        compiler().select_device(device)
+        arrays().cuda.Device(device).use()
+
+
+def at_home(array: Any) -> Any:
+    """The array in the memory of the host."""
+    return array if isinstance(array, np.ndarray) else array.get()

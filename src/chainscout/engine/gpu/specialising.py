@@ -1,0 +1,108 @@
+"""The kernel for one policy and one shape of problem."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import tuples
+from ..specialising import no_entry, no_floor
+from . import kernel as code
+from .compiling import kernel
+from .devices import compiler, is_simulated
+from .memory import THREADS, WORD_BITS, Layout
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a kernel is specialised for."""
+
+    terms: Callable[..., Any] | None
+    index: Callable[..., Any]
+    entry: Callable[..., Any] | None
+    summary: Callable[..., Any] | None
+    floor: Callable[..., Any] | None
+    #: Observations of a look: max(``shortest``, ⌊block·T⌋), or those of a batch.
+    block: float
+    shortest: int
+    batch: int
+    restless: bool
+    #: Whether all chains have the same size, constants and weight.
+    alike: bool
+    constants: int
+    budgets: int
+    keep_counts: bool
+    #: Whether multiplications and additions may be contracted.
+    contracted: bool
+
+    @property
+    def looks_last(self) -> bool:
+        """Whether there are looks of more than one observation."""
+        return self.block > 0 or self.shortest > 1
+
+
+@lru_cache(maxsize=64)
+def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
+    """The kernel, ready to be launched."""
+    from numba import from_dtype
+
+    simulated = is_simulated()
+
+    def kind(of: type) -> Any:
+        return from_dtype(np.dtype(of))
+
+    packed = rule.entry is not None and "rows" not in shared
+    of_entries = code.terms_of_words if packed else code.terms_of_entries
+    bits = 8 * np.dtype(layout.count).itemsize
+    names = {
+        "cuda": compiler(),
+        "terms": rule.terms,
+        "index": rule.index,
+        "entry": rule.entry or no_entry,
+        "summary": rule.summary,
+        "floor": rule.floor or no_floor,
+        "row_terms": code.terms_of_row if rule.entry is None else of_entries,
+        "take_constants": tuples.of_length(rule.constants)["take"],
+        **{name: tuples.of_length(layout.width)[name] for name in ("take_lane", "put_lane", "replace_all")},
+        "whole": int if simulated else np.uint64,
+        "signed": int if simulated else np.int64,
+        "real": float if simulated else layout.real,
+        "counted": int if simulated else np.uint64 if layout.count is np.uint64 else np.uint32,
+        "squared": int if simulated else layout.square,
+        "count_type": kind(layout.count),
+        "square_type": kind(layout.square),
+        "real_type": kind(layout.real),
+        "word_type": kind(np.uint64),
+        "CHAINS": layout.chains,
+        "STATES": layout.states,
+        "WIDTH": layout.width,
+        "CONSTANTS": rule.constants,
+        "BUDGETS": rule.budgets,
+        "CLEARED": layout.chains * layout.states if "rows" in shared else 0,
+        "THREADS": THREADS,
+        "BATCH": rule.batch,
+        "ALIKE": rule.alike,
+        "SUMMARY": rule.summary is not None,
+        "FLOOR": rule.floor is not None,
+        "BLOCKS": rule.looks_last,
+        "LOOKED": layout.looked,
+        "RESTLESS": rule.restless,
+        "KEEP_COUNTS": rule.keep_counts,
+        "BLOCK": float(rule.block),
+        "SHORTEST": rule.shortest,
+        **{f"{group.upper()}_SHARED": group in shared for group in layout.groups},
+        "PACKED": packed,
+        "PER_WORD": WORD_BITS // bits,
+        "COUNT_BITS": bits,
+        "COUNT_MASK": (1 << bits) - 1,
+        "NONE": int(np.iinfo(layout.count).max),
+        "SHAPE_CHAINS": layout.chains,
+        "SHAPE_STATES": layout.states,
+        "SHAPE_ROWS": layout.chains * layout.states,
+        "SHAPE_LOOKED": layout.groups["rows"]["looked"][0][0],
+        "SHAPE_TERMS": layout.width,
+        "SHAPE_THREADS": THREADS,
+    }
+    return kernel(code.run, names, layout.real, "rows" in shared)
