@@ -36,6 +36,8 @@ def read_project() -> dict[str, Any]:
 
 #: Extras that no wheel brings: pyspark is published as pure Python sources (400 MB), and runs on Java.
 SOURCES_ONLY = {"spark": "pyspark"}
+#: An extra of half a gigabyte that is of no use without a GPU; the simulator comes with the test group.
+GPU_ONLY = {"gpu"}
 GPU_BENCHMARK = ROOT / "benchmarks" / "bench_gpu.py"
 GROUPS = ["--group", "test", "--group", "lint", "--group", "docs"]
 
@@ -50,13 +52,19 @@ def runtime() -> Path:
 
 def development() -> Path:
     """What the tests, linters and documentation need: wheels only."""
-    return prepare(".venv", "development", ["-e", with_extras(SOURCES_ONLY), *GROUPS], enough=("everything",))
+    extras = with_extras({*SOURCES_ONLY, *GPU_ONLY})
+    return prepare(".venv", "development", ["-e", extras, *GROUPS], enough=("everything",))
 
 
 def everything() -> Path:
     """That and the extras that are built from sources, for system tests."""
     built = [option for package in SOURCES_ONLY.values() for option in ("--no-binary", package)]
-    return prepare(".venv", "everything", ["-e", with_extras(), *GROUPS, *built])
+    return prepare(".venv", "everything", ["-e", with_extras(GPU_ONLY), *GROUPS, *built])
+
+
+def with_gpu() -> Path:
+    """The package, its tests, and what the GPU engine needs."""
+    return prepare(".venv-gpu", "gpu", ["-e", ".[gpu]", "--group", "test"])
 
 
 def interop() -> Path:
@@ -66,14 +74,16 @@ def interop() -> Path:
 
 def lowest() -> Path:
     """Every dependency of the package at its lower bound, and the test group at whatever fits."""
-    return prepare(".venv-lowest", "lowest", ["-e", with_extras(SOURCES_ONLY), *lower_bounds(), "--group", "test"])
+    extras = with_extras({*SOURCES_ONLY, *GPU_ONLY})
+    return prepare(".venv-lowest", "lowest", ["-e", extras, *lower_bounds(), "--group", "test"])
 
 
 def lower_bounds() -> list[str]:
     """Each requirement of the package and of its extras as 'name==bound'."""
     project = read_project()
     pins = []
-    extras = [needs for extra, needs in project["optional-dependencies"].items() if extra not in SOURCES_ONLY]
+    left_out = {*SOURCES_ONLY, *GPU_ONLY}
+    extras = [needs for extra, needs in project["optional-dependencies"].items() if extra not in left_out]
     for requirement in chain(project["dependencies"], *extras):
         parts = re.match(r"([\w.-]+)(?:\[[^]]*\])?>=([\w.]+)", requirement)
         if parts is None:
@@ -116,6 +126,11 @@ def test_interop() -> int:
     """compare with libraries whose pins conflict with ours, in .venv-interop"""
     peer = {"CHAINSCOUT_INTEROP_PYTHON": str(interop())}
     return run([str(development()), *PYTEST, "-m", "interop"], peer)
+
+
+def test_gpu() -> int:
+    """compare the GPU engine with the CPU's at full size, in .venv-gpu"""
+    return run([str(with_gpu()), "-m", "pytest", "-m", "gpu", "tests/test_gpu_device.py"])
 
 
 def test_lowest() -> int:
@@ -169,12 +184,12 @@ def bench() -> int:
 
 def bench_gpu() -> int:
     """run the GPU engine's benchmark"""
-    return run([str(development()), str(GPU_BENCHMARK)])
+    return run([str(with_gpu()), str(GPU_BENCHMARK)])
 
 
 def clean() -> int:
     """remove the environments and everything else that these commands make"""
-    made = [".venv", ".venv-interop", ".venv-lowest", "dist", "docs/_build", "chainscout-demo"]
+    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", "dist", "docs/_build", "chainscout-demo"]
     made += [".coverage", ".coverage.*", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
     for pattern in made:
         for path in list(ROOT.glob(pattern)):
@@ -192,6 +207,7 @@ COMMANDS = {
     "test-system": test_system,
     "test-interop": test_interop,
     "test-lowest": test_lowest,
+    "test-gpu": test_gpu,
     "soak": soak,
     "coverage": coverage,
     "lint": lint,

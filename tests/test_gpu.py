@@ -9,8 +9,6 @@ from numba import cuda
 
 import chainscout as cs
 from chainscout import engine
-from chainscout.engine import gpu
-from chainscout.errors import InputError
 
 SCRIPT = Path(__file__).with_name("gpu_simulated.py")
 
@@ -28,13 +26,3 @@ def test_without_a_gpu_it_says_so_and_auto_takes_the_cpu(monkeypatch: pytest.Mon
     assert caught.value.exit_status == 2
     assert engine.resolved("auto") == "cpu"
     assert cs.compare(problem, ["uniform"], [10], 2, engine="auto").settings["engine"] == "cpu"
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [((2, False, "squared", "empirical"), "batches"), ((1, True, "squared", "empirical"), "restless"),
-     ((1, False, "squared", "ones"), "other losses")],
-)  # fmt: skip
-def test_what_it_does_not_do_is_refused(options: tuple[int, bool, str, str], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        gpu.check(*options)

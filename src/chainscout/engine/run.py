@@ -1,6 +1,7 @@
 """Replications of one policy on one problem: a pure function of its arguments, whatever the engine."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,16 @@ def resolved(engine: str) -> str:
 
         return "gpu" if gpu.is_available() else "cpu"
     return one_of(engine, "engine", ENGINES)
+
+
+def workers(engine: str) -> tuple[int, Callable[[], None]]:
+    """How many threads an engine wants, and what each of them does first: one a core, or one a GPU, which it uses."""
+    if engine.startswith("gpu"):
+        from . import gpu
+
+        devices = iter(range(gpu.number()))
+        return gpu.number(), lambda: gpu.use(next(devices))
+    return os.cpu_count() or 1, lambda: None
 
 
 def run(

@@ -1,6 +1,7 @@
 """``compare``: policies × budgets × replications, in one pass over each replication, cut into tasks of any size."""
 
 import json
+import math
 import platform
 import sys
 from collections.abc import Iterable, Sequence
@@ -26,9 +27,11 @@ from .tasks import Task, run_all
 DEFAULT_POLICIES = ("uniform", "ba-mc", "scout", "oracle")
 
 #: Steps of about a quarter of a second: the progress bar moves by this much, and this much is lost by Ctrl-C.
-TASK_STEPS = {"cpu": 20_000_000, "python": 100_000, "gpu": 4_000_000_000, "gpu:float32": 8_000_000_000}
+TASK_STEPS = {"cpu": 20_000_000, "python": 100_000, "gpu": 10_000_000_000}
 #: The engine runs this many replications side by side; a task of fewer takes as long.
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = {"cpu": 4, "python": 4, "gpu": 65_536}
+#: Results stay on the GPU that made them if they take at most this part of its memory.
+DEVICE_SHARE = 0.3
 
 
 class Interrupted(KeyboardInterrupt):
@@ -83,7 +86,7 @@ def compare(
         "distance": distance,
         "row_weights": row_weights,
     }
-    common = {"problem": problem, "budgets": steps, **options}
+    common: dict[str, Any] = {"problem": problem, "budgets": steps, **options}
     for policy in chosen.values():  # what cannot be run is refused before anything is written or sent
         engines.run(policy=policy, replications=range(0), **common)
     settings: dict[str, Any] = {
@@ -97,8 +100,13 @@ def compare(
     # All policies of the same replications together: an interrupted run is a comparison of fewer of them.
     tasks = [Task(p, policy, start, stop) for start, stop in cuts for p, policy in enumerate(chosen.values())]
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, steps, settings)
-    loss = np.full((len(chosen), len(steps), number, len(problem)), np.nan)
-    pulls = np.zeros(loss.shape, dtype=np.int64)
+    shape = (len(chosen), len(steps), number, len(problem))
+    alone = executor is None and kept is None
+    arrays = _device_arrays(engine, shape) if alone else None
+    common["fetch"] = arrays is None
+    arrays = arrays or np
+    loss = arrays.full(shape, np.nan)
+    pulls = arrays.zeros(shape, dtype=np.int64)
     targets = _targets(problem, chosen, options["weights"])
     done = np.zeros((len(chosen), number + 1), dtype=bool)
     try:
@@ -147,9 +155,20 @@ def _iterated(values: Any, wanted: str) -> list[Any]:
 
 def _cuts(replications: int, longest: int, engine: str) -> list[tuple[int, int]]:
     """Ranges of replications: about TASK_STEPS each, and at least eight if there are enough replications."""
-    size = min(TASK_STEPS[engine] // longest, -(-replications // 8))
-    size = max(SIDE_BY_SIDE, size // SIDE_BY_SIDE * SIDE_BY_SIDE)
+    kind = engine.partition(":")[0]
+    together = SIDE_BY_SIDE[kind]
+    size = min(TASK_STEPS[kind] // longest, -(-replications // 8))
+    size = max(together, size // together * together)
     return [(start, min(start + size, replications)) for start in range(0, replications, size)]
+
+
+def _device_arrays(engine: str, shape: tuple[int, ...]) -> Any:
+    """The module for arrays on the GPU, if all results are made on one and it has room for them; else None."""
+    if not engine.startswith("gpu") or engines.workers(engine)[0] > 1:
+        return None
+    from ..engine import gpu
+
+    return gpu.arrays() if 16 * math.prod(shape) <= DEVICE_SHARE * gpu.free_bytes() else None
 
 
 def _targets(problem: Problem, policies: dict[str, Policy], weights: list[float] | None) -> Any:

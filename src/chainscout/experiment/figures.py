@@ -47,7 +47,7 @@ def _losses(axes: "Axes", results: "Results", statistic: str, title: str) -> Non
         axes.plot(budgets, [s.value for s in found], color=colour, marker=marker, markersize=4, label=f"policy {p}")
     if results.is_normalised:
         axes.axhline(1, color="0.4", linestyle="--", linewidth=1, label="Λ/n")
-    elif np.nanmax(results.loss, initial=0.0) > 0:
+    elif any(found[statistic].value > 0 for found in results.statistics.values()):
         axes.set_yscale("log")
     axes.set(xscale="log", title=f"{title}, {results.label(statistic)}", xlabel="budget n (observations)")
     axes.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..checks import one_of, shown
+from ..engine.gpu import at_home
 from ..errors import InputError, MissingExtraError
 from ..problems import Problem
 from ..problems.schema import document
@@ -28,34 +29,47 @@ DIMENSIONS = ("policy", "budget", "replication", "chain")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Losses and pulls, indexed (policy, budget, replication, chain); pulls are observations of the chain."""
+    """Losses and pulls, indexed (policy, budget, replication, chain); pulls are observations of the chain.
+
+    What a GPU has computed stays in its memory until ``loss`` or ``pulls`` is asked for; summaries are computed there.
+    """
 
     problem: Problem
     policies: tuple[str, ...]
     budgets: tuple[int, ...]
-    #: nan where a chain has shown no transition yet.
-    loss: Array
-    pulls: Counts
+    #: The losses and pulls where they were computed: NumPy's arrays, or CuPy's.
+    held_loss: Any
+    held_pulls: Any
     #: The shares of the budget that each policy aims at, (policy, chain); nan where it has no fixed aim.
     targets: Array
     #: Seed, engine, delta, weights, the policies' parameters, versions, …: with the problem, what repeats the run.
     settings: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        for array in (self.loss, self.pulls, self.targets):
-            array.flags.writeable = False  # statistics are computed once
+        for array in (self.held_loss, self.held_pulls, self.targets):
+            _freeze(array)
+
+    @cached_property
+    def loss(self) -> Array:
+        """The losses of all replications; nan where a chain has shown no transition yet."""
+        return np.asarray(_freeze(at_home(self.held_loss)))
+
+    @cached_property
+    def pulls(self) -> Counts:
+        """How often each chain was observed in every replication."""
+        return np.asarray(_freeze(at_home(self.held_pulls)))
 
     @property
     def replications(self) -> int:
         """The number of replications."""
-        return int(self.loss.shape[2])
+        return int(self.held_loss.shape[2])
 
     @cached_property
     def statistics(self) -> dict[tuple[str, int], dict[str, Statistic]]:
         """max E[L], E[max L] and quantile(L), with their influence values, by policy and budget."""
         delta = float(self.settings["delta"])
         return {
-            (policy, budget): {name: of(self.loss[p, b], delta) for name, of in STATISTICS.items()}
+            (policy, budget): {name: of(self.held_loss[p, b], delta) for name, of in STATISTICS.items()}
             for p, policy in enumerate(self.policies)
             for b, budget in enumerate(self.budgets)
         }
@@ -135,3 +149,10 @@ class Results:
 
     def __repr__(self) -> str:
         return f"Results({len(self.policies)} policies, {len(self.budgets)} budgets, {self.replications} replications)"
+
+
+def _freeze(array: Any) -> Any:
+    """The array, never to be changed: statistics are computed once."""
+    if isinstance(array, np.ndarray):
+        array.flags.writeable = False
+    return array

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..engine.gpu import at_home
+
 if TYPE_CHECKING:
     from .results import Results
 
@@ -61,7 +63,7 @@ def allocation(results: "Results") -> list[dict[str, Any]]:
     eta = results.problem.allocation if results.problem.variability else np.full(len(results.problem), np.nan)
     rows = []
     for p, policy in enumerate(results.policies):
-        shares = results.pulls[p, last].mean(axis=0) / results.budgets[last]
+        shares = at_home(results.held_pulls[p, last].mean(axis=0)) / results.budgets[last]
         for k, name in enumerate(results.problem.names):
             rows.append(
                 {

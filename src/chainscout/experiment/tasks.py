@@ -68,8 +68,8 @@ def _outcomes(
         for task in tasks:
             yield task, _run(task.policy, task.start, task.stop, common)
     else:
-        threads = os.cpu_count() or 1
-        pool = ThreadPoolExecutor(threads)
+        threads, begin = engine.workers(common["engine"])
+        pool = ThreadPoolExecutor(threads, initializer=begin)
         try:
             # A few more than are running: enough to keep threads busy, and few to be left when one is interrupted.
             yield from _collected(tasks, lambda t: pool.submit(_run, t.policy, t.start, t.stop, common), 2 * threads)

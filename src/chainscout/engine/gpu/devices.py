@@ -71,6 +71,15 @@ def use(device: int) -> None:
         arrays().cuda.Device(device).use()
 
 
+def free_bytes() -> int:
+    """What is left of the memory of this thread's device."""
+    if is_simulated():
+        return 1 << 40
+    device = arrays()
+    free, _ = device.cuda.runtime.memGetInfo()
+    return int(free) + int(device.get_default_memory_pool().free_bytes())  # what was freed stays in CuPy's pool
+
+
 def at_home(array: Any) -> Any:
     """The array in the memory of the host."""
     return array if isinstance(array, np.ndarray) else array.get()

@@ -11,7 +11,7 @@ from ...policies import Policy, settings
 from ...problems import Problem
 from ..state import RESTLESS_BLOCK
 from .compiling import contraction
-from .devices import argument, arrays, compiler
+from .devices import argument, arrays, compiler, free_bytes
 from .memory import THREADS, Layout, count_type
 from .specialising import Rule, specialised
 from .tables import tables
@@ -64,7 +64,7 @@ def run(
     pulls = device.empty(shape, np.int64)
     if not replications:
         return loss, pulls
-    most = _most(cuda, layout, rule, int(budgets[-1]))
+    most = _most(layout, rule, int(budgets[-1]))
     # Some threads have nothing to do; what they are given must exist, and is not looked at.
     lanes = -(-min(most, len(replications)) // THREADS) * THREADS
     state, to_clear = layout.allocate(device, lanes)
@@ -145,9 +145,8 @@ def _scratch(device: Any, layout: Layout, rule: Rule, lanes: int) -> list[Any]:
     ]
 
 
-def _most(cuda: Any, layout: Layout, rule: Rule, longest: int) -> int:
+def _most(layout: Layout, rule: Rule, longest: int) -> int:
     """How many replications a launch takes, by memory and by time."""
-    free = min(float(cuda.current_context().get_memory_info()[0]), 1e15)  # the simulator's is infinite
     scratch = 6 * layout.states * 8 * (rule.summary is not None) + (layout.chains + rule.batch) * 4 * (rule.batch > 1)
     in_time = max(LAUNCH_LANES, LAUNCH_STEPS // longest)
-    return max(THREADS, min(int(MEMORY_SHARE * free) // (layout.bytes + scratch + 64), in_time))
+    return max(THREADS, min(int(MEMORY_SHARE * free_bytes()) // (layout.bytes + scratch + 64), in_time))

@@ -9,9 +9,10 @@ import numpy as np
 
 from .. import tuples
 from ..specialising import no_entry, no_floor
-from . import kernel as code
+from . import learning
 from .compiling import kernel
 from .devices import compiler, is_simulated
+from .kernel import run
 from .memory import THREADS, WORD_BITS, Layout
 
 
@@ -54,7 +55,7 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         return from_dtype(np.dtype(of))
 
     packed = rule.entry is not None and "rows" not in shared
-    of_entries = code.terms_of_words if packed else code.terms_of_entries
+    of_entries = learning.terms_of_words if packed else learning.terms_of_entries
     bits = 8 * np.dtype(layout.count).itemsize
     names = {
         "cuda": compiler(),
@@ -63,7 +64,7 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "entry": rule.entry or no_entry,
         "summary": rule.summary,
         "floor": rule.floor or no_floor,
-        "row_terms": code.terms_of_row if rule.entry is None else of_entries,
+        "row_terms": learning.terms_of_row if rule.entry is None else of_entries,
         "take_constants": tuples.of_length(rule.constants)["take"],
         **{name: tuples.of_length(layout.width)[name] for name in ("take_lane", "put_lane", "replace_all")},
         "whole": int if simulated else np.uint64,
@@ -105,4 +106,4 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "SHAPE_TERMS": layout.width,
         "SHAPE_THREADS": THREADS,
     }
-    return kernel(code.run, names, layout.real, "rows" in shared)
+    return kernel(run, names, layout.real, "rows" in shared)

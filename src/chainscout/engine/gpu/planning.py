@@ -1,0 +1,89 @@
+"""Whom to observe next: the chain with the largest index, or the chains of a batch."""
+
+from typing import Any
+
+from ..layout import unbound
+from ..rounds import FIRST, NEVER
+
+# Bound when the kernel is specialised; these values are never used.
+index = floor = take_constants = take_lane = unbound
+whole: Any = int
+real: Any = float
+counted: Any = int
+#: K, the number of constants, the chains of a batch; whether the rule has a floor.
+CHAINS = CONSTANTS = BATCH = 1
+FLOOR = False
+#: The next state of a chain that was never observed: the largest word of its type.
+NONE = 0
+ZERO, ONE, TWO = 0, 1, 2
+
+
+def choose(t, lane, indices, transitions, pending):
+    """The chain with the largest index, or the least sampled one while it is below the floor."""
+    best = indices[ZERO, lane]
+    chosen = ZERO
+    chain = ONE
+    while chain < CHAINS:  # a range over words makes three times the instructions
+        value = indices[chain, lane]
+        chosen = chain if value > best else chosen
+        best = value if value > best else best
+        chain = chain + ONE
+    if FLOOR:
+        fewest = sampled(ZERO, lane, transitions, pending)
+        behind = ZERO
+        for chain in range(ONE, CHAINS):
+            number = sampled(whole(chain), lane, transitions, pending)
+            if number < fewest:
+                fewest = number
+                behind = whole(chain)
+        if real(fewest) < floor(real(t)):
+            chosen = behind
+    return chosen
+
+
+def sampled(chain, lane, transitions, pending):
+    """T, with what is pending."""
+    number = whole(transitions[chain, lane])
+    if BATCH > ONE:
+        number = number + whole(pending[chain, lane])
+    return number
+
+
+def value_of(chain, lane, number, constants, weights, total):
+    """A chain's index times its weight, with ``number`` for T."""
+    known = take_constants(constants, chain * CONSTANTS)
+    return weights[chain] * index(take_lane(total, chain, lane), real(counted(number)), known)
+
+
+def plan(t, lane, constants, weights, total, transitions, nexts, indices, pending, plans):
+    """The chains of a batch (MATH §6): T counts what is pending and all else is frozen. → how many there are.
+
+    A chain of which nothing is known gets the two observations of the warm-up, and no more before they are in.
+    """
+    planned = ZERO
+    while planned < BATCH:
+        chain = choose(t, lane, indices, transitions, pending)
+        if indices[chain, lane] == NEVER:
+            break
+        plans[planned, lane] = chain
+        planned = planned + ONE
+        waiting = whole(pending[chain, lane]) + ONE
+        pending[chain, lane] = waiting
+        number = whole(transitions[chain, lane])
+        if number > ZERO:
+            indices[chain, lane] = value_of(chain, lane, number + waiting, constants, weights, total)
+        elif waiting >= TWO or nexts[chain, lane] != NONE:
+            indices[chain, lane] = NEVER
+    for step in range(planned):
+        pending[whole(plans[step, lane]), lane] = ZERO
+    return planned
+
+
+def refresh(planned, lane, constants, weights, total, transitions, indices, plans):
+    """The indices of a batch's chains after its observations are in."""
+    for step in range(planned):
+        chain = whole(plans[step, lane])
+        number = whole(transitions[chain, lane])
+        indices[chain, lane] = FIRST
+        if number > ZERO:
+            indices[chain, lane] = value_of(chain, lane, number, constants, weights, total)
