@@ -1,29 +1,47 @@
-"""The GPU engine: steps a second of the kernel and of a whole run, against the CPU engine on the same machine."""
+"""The GPU engine: steps a second of the kernel and of a whole comparison, against the CPU engine beside it."""
 
 import os
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from numba import cuda
 from recording import record
 
 import chainscout as cs
 from chainscout import engine, policies
 from chainscout.engine import gpu
+from chainscout.engine.gpu import observing
+from chainscout.engine.gpu.specialising import specialised
+
+SHAPES = (
+    ("K = S = 5", "dirichlet:chains=5,states=5,seed=0", 4_000, 540_672),
+    ("K = 50, S = 10", "dirichlet:chains=50,states=10,seed=0", 4_000, 135_168),
+    ("K = 5, S = 50", "dirichlet:chains=5,states=50,seed=0", 4_000, 135_168),
+)
+PRECISIONS = {"float32": "gpu:float32", "float64": "gpu"}
 
 
-def rate(problem, policy, budget, replications, precision, clock):
-    """Billions of steps a second: the best of three, compiled before."""
-    rule, weights = policies.get(policy), [1.0] * len(problem)
-    gpu.run(problem, rule, [budget], range(64), 0, budget, weights, precision)
+def kernel_rate(problem, policy, budget, replications, precision):
+    """Billions of steps a second by the device's clock: the best of three, compiled before."""
+    arguments = (problem, policies.get(policy), [budget])
+    rest = (0, budget, [1.0] * len(problem), precision)
+    gpu.run(*arguments, range(64), *rest)
     best = 0.0
     for _ in range(3):
         times = []
+        gpu.run(*arguments, range(replications), *rest, kernel_times=times)
+        best = max(best, budget * replications / sum(times) / 1e9)
+    return best
+
+
+def run_rate(problem, policy, budget, replications, precision):
+    """The same of ``compare`` with its summary, by the clock on the wall: tables, launches, statistics."""
+    best = 0.0
+    for _ in range(3):
         start = time.perf_counter()
-        gpu.run(problem, rule, [budget], range(replications), 0, budget, weights, precision, kernel_times=times)
-        elapsed = time.perf_counter() - start if clock == "run" else sum(times)
-        best = max(best, budget * replications / elapsed / 1e9)
+        cs.compare(problem, [policy], [budget], replications, engine=PRECISIONS[precision]).summary()
+        best = max(best, budget * replications / (time.perf_counter() - start) / 1e9)
     return best
 
 
@@ -37,46 +55,54 @@ def cpu_rate(problem, policy, budget, replications, workers):
     return budget * replications * workers / (time.perf_counter() - start) / 1e9
 
 
+def unmixed(position):
+    """Stands for the generator's scattering of a counter: what is left costs a step next to nothing."""
+    return position
+
+
+def without_generator(problem, policy, budget, replications, precision):
+    """The kernel's rate if the generator were a counter alone. Its numbers are of no use."""
+    specialised.cache_clear()
+    mix, observing.mix = observing.mix, unmixed
+    try:
+        return kernel_rate(problem, policy, budget, replications, precision)
+    finally:
+        observing.mix = mix
+        specialised.cache_clear()
+
+
 def main() -> None:
     if not gpu.is_available():
         sys.exit("bench_gpu.py: there is no GPU here, so that there is nothing to measure")
     rows = []
-    for name, shape, budget, replications in (
-        ("K = S = 5", "dirichlet:chains=5,states=5,seed=0", 4_000, 540_672),
-        ("K = 50, S = 10", "dirichlet:chains=50,states=10,seed=0", 4_000, 135_168),
-        ("K = 5, S = 50", "dirichlet:chains=5,states=50,seed=0", 4_000, 67_584),
-    ):
+    for name, shape, budget, replications in SHAPES:
         problem = cs.problems.get(shape)
         for policy in ("ba-mc", "scout"):
             one = cpu_rate(problem, policy, budget, 400, 1)
             every = cpu_rate(problem, policy, budget, 400, os.cpu_count() or 1)
-            for precision in ("float32", "float64"):
-                kernel = rate(problem, policy, budget, replications, precision, "kernel")
-                whole = rate(problem, policy, budget, replications, precision, "run")
-                rows.append(
-                    (
-                        name,
-                        policy,
-                        precision,
-                        f"{kernel:.1f}",
-                        f"{whole:.1f}",
-                        f"{whole / one:.0f}",
-                        f"{whole / every:.0f}",
-                    )
-                )
+            for precision in PRECISIONS:
+                kernel = kernel_rate(problem, policy, budget, replications, precision)
+                whole = run_rate(problem, policy, budget, replications, precision)
+                ratios = (f"{rate / cpu:,.0f}" for rate in (kernel, whole) for cpu in (one, every))
+                rows.append((name, policy, precision, f"{kernel:.1f}", f"{whole:.1f}", *ratios))
                 print(rows[-1], flush=True)
-    columns = (
-        "problem",
-        "policy",
-        "precision",
-        "kernel, 10⁹ steps/s",
-        "run, 10⁹ steps/s",
-        "run / one core",
-        "run / all cores",
-    )
-    device = cuda.get_current_device().name
-    name = device.decode() if isinstance(device, bytes) else device
-    record(f"GPU engine ({name})", "make bench-gpu", columns, rows, ("numba", "numba-cuda"))
+    columns = ("problem", "policy", "precision", "kernel, 10⁹ steps/s", "run, 10⁹ steps/s")
+    columns += tuple(f"{what} / {cores}" for what in ("kernel", "run") for cores in ("one core", "all cores"))
+    device = gpu.arrays().cuda.runtime.getDeviceProperties(0)["name"].decode()
+    packages = ("numba", "numba-cuda", "numpy")
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+    driver = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
+    about = f"GPU engine ({device}, driver {driver})"
+    record(about, "make bench-gpu", columns, rows, packages)
+    problem = cs.problems.get(SHAPES[0][1])
+    rows = []
+    for precision in PRECISIONS:
+        arguments = (problem, "ba-mc", *SHAPES[0][2:], precision)
+        bare, full = without_generator(*arguments), kernel_rate(*arguments)
+        rows.append((precision, f"{full:.1f}", f"{bare:.1f}", f"{100 * (1 - full / bare):.0f} %"))
+        print(rows[-1], flush=True)
+    columns = ("precision", "kernel, 10⁹ steps/s", "with a counter for a generator", "what the generator costs")
+    record(f"GPU engine: the generator ({device})", "make bench-gpu", columns, rows, packages)
 
 
 if __name__ == "__main__":

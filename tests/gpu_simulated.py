@@ -12,6 +12,7 @@ import numpy as np
 import chainscout as cs
 from chainscout import engine, policies
 from chainscout.engine import gpu
+from chainscout.verification import paths
 
 
 def terms(row, exits, squares, constants):
@@ -72,6 +73,8 @@ def main() -> None:
         assert gpu.memory.Layout(3, 4, 1, np.uint16, np.float64, False).shared == place
         for rule in ("ba-mc", "gini-ucb:block=0.2", "certifier"):
             agree(problem, rule, budgets, replications, weights, {})
+    found = paths.followed(problem, 30, 3, 0.05, 5, "gpu")
+    np.testing.assert_allclose(found, paths.followed(problem, 30, 3, 0.05, 5, "cpu"), rtol=1e-12)
     print("all agree")
 
 

@@ -15,25 +15,34 @@ from .rendering import as_json, show
 @click.option("--quick/--full", "quick", default=True, help="Under a minute (the default), or the documentation's run.")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Multiplies all numbers of replications.")
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--engine", default="auto", show_default=True, help="cpu, gpu or auto: a full run takes the GPU if there is one."
+)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the table there, as Markdown.")
 @as_json
 @click.pass_context
-def verify(context: click.Context, quick: bool, scale: float, seed: int, out: Path | None, json_output: bool) -> None:
+def verify(
+    context: click.Context, quick: bool, scale: float, seed: int, engine: str, out: Path | None, json_output: bool
+) -> None:
     """Put the paper's claims on trial: claim, setting, measured figure with interval, verdict.
 
     Claims that are known to fail are expected to. The exit status is 1 if a verdict is not the expected one.
     """
+    from .. import engine as engines
     from .. import verification
     from ..report import verification as report
 
-    effort = verification.Effort(full=not quick, scale=scale, seed=seed)
+    # A quick run is over before a GPU's kernels are compiled.
+    used = "cpu" if quick and engine == engines.AUTO else engines.resolved(engine)
+    effort = verification.Effort(full=not quick, scale=scale, seed=seed, engine=used)
     findings = verification.verify(effort, lambda about: click.echo(f"{about} …", err=True))
     shown = report.table(findings, effort, verification.DELTA)
     if out is not None:
         words = ["chainscout", "verify", "--quick" if quick else "--full"]
-        words += [f"--scale={scale:g}"] * (scale != 1) + [f"--seed={seed}"] * (seed != 0) + [f"--out={out}"]
+        words += [f"--scale={scale:g}"] * (scale != 1) + [f"--seed={seed}"] * (seed != 0)
+        words += [f"--engine={engine}"] * (engine != engines.AUTO) + [f"--out={out}"]
         try:
-            made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {_versions()}."
+            made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {_versions()}, engine {used}."
             out.write_text(report.markdown(shown, made_by), encoding="utf-8")
         except OSError as error:
             raise FileError(f"{out} could not be written: {error.strerror or error}") from None

@@ -155,10 +155,12 @@ def followed(
     Each chain is followed for ``observations``; the levels are those of the budget ``observations`` and of all chains
     at once. Without ``mixture`` that certificate is left out: for many states it takes nearly all the time.
     """
-    uniform = policies.get("uniform")
-    prepared = prepare(problem, uniform, observations, engine, [1.0] * len(problem), 1, False)
     level = beta(observations, delta, sum(size * size for size in problem.sizes))
     log_inverse = math.log(len(problem) / delta) if mixture else math.inf
+    if engine.startswith("gpu"):
+        return _on_device(problem, observations, replications, level, log_inverse, seed)
+    uniform = policies.get("uniform")
+    prepared = prepare(problem, uniform, observations, engine, [1.0] * len(problem), 1, False)
     head = prepared.rule.head
 
     def some(replications: range) -> Array:
@@ -176,6 +178,26 @@ def followed(
     return np.concatenate(in_parallel(some, replications, max(1, 2_000_000 // observations)))
 
 
+def _on_device(
+    problem: Problem, observations: int, replications: int, level: float, log_inverse: float, seed: int
+) -> Array:
+    from ..engine.gpu import columns
+
+    found = []
+    for k, chain in enumerate(problem.chains.values()):
+        scalars = (smoothing(None, chain.size), level, log_inverse)
+        factor = factors(chain.size, level, STATED)
+        places = (chain, k, replications, observations, seed)
+        found.append(columns.follow(*places, (walk, follow), factor, scalars, _nothing_found()))
+    return np.stack(found, axis=1)
+
+
+def _nothing_found() -> Array:
+    found = np.zeros(RECORDED)
+    found[SHORTFALL] = -math.inf
+    return found
+
+
 def _walk_arguments(where: tuple[int, ...], law: int, row: int, arrays: list[Any]) -> tuple[Any, ...]:
     laws, table, path = arrays
     return (*where, laws, law, table, row, path)
@@ -187,9 +209,8 @@ def follow_path(path: npt.NDArray[np.int64], matrix: Array, level: float, log_in
     An infinite ``log_inverse`` makes the mixture certificate 2, above which no loss is: it is then never evaluated.
     """
     size = len(matrix)
-    counts, found, scratch = np.zeros(size * size), np.zeros(RECORDED), [np.zeros(size) for _ in range(6)]
+    counts, found, scratch = np.zeros(size * size), _nothing_found(), [np.zeros(size) for _ in range(6)]
     wholes = [np.zeros(size, np.int64) for _ in range(2)]
-    found[SHORTFALL] = -math.inf
     arrays = [path, matrix.flatten(), counts, *scratch[:2], np.zeros(3 * size), *scratch[2:], *wholes, found]
     alpha, factor = smoothing(None, size), factors(size, level, STATED)
     call(

@@ -13,6 +13,9 @@ from .instances import coins, slow_and_fast
 #: The probability that the paper's guarantees may fail with.
 DELTA = 0.05
 
+#: Replications of a claim on a GPU, and of one for which each takes seconds: as many as run side by side.
+MILLION, SIDE_BY_SIDE = 1_000_000, 65_536
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -32,12 +35,21 @@ class Effort:
         """Whether everything that can be decided is expected to be."""
         return self.full and self.scale >= 1
 
-    def times(self, quick: int, full: int) -> int:
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a full run has the GPU's numbers of replications."""
+        return self.full and self.engine.startswith("gpu")
+
+    def times(self, quick: int, full: int, gpu: int = MILLION) -> int:
         """A number of replications: at least four, which the engine runs side by side."""
-        return max(4, round(self.scale * (full if self.full else quick)))
+        return max(4, round(self.scale * (gpu if self.on_gpu else full if self.full else quick)))
 
     def runs(self, quick: dict[int, int], full: dict[int, int]) -> list[tuple[int, int]]:
-        """Budgets with their numbers of replications."""
+        """Budgets with their numbers of replications. On a GPU: a million at the smallest budget, and at the others as
+        many as run side by side."""
+        if self.on_gpu:
+            smallest = min(full)
+            return [(budget, self.times(0, 0, MILLION if budget == smallest else SIDE_BY_SIDE)) for budget in full]
         chosen = full if self.full else quick
         return [(budget, self.times(number, number)) for budget, number in chosen.items()]
 
@@ -80,7 +92,7 @@ def trials(effort: Effort) -> Iterator[Trial]:
         budgets = [4 * len(problem), 1_000, 10_000] + [100_000] * effort.full
         yield f"bounds: {problem.name}", partial(bounds.below_the_cutoff, problem, budgets, number, DELTA, *source)
     # A larger δ makes n_cutoff smaller, and needs fewer replications to be decided.
-    number, delta = effort.times(8, 100), DELTA if effort.full else 0.2
+    number, delta = effort.times(8, 100, SIDE_BY_SIDE), DELTA if effort.full else 0.2
     yield "bounds: at the cut-off", partial(bounds.at_the_cutoff, coins(0.5, 0.5), number, delta, *source)
     slow, fast = slow_and_fast(31)
     number = effort.times(500, 2_000)

@@ -1,5 +1,6 @@
 """The GPUs of this machine, and arrays in their memory."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,19 @@ def compiler() -> Any:
             "the engine 'gpu' needs an NVIDIA GPU and its driver, and none answers; 'cpu' runs everywhere"
         )
     return cuda
+
+
+def launch(ready: Any, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
+    """Launches a kernel, without numba's warning that few replications leave most of the device idle."""
+    import numba
+
+    config: Any = numba.config
+    before = getattr(config, "CUDA_LOW_OCCUPANCY_WARNINGS", 0)
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    try:
+        ready[blocks, threads](*arguments)
+    finally:
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = before
 
 
 def is_simulated() -> bool:

@@ -11,7 +11,7 @@ from ...policies import Policy, settings
 from ...problems import Problem
 from ..state import RESTLESS_BLOCK
 from .compiling import contraction
-from .devices import argument, arrays, compiler, free_bytes
+from .devices import argument, arrays, compiler, free_bytes, launch
 from .memory import THREADS, Layout, count_type
 from .specialising import Rule, specialised
 from .tables import tables
@@ -82,7 +82,8 @@ def run(
         for memory in to_clear:
             memory.fill(0)
         with contraction(contracted):
-            ready[-(-size // THREADS), THREADS](*words, *(argument(array) for array in (*shared, *outcome, *work)))
+            given = [argument(array) for array in (*shared, *outcome, *work)]
+            launch(ready, -(-size // THREADS), THREADS, (*words, *given))
         after.record()
         after.synchronize()
         if kernel_times is not None:
