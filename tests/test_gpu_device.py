@@ -65,7 +65,8 @@ def test_options(rule, options):
 @pytest.mark.parametrize("shape", ["chains=50,states=10", "chains=5,states=50", "chains=2000,states=3"])
 @pytest.mark.parametrize("rule", ["ba-mc", "scout"])
 def test_problems_in_device_memory(shape, rule):
-    assert differing(cs.problems.get(f"dirichlet:{shape},seed=1"), rule, "gpu", [5_000]) <= 20
+    """Without contraction: of two thousand chains with a few observations each many are equal but for rounding."""
+    assert differing(cs.problems.get(f"dirichlet:{shape},seed=1"), rule, "gpu:uncontracted", [5_000]) == 0
 
 
 def test_counters_wider_than_sixteen_bits():
@@ -95,7 +96,10 @@ def test_summaries_are_those_of_the_arrays_brought_home():
     here = cs.Results(*fields, results.targets, results.settings)
     for rows, expected in zip(there, (here.summary(), here.differences(), here.allocation()), strict=True):
         for row, other in zip(rows, expected, strict=True):
-            assert row == pytest.approx(other, rel=1e-9, nan_ok=True)
+            assert row.keys() == other.keys()
+            for name, value in row.items():
+                same = isinstance(value, str | None) and value == other[name]
+                assert same or value == pytest.approx(other[name], rel=1e-9, nan_ok=True), name
 
 
 def test_several_launches_and_several_threads_give_the_same(monkeypatch):

@@ -5,6 +5,7 @@ column a path, so that neighbouring threads touch neighbouring words wherever th
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,15 +65,7 @@ def follow(
     """What ``functions`` (walk, look) record of every path of chain ``number`` of a problem, from ``start`` on:
     (replication, what is recorded). ``scalars`` are α, β and log(K/δ)."""
     device, size = arrays(), chain.size
-    simulated = is_simulated()
-    names = {
-        "cuda": compiler(),
-        "walk": functions[0],
-        "look": functions[1],
-        "whole": int if simulated else np.uint64,
-        "signed": int if simulated else np.int64,
-    }
-    ready = kernel(follow_columns, names, np.float64, False)
+    ready = _ready(*functions)
     alone = Problem({"chain": chain})
     _, table, laws, _, _, matrix = tables(alone, np.zeros(0), np.zeros(0))
     state = np.uint8 if size <= 1 << 8 else np.uint32
@@ -94,3 +87,16 @@ def follow(
         launch(ready, -(-part // THREADS), THREADS, (*words, *read, factor, scalars, *changed, *ends.tolist()))
         recorded[first : first + part] = at_home(found[:, :part]).T
     return recorded
+
+
+@lru_cache(maxsize=4)
+def _ready(walk: Callable[..., Any], look: Callable[..., Any]) -> Any:
+    simulated = is_simulated()
+    names = {
+        "cuda": compiler(),
+        "walk": walk,
+        "look": look,
+        "whole": int if simulated else np.uint64,
+        "signed": int if simulated else np.int64,
+    }
+    return kernel(follow_columns, names, np.float64, False)
