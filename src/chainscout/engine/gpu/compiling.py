@@ -48,11 +48,14 @@ def options(real: type) -> dict[str, Any]:
     return {"fastmath": real is np.float32}
 
 
-def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool) -> Any:
+def kernel(
+    function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool, contracted: bool = True
+) -> Any:
     """The kernel, ready to be launched. Under numba's simulator it is interpreted.
 
     What is not shared memory is cache. If the state is ``all_shared``, shared memory decides how many replications run
-    at a time; if not, the driver's own division was the fastest or near it in every case that was tried.
+    at a time; if not, the driver's own division was the fastest or near it in every case that was tried. A kernel that
+    is not to be ``contracted`` is not optimised again when it is linked: that would contract it after all.
     """
     from numba import cuda
 
@@ -60,7 +63,8 @@ def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type, a
         return cuda.jit(bound(function, names))
     copy, _, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
     division = {"shared_memory_carveout": "maxshared"} if all_shared else {}
-    return cuda.jit(**division, **options(real))(copy)
+    linking = {} if contracted else {"lto": False}
+    return cuda.jit(**division, **linking, **options(real))(copy)
 
 
 @contextmanager

@@ -106,4 +106,4 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "SHAPE_TERMS": layout.width,
         "SHAPE_THREADS": THREADS,
     }
-    return kernel(run, names, layout.real, "rows" in shared)
+    return kernel(run, names, layout.real, "rows" in shared, rule.contracted)
