@@ -135,16 +135,50 @@ class Study(Reading):
         """Observations in order, (chain, state) each; all are stored at once, or none."""
         pairs = list(observations)
         with self._lock, self._store.writing() as transaction:
-            study = transaction.study
-            if not self._store.rolls_back:
-                self._check_many(transaction, pairs)
+            rule = self._rule(transaction.study)
             moved: dict[int, ChainRecord] = {}
-            for chain, state in pairs:
-                record = self._tell(transaction, chain, state, None, None)
-                assert record is not None
-                moved[record.number] = record
-            _check_spent(study, study.used)
-            telling.settle(transaction, self._rule(study), moved.values())
+            for chain, state, position in self._checked(transaction, pairs):
+                if position is None:
+                    position = self._states.position(transaction, chain, state)  # two of a batch can be the same news
+                if position is None:
+                    position = self._states.discover(transaction, chain, state)
+                telling.observe(transaction, rule, chain, position, None)
+                moved[chain.number] = chain
+            telling.settle(transaction, rule, moved.values())
+
+    def _checked(
+        self, transaction: Transaction, pairs: list[tuple[str, Hashable]]
+    ) -> list[tuple[ChainRecord, Hashable, int | None]]:
+        """A batch with the positions of its states, of those that are known.
+
+        Nothing has been changed when this has ended: a bad batch is refused whole, in memory too, where there is
+        nothing to roll back to. What will be needed is read together.
+        """
+        study = transaction.study
+        if study.stop_reason is not None:
+            raise StudyFinished(study.stop_reason)
+        transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
+        found: list[tuple[ChainRecord, Hashable, int | None]] = []
+        chains: dict[str, ChainRecord] = {}
+        last: dict[int, int | None] = {}
+        rows: dict[tuple[int, int], None] = {}
+        price = 0.0
+        for name, state in pairs:
+            chain = chains.get(name)
+            if chain is None:
+                chain = chains[name] = self._find(transaction, name)
+                telling.check_holder(transaction, chain, None)
+                last[chain.number] = chain.last
+            position = self._states.position(transaction, chain, state)
+            x = last[chain.number]
+            if x is not None:
+                rows[chain.number, x] = None
+            last[chain.number] = position
+            price += chain.cost
+            found.append((chain, state, position))
+        _check_spent(study, study.used + price)
+        transaction.expect_rows(rows)
+        return found
 
     def _tell(
         self, transaction: Transaction, name: str, state: Hashable, step: int | None, token: str | None
@@ -163,19 +197,6 @@ class Study(Reading):
             position = self._states.discover(transaction, chain, state)
         telling.observe(transaction, self._rule(transaction.study), chain, position, token)
         return chain
-
-    def _check_many(self, transaction: Transaction, pairs: list[tuple[str, Hashable]]) -> None:
-        """Refuses a bad batch before the first of it is told: in memory there is nothing to roll back to."""
-        study = transaction.study
-        if study.stop_reason is not None:
-            raise StudyFinished(study.stop_reason)
-        price = 0.0
-        for name, state in pairs:
-            chain = self._find(transaction, name)
-            self._states.position(transaction, chain, state)
-            telling.check_holder(transaction, chain, None)
-            price += chain.cost
-        _check_spent(study, study.used + price)
 
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
         """Begins a new segment: no transition is counted from the last state of the chain to the next one told.
