@@ -104,8 +104,8 @@ class Database:
     # -- transactions
 
     @contextmanager
-    def transaction(self, write: bool) -> Iterator[None]:
-        """A transaction that commits unless an error leaves it."""
+    def transaction(self, write: bool, first: Executable | None = None) -> Iterator[Any]:
+        """A transaction that commits unless an error leaves it; gives the row that its ``first`` statement finds."""
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
         if self._process != os.getpid():
@@ -113,8 +113,7 @@ class Database:
         committing = False
         try:
             self.connect()
-            self.begin(write)
-            yield
+            yield self.begin(write, first)
             committing = True
             self.commit()
         except BaseException as error:
@@ -125,9 +124,10 @@ class Database:
                     raise meaning from error
             raise
 
-    def begin(self, write: bool) -> None:
-        """Begins a transaction."""
+    def begin(self, write: bool, first: Executable | None) -> Any:
+        """Begins a transaction, and gives the row that its first statement finds."""
         self._execute(self.begin_writing if write else self.begin_reading, {})
+        return None if first is None else self.run(first).fetchone()
 
     def read_no_more(self) -> None:
         """Only changes are still to come, and the commit."""

@@ -13,6 +13,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
+from sqlalchemy.sql import Executable
 
 from ..errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError
 from .database import Database
@@ -20,6 +21,7 @@ from .statements import Bulk
 
 #: Seconds to go on trying to reach a server that is being restarted.
 PATIENCE = 30.0
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
 class Postgres(Database):
@@ -43,6 +45,7 @@ class Postgres(Database):
         super().__init__(engine, url.render_as_string(hide_password=True), read_only)
         self._reached = False
         self._sending = ExitStack()
+        self._now = 0.0
 
     def connect(self) -> None:
         """Connects if there is no connection; a server that is starting is waited for."""
@@ -62,6 +65,21 @@ class Postgres(Database):
         driver.autocommit = True  # transactions are begun and ended by statements, as with SQLite
         self._connection = connection
         self._reached = True
+
+    def begin(self, write: bool, first: Executable | None) -> Any:
+        """Begins a transaction. The clock is asked last, when a writer has waited for its turn."""
+        texts = [self.begin_writing if write else self.begin_reading, CLOCK]
+        if first is not None:
+            texts.insert(1, self._known(first).text)
+        cursor = self._connection.cursor()
+        cursor.execute("; ".join(texts), prepare=False)  # one message, one answer
+        found = None
+        if first is not None:
+            cursor.nextset()
+            found = cursor.fetchone()
+        cursor.nextset()
+        (self._now,) = cursor.fetchone()
+        return found
 
     def read_no_more(self) -> None:
         """What is sent from here on is not waited for before the commit."""
@@ -103,9 +121,8 @@ class Postgres(Database):
         return "\0" not in text
 
     def now(self) -> float:
-        """The server's clock: workers may be on many machines."""
-        (seconds,) = self._execute("SELECT extract(epoch FROM clock_timestamp())::float8", {}).fetchone()
-        return float(seconds)
+        """The server's clock when the transaction began: workers may be on many machines."""
+        return self._now
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
         """What an error of PostgreSQL means for the study."""

@@ -5,8 +5,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy.sql import Executable
-
 from ..errors import FileError
 from . import encoding, mapping, statements
 from .database import Database
@@ -96,25 +94,23 @@ class SqlStore:
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
         """A consistent view."""
-        with self.database.transaction(write=False):
-            yield self._begin(statements.get_study)
+        with self.database.transaction(False, statements.get_study) as found:
+            yield self._begun(found)
 
     @contextmanager
     def writing(self) -> Iterator[SqlTransaction]:
         """The right to change the study, exclusively."""
-        with self.database.transaction(write=True):
-            # Where a transaction does not lock out other writers by itself, the study's row is what they queue for.
-            transaction = self._begin(statements.lock_study if self.database.locks_rows else statements.get_study)
+        # Where a transaction does not lock out other writers by itself, the study's row is what they queue for.
+        first = statements.lock_study if self.database.locks_rows else statements.get_study
+        with self.database.transaction(True, first) as found:
+            transaction = self._begun(found)
             yield transaction
             transaction.finish()
 
-    def _begin(self, statement: Executable) -> SqlTransaction:
-        cursor = self.database.run(statement)
-        now = self.database.now()  # asked for before the study is waited for: one answer brings both
-        found = cursor.fetchone()
+    def _begun(self, found: Any) -> SqlTransaction:
         if found is None:
             raise FileError(f"there is no study in {self.database.where}")
-        return SqlTransaction(self, mapping.study_record(found), now)
+        return SqlTransaction(self, mapping.study_record(found), self.database.now())
 
     def label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
         """A list of labels; it never changes, so it is read once."""

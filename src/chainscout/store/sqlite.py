@@ -15,10 +15,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.sql import Executable
 
 from ..errors import ChainscoutError, FileError, InputError
 from .database import Database
@@ -77,13 +79,14 @@ class Sqlite(Database):
         """Whether a transaction is open."""
         return bool(self._connection.in_transaction)
 
-    def begin(self, write: bool) -> None:
+    def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction; a writer waits until it is its turn."""
         if write:
             self._written += 1
             if self._written % CHECKPOINT_EVERY == 0:
                 self._checkpoint()
         self._queue(self.begin_writing if write else self.begin_reading)
+        return None if first is None else self.run(first).fetchone()
 
     def _queue(self, statement: str) -> None:
         patience = time.monotonic() + PATIENCE
