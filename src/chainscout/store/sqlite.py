@@ -27,9 +27,9 @@ from .database import Database
 
 #: 'chst' in ASCII: marks the file as a study.
 APPLICATION = 0x63687374
-#: Transactions of one connection between check points, and rows changed; the log's size from which an opened study makes
-#: one. The log is written over from its beginning after each: writing where the file exists costs about half as much as
-#: growing it.
+#: Transactions of one connection between check points, and rows that they changed; the log's size from which an opened
+#: study makes one. The log is written over from its beginning after each: writing where the file exists costs about
+#: half as much as growing it.
 CHECKPOINT_EVERY = 100
 CHECKPOINT_ROWS = 100_000
 CHECKPOINT_SIZE = 32 * 2**20
