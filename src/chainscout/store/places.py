@@ -18,6 +18,7 @@ from .postgres import Postgres
 from .records import ChainRecord, RowRecord, StudyRecord
 from .sql import SqlStore
 from .sqlite import Sqlite, check_file, new_file
+from .wal import check_log
 
 Where = str | os.PathLike[str] | None
 
@@ -71,6 +72,7 @@ def find(where: Where, read_only: bool = False) -> SqlStore:
     else:
         path = _path(where)
         check_file(path)
+        check_log(path)
         database = Sqlite(path, read_only)
     try:
         migrate(database)

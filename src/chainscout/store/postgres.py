@@ -130,6 +130,8 @@ class Postgres(Database):
             return None
         if isinstance(error, (self._psycopg.errors.UndefinedTable, self._psycopg.errors.UndefinedColumn)):
             return FileError(f"there is no study in {self.where}, or it is damaged: {_line(error)}")
+        if isinstance(error, self._psycopg.errors.DiskFull):
+            return FileError(f"{self.where} could not be written ({_line(error)}): nothing was changed")
         if isinstance(error, self._psycopg.OperationalError):
             self.disconnect()
             known = "whether the last change was stored is not known" if committing else "nothing was changed"
