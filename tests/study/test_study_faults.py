@@ -98,17 +98,22 @@ def test_workers_die_and_their_chains_go_on(where):
     study.close()
 
 
-def restart_under_load(server, times: int) -> None:
+def restart_under_load(server, times: int, number: int) -> None:
     where = server.address()
     Study.create(where, SIZES, policy=RULE).close()
-    running = [Worker(where, f"worker {n}", "lease", 150) for n in range(3)]
+    running = [Worker(where, f"worker {n}", "lease", number) for n in range(3)]
     for _ in range(times):
         time.sleep(0.3)
         server.restart()
     told = gather(running)
-    assert len(told) == 450
+    assert len(told) == 3 * number
     is_sound(where, told).close()
 
 
 def test_postgres_is_restarted_under_load(own_server):
-    restart_under_load(own_server, 2)
+    restart_under_load(own_server, 2, 150)
+
+
+@pytest.mark.soak
+def test_postgres_is_restarted_many_times_under_load(own_server):
+    restart_under_load(own_server, 30, 3000)

@@ -3,8 +3,8 @@
 When the first connection opens a file after a crash, SQLite takes the log up to the first frame whose check sum is
 wrong and forgets the rest: a write that a crash has cut off looks like that. So does a bit that the disk has changed,
 but then what follows it was acknowledged. The two can be told apart: a transaction is only written to the log when the
-one before is on the disk. If two or more commits stand behind the last frame that SQLite accepted, the first of them had
-been acknowledged. (Damage to the very last transaction cannot be told from a write that was cut off.)
+one before is on the disk. If two or more commits stand behind the last frame that SQLite accepted, the first of them
+had been acknowledged. (Damage to the very last transaction cannot be told from a write that was cut off.)
 
 The formats are those of sqlite.org/walformat.html.
 """
