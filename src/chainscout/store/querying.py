@@ -7,6 +7,7 @@ from sqlalchemy.sql import Executable
 
 from ..errors import FileError
 from . import encoding, listing, mapping, statements
+from .cache import Cache
 from .database import Database
 from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
 
@@ -18,16 +19,20 @@ class Queries:
     """The reading half of a transaction: each record is read once, whatever is done with it."""
 
     def __init__(
-        self, database: Database, label_list: Callable[[int | None], Any], study: StudyRecord, now: float
+        self,
+        database: Database,
+        label_list: Callable[[int | None], Any],
+        cache: Cache,
+        study: StudyRecord,
+        now: float,
     ) -> None:
         self._database = database
         self._label_list = label_list
         self.study = study
         self.now = now
-        self._chains: dict[int, ChainRecord] = {}
-        self._numbers: dict[str, int] = {}
+        self._cache = cache.at(study.changes)
+        self._chains, self._numbers, self._rows = cache.chains, cache.numbers, cache.rows
         self._changed: dict[int, ChainRecord] = {}
-        self._rows: dict[tuple[int, int], RowRecord] = {}
 
     def _flush(self) -> None:
         """Writes what was changed, so that the database's own order can be asked."""
@@ -47,7 +52,8 @@ class Queries:
 
     def expect(self, names: Iterable[str]) -> None:
         """Reads the chains that are looked at next."""
-        wanted = [{"name": name} for name in names if name not in self._numbers and self._database.can_store(name)]
+        new = (name for name in names if self._numbers.get(name) not in self._chains)
+        wanted = [{"name": name} for name in new if self._database.can_store(name)]
         for values in self._database.find_many(statements.chain_by_name, wanted):
             self._known(values)
 
@@ -211,5 +217,6 @@ class Queries:
         return sum(float(self._database.run(part).fetchone()[0] or 0.0) for part in parts)
 
     def check_whole(self) -> None:
-        """Asks the database itself whether it is sound."""
+        """Asks the database itself whether it is sound; what is looked at then is read anew."""
+        self._cache.forget()
         self._database.check_whole()

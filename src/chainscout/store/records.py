@@ -38,6 +38,8 @@ class StudyRecord:
     aside: int = 0
     events: int = 0
     stop_reason: str | None = None
+    #: Transactions that have changed anything: what was read of the study is still so while this has not moved.
+    changes: int = 0
 
 
 @dataclass(slots=True)

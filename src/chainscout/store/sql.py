@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import FileError
 from . import encoding, mapping, statements
+from .cache import Cache
 from .database import Database
 from .querying import Queries
 from .records import ChainRecord, Observation, RowRecord, StudyRecord
@@ -16,15 +17,17 @@ class SqlTransaction(Queries):
     """One transaction: records are read once, changed in memory, and written together before the commit."""
 
     def __init__(self, store: "SqlStore", study: StudyRecord, now: float) -> None:
-        super().__init__(store.database, store.label_list, study, now)
+        super().__init__(store.database, store.label_list, store.cache, study, now)
         self._floor = store.floor
         self._before = mapping.study_values(self.study)
+        self._saved = False
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._lines: list[dict[str, Any]] = []
 
     def save(self, chain: ChainRecord) -> None:
         """The chain was changed."""
         self._changed[chain.number] = chain
+        self._saved = True
 
     def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
         """The row was changed."""
@@ -77,7 +80,8 @@ class SqlTransaction(Queries):
         """Writes everything; the commit follows."""
         self._database.read_no_more()
         self._flush()
-        if mapping.study_values(self.study) != self._before:
+        if self._saved or mapping.study_values(self.study) != self._before:
+            self.study.changes += 1
             self._database.run(statements.set_study, mapping.study_columns(self.study))
 
 
@@ -90,6 +94,7 @@ class SqlStore:
         #: Whether the policy looks at the least sampled chain; the study says so when it has its policy.
         self.floor = False
         self._label_lists: dict[int, tuple[Hashable, ...]] = {}
+        self.cache = Cache()
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
@@ -102,10 +107,15 @@ class SqlStore:
         """The right to change the study, exclusively."""
         # Where a transaction does not lock out other writers by itself, the study's row is what they queue for.
         first = statements.lock_study if self.database.locks_rows else statements.get_study
-        with self.database.transaction(True, first) as found:
-            transaction = self._begun(found)
-            yield transaction
-            transaction.finish()
+        try:
+            with self.database.transaction(True, first) as found:
+                transaction = self._begun(found)
+                yield transaction
+                transaction.finish()
+        except BaseException:
+            self.cache.forget()  # its records were changed, and the study was not
+            raise
+        self.cache.changes = transaction.study.changes
 
     def _begun(self, found: Any) -> SqlTransaction:
         if found is None:
