@@ -7,8 +7,8 @@ server); ratios are medians of the ratios within a turn. The fsync rate is that 
 commit of the study writes, over and over at the same place, as a write-ahead log is written that is used again. Optuna
 (if it is installed) asks and tells trials of one float in its own SQLite storage.
 
-The study of many chains is made by ``tell_many``, ten observations a chain. Full size takes 15 GB and the better part
-of an hour; ``--chains 10000`` takes a minute.
+The study of many chains is made by ``tell_many``, ten observations a chain. Full size takes some GB and about twenty
+minutes; ``--chains 10000`` takes a minute.
 """
 
 import argparse
