@@ -312,6 +312,26 @@ def test_a_study_needs_an_end_and_sources_for_all():
         cs.learn({"a": lambda: 0}, 5, states={"b": 1})
 
 
+def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
+    where, sources, options = folder / "study.db", {"a": lambda: 0}, {"states": {"a": 2}, "progress": False}
+    cs.learn(sources, 10, where=where, **options).close()
+    for budget in (10, 5, None):
+        with cs.learn(sources, budget, where=where, **options) as study:
+            assert study.progress().observations == 10
+            assert len(study.events()) == 2  # created and finished
+    with cs.learn(sources, 25, where=where, **options) as study:
+        assert study.progress().observations == 25
+    with cs.learn(sources, where=where, target_loss=0.2, **options) as study:
+        assert study.stop_reason == "budget"
+        assert study.progress().target_loss == 0.2
+    with pytest.raises(InputError, match="created with the policy scout: it cannot go on with 'uniform'"):
+        cs.learn(sources, 30, where=where, policy="uniform", **options)
+    with pytest.raises(InputError, match=r"created with the delta 0\.05: it cannot go on with 0\.1"):
+        cs.learn(sources, 30, 0.1, where=where, **options)
+    with Study.open(where) as study:
+        assert study.progress().budget == 25
+
+
 def test_a_wrong_state_from_a_callable_is_the_users_slip():
     with pytest.raises(InputError, match="from 0 to 1"):
         cs.learn({"a": lambda: 7}, 5, states={"a": 2}, progress=False)

@@ -13,6 +13,7 @@ from ..policies import Policy
 from ..problems import Problem
 from ..sources import Recorded, Source, convert
 from ..store import Where, exists
+from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
 from .simulation import Simulated
 from .study import Study
@@ -36,7 +37,8 @@ def learn(
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. ``states``: name → how many states there are, or their labels; what is neither given nor known from
-    the source is discovered (open states). ``where``: a study that exists there is gone on with. ``executor``: any
+    the source is discovered (open states). ``where``: a study that exists there is gone on with; a larger budget, a
+    smaller target or a later deadline than it has extends it, another policy or delta is an error. ``executor``: any
     concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask executor travel
     to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of Study.create.
     """
@@ -46,6 +48,11 @@ def learn(
     found = named_sources(sources, seed)
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
+        try:
+            _go_on(study, policy, delta, {"budget": budget, **options})
+        except BaseException:
+            study.close()
+            raise
     else:
         chains, opened = chain_states(found, states or {})
         study = Study.create(where, chains, budget, policy, delta, open_states=opened, **options)
@@ -55,6 +62,26 @@ def learn(
         study.close()
         raise
     return study
+
+
+def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[str, Any]) -> None:
+    """What is asked of a study that exists: it can have a later end, but not another rule."""
+    state = study.progress()
+    for what, given, default, known in (("policy", policy, "scout", state.policy), ("delta", delta, 0.05, state.delta)):
+        if not isinstance(given, Policy) and given not in (default, known):
+            raise InputError(f"the study was created with the {what} {known}: it cannot go on with {shown(given)}")
+    asked = {name: options.get(name) for name in ("budget", "target_loss", "deadline")}
+    asked["deadline"] = creation.deadline_of(asked["deadline"])
+    # A study that was extended since goes on to the end that it has now: a description that is older takes nothing back.
+    sign = {"budget": 1, "target_loss": -1, "deadline": 1}
+    ends = {name: getattr(state, name) for name in asked}
+    further = {
+        name: end
+        for name, end in asked.items()
+        if end is not None and (ends[name] is None or sign[name] * end > sign[name] * ends[name])
+    }
+    if further:
+        study.extend(**further)
 
 
 def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:
