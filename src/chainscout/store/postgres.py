@@ -42,7 +42,8 @@ class Postgres(Database):
         except ArgumentError:
             raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
         engine = create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
-        super().__init__(engine, url.render_as_string(hide_password=True), read_only)
+        shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
+        super().__init__(engine, shown, read_only)
         self._reached = False
         self._sending = ExitStack()
         self._now = 0.0

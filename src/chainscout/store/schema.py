@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: The version of this schema; ``migrations`` brings older files up to it.
-FORMAT = 1
+FORMAT = 2
 
 metadata = MetaData()
 

@@ -72,7 +72,7 @@ def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[st
             raise InputError(f"the study was created with the {what} {known}: it cannot go on with {shown(given)}")
     asked = {name: options.get(name) for name in ("budget", "target_loss", "deadline")}
     asked["deadline"] = creation.deadline_of(asked["deadline"])
-    # A study that was extended since goes on to the end that it has now: a description that is older takes nothing back.
+    # A study that was extended since goes on to the end that it has now: an older description takes nothing back.
     sign = {"budget": 1, "target_loss": -1, "deadline": 1}
     ends = {name: getattr(state, name) for name in asked}
     further = {
