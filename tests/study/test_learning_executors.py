@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import dask
@@ -157,6 +157,17 @@ def test_a_lost_worker_loses_its_lease_and_the_study_goes_on(client, tmp_path, o
     assert set(counts["a"].rows().get(1, {})) <= {2}
     assert len({line.segment for line in study.log("a")}) >= 2
     study.close()
+
+
+def test_a_pool_that_is_broken_already_is_one_sentence(tmp_path):
+    with ProcessPoolExecutor(1) as pool:
+        with pytest.raises(BrokenExecutor):
+            pool.submit(os._exit, 1).result()
+        where = tmp_path / "study.db"
+        with pytest.raises(ChainscoutError, match="the executor broke while a study ran on it"):
+            cs.learn({"a": counting}, 30, states={"a": 1}, where=where, executor=pool, progress=False)
+    with Study.open(where) as study:
+        assert study.progress().leases == 0
 
 
 def test_a_pool_that_breaks_is_one_sentence_and_the_study_goes_on(tmp_path):

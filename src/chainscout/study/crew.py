@@ -116,8 +116,15 @@ class Crew:
                 return True
             except StudyFinished:
                 return False
-            self._paths.find(lease.chain)
-            self._working[self._send(self._sources[lease.chain], lease.token)] = lease
+            try:
+                self._paths.find(lease.chain)
+                self._working[self._send(self._sources[lease.chain], lease.token)] = lease
+            except BrokenExecutor as error:  # another worker has broken it, and its answer is not read yet
+                lease.abandon()
+                raise _broke(error) from None
+            except BaseException:
+                lease.abandon()
+                raise
         return True
 
     def _send(self, source: Source, token: str) -> Future[Any]:
@@ -164,8 +171,7 @@ class Crew:
         try:
             return future.result()
         except (BrokenExecutor, CancelledError) as error:
-            what = str(error) or type(error).__name__
-            raise ChainscoutError(f"the executor broke while a study ran on it: {what}") from None
+            raise _broke(error) from None
         except Exception as error:
             # Dask has started the task again elsewhere, several times, before it says this.
             if type(error).__name__ == "KilledWorker":
@@ -175,6 +181,10 @@ class Crew:
 
 class _WorkerLost(Exception):
     pass
+
+
+def _broke(error: BaseException) -> ChainscoutError:
+    return ChainscoutError(f"the executor broke while a study ran on it: {str(error) or type(error).__name__}")
 
 
 def _advance_here(source: Source) -> tuple[Hashable, bool, None]:
