@@ -18,7 +18,7 @@ import argparse
 import re
 import shutil
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -138,9 +138,9 @@ def test_lowest() -> int:
     return run([str(lowest()), *PYTEST])
 
 
-def soak() -> int:
-    """run the tests that take from minutes to hours"""
-    return test_marked("soak", development())
+def soak(*files: str) -> int:
+    """run the tests that take from minutes to hours, all or those of FILES, and record them in benchmarks/SOAK.md"""
+    return run([str(development()), str(ROOT / "benchmarks" / "soak.py"), *files])
 
 
 def test_marked(marker: str, python: Path) -> int:
@@ -200,7 +200,7 @@ def clean() -> int:
     return 0
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo,
     "setup": setup,
     "test": test,
@@ -227,9 +227,12 @@ def main(arguments: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
-    command = COMMANDS[parser.parse_args(arguments or ["--help"]).command]
+    parser.add_argument("files", nargs="*", metavar="FILES", help="of soak only")
+    given = parser.parse_args(arguments or ["--help"])
+    if given.files and given.command != "soak":
+        parser.error(f"{given.command} takes no files")
     try:
-        return int(command() != 0)
+        return int(COMMANDS[given.command](*given.files) != 0)
     except (Refusal, OSError) as error:
         print(f"dev.py: {error}", file=sys.stderr)
         return 1

@@ -1,8 +1,14 @@
 """How fast a study asks and tells: in memory, in SQLite and in PostgreSQL, with ten chains and with a million.
 
-Rates are of ask + tell pairs unless a row says otherwise; ``scout``, no target. The fsync rate is that of the same disk
-in the same run: as many bytes as a commit of the study writes, over and over at the same place, as a write-ahead log is
-written that is used again. Optuna (if it is installed) asks and tells trials of one float in its own SQLite storage.
+Rates are of ask + tell pairs unless a row says otherwise; ``scout``, no target, chains of five states. What is compared
+is measured in turn, a tenth of a second each, over and over: a machine or a disk that is busy for a while slows all of
+it alike. Rates are medians, by the clock and by the processor time of this process (for PostgreSQL that leaves out the
+server); ratios are medians of the ratios within a turn. The fsync rate is that of the same disk: as many bytes as a
+commit of the study writes, over and over at the same place, as a write-ahead log is written that is used again. Optuna
+(if it is installed) asks and tells trials of one float in its own SQLite storage.
+
+The study of many chains is made by ``tell_many``, ten observations a chain. Full size takes some GB and about twenty
+minutes; ``--chains 10000`` takes a minute.
 """
 
 import argparse
@@ -12,30 +18,55 @@ import random
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 from recording import record
 
 from chainscout.study import Study
 
 SIZE = 5
-SECONDS = 3.0
-COMMIT = 32 * 1024  # eight pages, what a tell writes to the log
+COMMIT = 32 * 1024  # eight pages, what a tell writes to SQLite's log
+FEW = 10
+EACH = 10  # observations of a chain in the large study
+SLICE = 0.1
+Row = tuple[str, str, str, str]
+COLUMNS = ("what", "by the clock", "by processor time", "ratio by the clock")
 
 
-def rate(step, seconds: float = SECONDS) -> float:
-    """Calls a second, the best of three."""
-    best = 0.0
-    for _ in range(3):
-        number, end = 0, time.perf_counter() + seconds / 3
-        begun = time.perf_counter()
-        while time.perf_counter() < end:
-            step()
+class Timed:
+    """Seconds a call, by the clock and by processor time, one figure a turn."""
+
+    def __init__(self, step: Callable[[], object]) -> None:
+        self.step = step
+        self.clock: list[float] = []
+        self.processor: list[float] = []
+
+    def turn(self) -> None:
+        number, begun, used = 0, time.perf_counter(), time.process_time()
+        while number == 0 or time.perf_counter() - begun < SLICE:
+            self.step()
             number += 1
-        best = max(best, number / (time.perf_counter() - begun))
-    return best
+        self.clock.append((time.perf_counter() - begun) / number)
+        self.processor.append((time.process_time() - used) / number)
+
+    def row(self, what: str, times: int = 1, than: "Timed | None" = None, than_what: str = "") -> Row:
+        """``times``: what one call counts for."""
+        ratio = ""
+        if than is not None:
+            ratio = f"{median(a / b for a, b in zip(self.clock, than.clock, strict=True)):.2f} × the time {than_what}"
+        rates = [f"{times / median(seconds):,.0f}/s" for seconds in (self.clock, self.processor)]
+        return what, rates[0], rates[1], ratio
+
+
+def in_turn(*steps: Callable[[], object], turns: int = 30) -> list[Timed]:
+    timed = [Timed(step) for step in steps]
+    for _ in range(turns):
+        for one in timed:
+            one.turn()
+    return timed
 
 
 def chains(number: int) -> dict[str, int]:
@@ -46,86 +77,123 @@ def states() -> Iterator[int]:
     return itertools.cycle(random.Random(0).choices(range(SIZE), k=9973))
 
 
-def pair(study: Study):
+def pairs(study: Study, number: int = 1) -> Callable[[], None]:
     source = states()
-    return lambda: study.tell(study.ask(), next(source))
 
-
-def in_memory(number: int, warm_up: int) -> float:
-    """Pairs a second; several pairs a call, so that the clock costs nothing."""
-    study, source = Study.create(None, chains(number)), states()
-    for _ in range(warm_up):
-        study.tell(study.ask(), next(source))
-
-    def many() -> None:
-        for _ in range(1000):
+    def step() -> None:
+        for _ in range(number):
             study.tell(study.ask(), next(source))
 
-    return 1000 * rate(many)
+    return step
 
 
-def fsync_rate(folder: Path) -> float:
-    """Writes of a commit's size that reach the disk, a second."""
-    block, places = os.urandom(COMMIT), itertools.cycle(range(64))
-    with open(folder / "fsync", "wb+", buffering=0) as file:
-        file.write(block * 64)
-        os.fsync(file.fileno())
-
-        def write() -> None:
-            file.seek(next(places) * COMMIT)
-            file.write(block)
-            os.fdatasync(file.fileno())
-
-        return rate(write)
-
-
-def batches(study: Study) -> float:
+def batch(study: Study) -> Callable[[], None]:
     source = states()
-    return 100 * rate(lambda: study.tell_many([(name, next(source)) for name in study.ask(100)]))
+    return lambda: study.tell_many([(name, next(source)) for name in study.ask(100)])
+
+
+def fill(study: Study, number: int, each: int = EACH) -> None:
+    """``each`` observations of every chain, in batches of 10,000 chains."""
+    source = states()
+    for first in range(0, number, 10_000):
+        names = [f"chain{k}" for k in range(first, min(first + 10_000, number))]
+        study.tell_many([(name, next(source)) for name in names for _ in range(each)])
+
+
+def writes(folder: Path) -> Callable[[], None]:
+    """A write of a commit's size that reaches the disk."""
+    block, places = os.urandom(COMMIT), itertools.cycle(range(64))
+    file = open(folder / "fsync", "wb+", buffering=0)  # noqa: SIM115 - open while it is measured
+    file.write(block * 64)
+    os.fsync(file.fileno())
+
+    def write() -> None:
+        file.seek(next(places) * COMMIT)
+        file.write(block)
+        os.fdatasync(file.fileno())
+
+    return write
+
+
+def in_memory(number: int) -> list[Row]:
+    sizes = (5, FEW, number)
+    steps = []
+    for size in sizes:
+        study = Study.create(None, chains(size))
+        fill(study, size, 3)
+        steps.append(pairs(study, 1000))
+    five, few, many = in_turn(*steps, turns=15)
+    return [
+        five.row("in memory, K = 5", 1000),
+        few.row(f"in memory, K = {FEW}", 1000),
+        many.row(f"in memory, K = {number:,}", 1000, few, f"of K = {FEW}"),
+    ]
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
+def postgres() -> Iterator[Callable[[str], str]]:
+    """A server; gives the address of a new schema."""
     import pgserver
+    import psycopg
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Path(folder).chmod(0o755)
         server = pgserver.get_server(Path(folder) / "data")
-        yield server.get_uri()
+
+        def schema(name: str) -> str:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                connection.execute(f"CREATE SCHEMA {name}")
+            return f"{server.get_uri()}&options=-csearch_path%3D{name}"
+
+        yield schema
         server.cleanup()
 
 
-def on_disk(where, number: int, observations: int) -> list[tuple[str, str, str]]:
-    """A study of ``number`` chains, filled with ``observations``; pairs, batches, opening."""
-    study, source = Study.create(where, chains(number)), states()
-    todo = observations
-    while todo > 0:
-        batch = [(name, next(source)) for name in study.ask(min(todo, 20_000))]
-        study.tell_many(batch)
-        todo -= len(batch)
-    study.close()
+def on_disk(kind: str, where: Callable[[str], object], number: int, write: Callable[[], None]) -> list[Row]:
+    """A study of few chains and one of many, in turn with the disk itself."""
+    few = Study.create(where("few"), chains(FEW))
+    fill(few, FEW, 100)
+    place = where("many")
+    study = Study.create(place, chains(number))
     begun = time.perf_counter()
-    study = Study.open(where)
-    study.progress()
-    opening = time.perf_counter() - begun
-    asking, pairs, hundred = rate(study.ask), rate(pair(study)), batches(study)
+    fill(study, number)
+    seconds = time.perf_counter() - begun
     study.close()
-    kind = "PostgreSQL" if "://" in str(where) else "SQLite"
-    about = f"{kind}, K = {number:,}, {observations:,} observations before"
+    opening = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        many = Study.open(place)
+        many.progress()
+        opening.append(time.perf_counter() - begun)
+        if len(opening) < 3:
+            many.close()
+    about = f"{kind}, K = {number:,}"
+    asked = in_turn(few.ask, many.ask, turns=15)
+    disk, one, other = in_turn(write, pairs(few), pairs(many))
+    batches = in_turn(batch(few), batch(many))
+    for study in (few, many):
+        study.close()
+    total = EACH * number
+    slower = f"of K = {FEW}"
     return [
-        (f"{about}: ask", f"{asking:,.0f}/s", ""),
-        (f"{about}: ask + tell", f"{pairs:,.0f}/s", kind),
-        (f"{about}: observations in batches of 100", f"{hundred:,.0f}/s", ""),
-        (f"{about}: opening", f"{opening * 1000:,.0f} ms", ""),
+        disk.row(f"{COMMIT // 1024} KiB and fdatasync, in turn with {kind}"),
+        asked[0].row(f"{kind}, K = {FEW}: ask"),
+        asked[1].row(f"{about}: ask", 1, asked[0], slower),
+        one.row(f"{kind}, K = {FEW}: ask + tell", 1, disk, "of an fdatasync"),
+        other.row(f"{about}: ask + tell", 1, one, slower),
+        batches[0].row(f"{kind}, K = {FEW}: observations, 100 a batch", 100),
+        batches[1].row(f"{about}: observations, 100 a batch", 100, batches[0], slower),
+        (f"{about}: {total:,} observations, {10_000 * EACH:,} a batch", f"{total / seconds:,.0f}/s", "", ""),
+        (f"{about}: opening with {total:,} observations", f"{1000 * max(opening):,.0f} ms", "", "the slowest of 3"),
     ]
 
 
-def optuna_rate(folder: Path) -> float | None:
+def optuna_row(folder: Path, write: Callable[[], None]) -> Row:
     try:
         import optuna
     except ImportError:
-        return None
+        return "Optuna", "not installed", "", ""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(storage=f"sqlite:///{folder / 'optuna.db'}", sampler=optuna.samplers.RandomSampler())
 
@@ -133,55 +201,36 @@ def optuna_rate(folder: Path) -> float | None:
         trial = study.ask()
         study.tell(trial, trial.suggest_float("x", 0.0, 1.0))
 
-    return rate(one)
+    disk, trial = in_turn(write, one, turns=15)
+    return trial.row(f"Optuna {optuna.__version__}, SQLite: ask + tell", 1, disk, "of an fdatasync")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--chains", type=int, default=1_000_000, help="the many chains")
-    parser.add_argument("--observations", type=int, default=10_000_000, help="of the study that is opened")
-    many = parser.parse_args()
-    rows: list[tuple[str, str, str]] = []
-    few = in_memory(5, 1000)
-    rows.append(("in memory, K = 5: ask + tell", f"{few:,.0f}/s", ""))
-    ten, crowd = in_memory(10, 1000), in_memory(many.chains, 2 * many.chains)
-    rows.append(("in memory, K = 10: ask + tell", f"{ten:,.0f}/s", ""))
-    rows.append((f"in memory, K = {many.chains:,}: ask + tell", f"{crowd:,.0f}/s", f"{ten / crowd:.2f} × K = 10"))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--chains", type=int, default=1_000_000, help="how many the many are (default: %(default)s)")
+    parser.add_argument("--only", choices=("memory", "sqlite", "postgres"), help="measure one kind of study")
+    options = parser.parse_args()
+    command = "python benchmarks/bench_study.py"
+    if options.chains != parser.get_default("chains"):
+        command += f" --chains {options.chains}"
+
+    def section(kind: str, rows: list[Row], packages: tuple[str, ...]) -> None:
+        load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+        rows.append((f"(the machine's load over 1, 5 and 15 minutes at the end: {load})", "", "", ""))
+        record(f"Studies: {kind}", command, COLUMNS, rows, packages)
+
+    if options.only in (None, "memory"):
+        section("in memory", in_memory(options.chains), ())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        disk = fsync_rate(folder)
-        rows.append((f"fsync of {COMMIT // 1024} KiB", f"{disk:,.0f}/s", ""))
-        rows += compared(
-            on_disk(folder / "few.db", 10, 1000), on_disk(folder / "many.db", many.chains, many.observations), disk
-        )
-        with postgres() as address:
-            first = on_disk(address + "&options=-csearch_path%3Dpublic", 10, 1000)
-            import psycopg
-
-            with psycopg.connect(address, autocommit=True) as connection:
-                connection.execute("CREATE SCHEMA many")
-            second = on_disk(address + "&options=-csearch_path%3Dmany", many.chains, many.observations // 10)
-            rows += compared(first, second, disk)
-        other = None
-        with suppress(Exception):
-            other = optuna_rate(folder)
-        rows.append(("Optuna, SQLite: ask + tell", "not installed" if other is None else f"{other:,.0f}/s", ""))
-    record("Studies", "python benchmarks/bench_study.py", ("what", "rate", "ratio"), rows, ("sqlalchemy", "psycopg"))
-
-
-def compared(few, many, disk: float) -> list[tuple[str, str, str]]:
-    """The rows of few and of many chains, with their ratios inside this run."""
-    found = []
-    for place, (line, value, kind) in enumerate(few):
-        ratio = f"{disk / number(value):.2f} × the time of an fsync" if kind else ""
-        found.append((line, value, ratio))
-        slower = number(value) / number(many[place][1])
-        found.append((many[place][0], many[place][1], f"{slower:.2f} × K = 10" if "ms" not in value else ""))
-    return found
-
-
-def number(text: str) -> float:
-    return float(text.split("/")[0].split(" ")[0].replace(",", ""))
+        write = writes(folder)
+        if options.only in (None, "sqlite"):
+            rows = on_disk("SQLite", lambda name: folder / f"{name}.db", options.chains, write)
+            section("SQLite", [*rows, optuna_row(folder, write)], ("sqlalchemy",))
+        if options.only in (None, "postgres"):
+            with postgres() as schema:
+                rows = on_disk("PostgreSQL", schema, options.chains, write)
+            section("PostgreSQL", rows, ("sqlalchemy", "psycopg", "pgserver"))
 
 
 if __name__ == "__main__":

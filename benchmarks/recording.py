@@ -1,4 +1,4 @@
-"""Writes one benchmark's table into its section of RESULTS.md, with machine, versions and date."""
+"""Writes a table into its section of RESULTS.md, or of another file, with machine, versions and date."""
 
 import datetime
 import os
@@ -16,18 +16,24 @@ HEAD = (
 
 
 def record(
-    title: str, command: str, columns: Sequence[str], rows: Sequence[Sequence[object]], packages: Sequence[str] = ()
+    title: str,
+    command: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    packages: Sequence[str] = (),
+    file: Path = FILE,
+    head: str = HEAD,
 ) -> None:
-    """Prints the table and replaces the section ``title`` by it."""
+    """Prints the table and replaces the section ``title`` of ``file`` by it; a new file begins with ``head``."""
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
     about = f"`{command}`, {datetime.date.today().isoformat()}, {machine()}, Python {platform.python_version()}"
     about += "".join(f", {name} {version(name)}" for name in packages)
     section = f"## {title}\n\n{about}\n\n" + "\n".join(lines) + "\n"
-    text = FILE.read_text(encoding="utf-8") if FILE.exists() else HEAD
+    text = file.read_text(encoding="utf-8") if file.exists() else head
     old = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, re.M | re.S)
     text = text[: old.start()] + section + "\n" + text[old.end() :] if old else text.rstrip("\n") + "\n\n" + section
-    FILE.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     print(section)
 
 

@@ -61,6 +61,7 @@ def test_blocks_can_be_asked_of_every_policy():
     for name in ALL:
         extra = {"weights": (1, 2)} if name == "static" else {}
         assert policies.get(name, block=0.02, **extra).block == 0.02
+        assert policies.get(name, block=0.02, **extra).facing(None).block == 0.02
     assert policies.get("gini-ucb").block == policies.get("certifier").block == 0.01
     assert policies.get("scout").block == 0.0
 

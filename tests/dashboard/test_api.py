@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from conftest import Client, connect
+from dashboard_servers import Client, connect
 from dashboard_studies import HOSTILE, PROBLEM, advance
 
 from chainscout.dashboard.work import to_json

@@ -11,6 +11,7 @@ import signal
 import traceback
 from typing import Any
 
+from study_checks import check
 from study_rules import RULE
 
 from chainscout.errors import ChainscoutError, StudyFinished
@@ -90,3 +91,15 @@ class Worker:
         self.process.join(timeout=60)
         self.pipe.close()
         return told, words
+
+
+def is_sound(where, told: list[tuple[str, int]]) -> Study:
+    """Every acknowledged observation is there exactly once, with its state, and all else follows from the log."""
+    study = Study.open(where, RULE)
+    log = {(line.chain, line.step): line.state for line in study.log()}
+    assert len(log) == study.progress().observations
+    for chain, step in told:
+        assert log[chain, step] == nth_state(chain, step)
+    assert len(set(told)) == len(told)
+    check(study, SIZES, RULE)
+    return study

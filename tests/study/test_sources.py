@@ -5,8 +5,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -314,50 +312,29 @@ def test_a_study_needs_an_end_and_sources_for_all():
         cs.learn({"a": lambda: 0}, 5, states={"b": 1})
 
 
+def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
+    where, sources, options = folder / "study.db", {"a": lambda: 0}, {"states": {"a": 2}, "progress": False}
+    cs.learn(sources, 10, where=where, **options).close()
+    for budget in (10, 5, None):
+        with cs.learn(sources, budget, where=where, **options) as study:
+            assert study.progress().observations == 10
+            assert len(study.events()) == 2  # created and finished
+    with cs.learn(sources, 25, where=where, **options) as study:
+        assert study.progress().observations == 25
+    with cs.learn(sources, where=where, target_loss=0.2, **options) as study:
+        assert study.stop_reason == "budget"
+        assert study.progress().target_loss == 0.2
+    with pytest.raises(InputError, match="created with the policy scout: it cannot go on with 'uniform'"):
+        cs.learn(sources, 30, where=where, policy="uniform", **options)
+    with pytest.raises(InputError, match=r"created with the delta 0\.05: it cannot go on with 0\.1"):
+        cs.learn(sources, 30, 0.1, where=where, **options)
+    with Study.open(where) as study:
+        assert study.progress().budget == 25
+
+
 def test_a_wrong_state_from_a_callable_is_the_users_slip():
     with pytest.raises(InputError, match="from 0 to 1"):
         cs.learn({"a": lambda: 7}, 5, states={"a": 2}, progress=False)
-
-
-@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_learning_on_an_executor(executor):
-    problem = get("unlike")
-    with executor(2) as pool:
-        study = cs.learn(problem, 60, executor=pool, seed=1, progress=False)
-    assert study.progress().observations == 60
-    assert study.progress().leases == 0
-    sources = simulated(problem, seed=1)
-    for name in problem.names:  # each path is what its chain would have shown alone
-        path = [line.state for line in study.log(name)]
-        assert path == [sources[name].advance()[0] for _ in path]
-
-
-def test_failing_sources_on_an_executor_give_their_chains_up():
-    def broken():
-        raise SourceError("out of order")
-
-    with ThreadPoolExecutor(3) as pool:
-        study = cs.learn(
-            {"a": broken, "b": lambda: 0, "c": iter("zz")}, 20, states={"a": 1, "b": 1}, executor=pool, progress=False
-        )
-    assert sorted(study.certificate().aside) == ["a", "c"]
-    assert study.progress().lost == 10
-    assert study.progress().leases == 0
-    with ThreadPoolExecutor(3) as pool, pytest.raises(ZeroDivisionError):
-        cs.learn({"a": lambda: 1 // 0}, 20, states={"a": 1}, executor=pool, progress=False)
-
-
-def test_workers_are_really_at_work_at_once():
-    def slow():
-        time.sleep(0.05)
-        return 0
-
-    begun = time.monotonic()
-    with ThreadPoolExecutor(8) as pool:
-        cs.learn(
-            {f"c{k}": slow for k in range(8)}, 64, states={f"c{k}": 1 for k in range(8)}, executor=pool, progress=False
-        )
-    assert time.monotonic() - begun < 64 * 0.05
 
 
 def test_the_progress_bar(capsys):

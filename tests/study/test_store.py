@@ -35,8 +35,25 @@ def filled(where, policy=RULE):
 
 
 def set_format(study, version):
+    """Makes a study one of another format; those before 2 lack what came with it."""
     with study._store.database.transaction(write=True):
         study._store.database.query(f"UPDATE study SET format = {version} WHERE id = 1")
+        if version < 2:
+            study._store.database.query("ALTER TABLE study DROP COLUMN changes")
+
+
+def test_format_1_is_brought_up_and_goes_on(where):
+    study = filled(where)
+    set_format(study, 1)
+    study.close()
+    with pytest.raises(FileError, match="older format 1: open it once to be written"):
+        Study.open(where, RULE, read_only=True)
+    with Study.open(where, RULE) as again:
+        again.verify()
+        again.tell("a", 0)
+        check(again, STATES, RULE)
+    with Study.open(where, RULE, read_only=True) as reader:
+        assert reader.progress().observations == 6
 
 
 def test_a_newer_format_is_refused(where):

@@ -106,6 +106,15 @@ def test_wrong_uses(folder, lab):
     assert "at least one" in run("new", folder / "x.db", status=2)
     assert "NAME=VALUE" in run("new", folder / "x.db", "--chain", "a", status=2)
     assert "NAME=NUMBER" in run("new", folder / "x.db", "--chain", "a=2", "--weight", "a=much", status=2)
+    for option, values in (("--chain", ("a=2", "a=3")), ("--cost", ("a=2", "a=3"))):
+        twice = [word for value in values for word in (option, value)]
+        words = run("new", folder / "x.db", "--chain", "b=2", *twice, status=2)
+        assert f"{option} must be given once for each chain, and a is given twice" in words
+    for moment, words in (("noon", "must be a time as"), ("2026-05-01T18:00", "must have a time zone")):
+        assert words in run("new", folder / "x.db", "--chain", "a=2", "--deadline", moment, status=2)
+    assert "could not be written" in run("export", lab, "--out", folder / "none" / "x.json", status=1)
+    run("new", folder / "late.db", "--chain", "a=2", "--deadline", "2020-05-01T18:00+02:00")
+    assert "the study is finished (deadline)" in run("ask", folder / "late.db", status=1)
     assert "there is no study at" in run("ask", folder / "none.db", status=1)
     assert "no chain 'west'" in run("status", lab, "--chain", "west", status=2)
 

@@ -1,29 +1,15 @@
 """Real processes that are killed, crowded and starved; what was acknowledged is there, once, and the study goes on."""
 
 import random
-import shutil
 import time
-from pathlib import Path
 
 import pytest
 from study_checks import check
 from study_rules import RULE
-from study_worker import SIZES, Worker, nth_state
+from study_worker import SIZES, Worker, is_sound, nth_state
 
-from chainscout.errors import ChainscoutError, FileError
+from chainscout.errors import ChainscoutError
 from chainscout.study import Study
-
-
-def is_sound(where, told: list[tuple[str, int]]) -> Study:
-    """Every acknowledged observation is there exactly once, with its state, and all else follows from the log."""
-    study = Study.open(where, RULE)
-    log = {(line.chain, line.step): line.state for line in study.log()}
-    assert len(log) == study.progress().observations
-    for chain, step in told:
-        assert log[chain, step] == nth_state(chain, step)
-    assert len(set(told)) == len(told)
-    check(study, SIZES, RULE)
-    return study
 
 
 def killed_at_random(where, kills: int, seed: int) -> None:
@@ -112,108 +98,22 @@ def test_workers_die_and_their_chains_go_on(where):
     study.close()
 
 
-def restart_under_load(server, times: int) -> None:
+def restart_under_load(server, times: int, number: int) -> None:
     where = server.address()
     Study.create(where, SIZES, policy=RULE).close()
-    running = [Worker(where, f"worker {n}", "lease", 150) for n in range(3)]
+    running = [Worker(where, f"worker {n}", "lease", number) for n in range(3)]
     for _ in range(times):
         time.sleep(0.3)
         server.restart()
     told = gather(running)
-    assert len(told) == 450
+    assert len(told) == 3 * number
     is_sound(where, told).close()
 
 
 def test_postgres_is_restarted_under_load(own_server):
-    restart_under_load(own_server, 2)
+    restart_under_load(own_server, 2, 150)
 
 
-# -- disks
-
-
-def test_a_full_disk(folder):
-    path = folder / "study.db"
-    Study.create(path, SIZES, policy=RULE).close()
-    told, words = Worker(path, room=600_000).finish()
-    assert len(told) > 10
-    assert words.startswith("FileError")
-    assert "could not be written" in words
-    assert "nothing was changed" in words
-    study = is_sound(path, told)
-    chain = study.ask()
-    study.tell(chain, nth_state(chain, study.next_step(chain)))
-    study.close()
-
-
-def complete_file(folder: Path, observations: int = 300) -> Path:
-    path = folder / "study.db"
-    study = Study.create(path, SIZES, policy=RULE)
-    for _ in range(observations // 20):
-        steps = {name: study.next_step(name) for name in SIZES}
-        batch = []
-        for name in study.ask(20):
-            batch.append((name, nth_state(name, steps[name])))
-            steps[name] += 1
-        study.tell_many(batch)
-    study.close()
-    return path
-
-
-def use_all_of_it(path: Path) -> None:
-    """Opens a study, reads everything and goes on with it."""
-    with Study.open(path, RULE) as study:
-        study.verify()
-        check(study, SIZES, RULE)
-        chain = study.ask()
-        study.tell(chain, nth_state(chain, study.next_step(chain)))
-
-
-def test_a_truncated_file_is_refused(folder):
-    path = complete_file(folder)
-    whole = path.read_bytes()
-    for share in (0.0, 0.001, 0.3, 0.6, 0.95):
-        path.write_bytes(whole[: int(share * len(whole))])
-        for leftover in folder.glob("study.db-*"):
-            leftover.unlink()
-        with pytest.raises(FileError, match=r"damaged|not a study"):
-            use_all_of_it(path)
-
-
-def test_a_bit_flipped_file_is_refused_or_harmless(folder):
-    path = complete_file(folder)
-    whole = path.read_bytes()
-    rng = random.Random(7)
-    refused = 0
-    for _ in range(60):
-        place = rng.randrange(100, len(whole))
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << rng.randrange(8)
-        path.write_bytes(damaged)
-        for leftover in folder.glob("study.db-*"):
-            leftover.unlink()
-        try:
-            use_all_of_it(path)
-        except FileError:
-            refused += 1
-    assert refused > 10  # the others hit free space, or times that nothing depends on
-
-
-def test_what_is_not_a_study(folder, tmp_path):
-    import sqlite3
-
-    with pytest.raises(FileError, match="there is no study at"):
-        Study.open(folder / "none.db", RULE)
-    text = folder / "notes.txt"
-    text.write_text("nothing of the kind, " * 50)
-    with pytest.raises(FileError, match="not a study"):
-        Study.open(text, RULE)
-    other = folder / "other.db"
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE study (id INTEGER)")
-    connection.close()
-    with pytest.raises(FileError, match="not a study"):
-        Study.open(other, RULE)
-    with pytest.raises(FileError, match="could not be read"):
-        Study.open(folder, RULE)
-    shutil.copy(complete_file(tmp_path), folder / "copy.db")
-    Study.open(folder / "copy.db", RULE).close()
+@pytest.mark.soak
+def test_postgres_is_restarted_many_times_under_load(own_server):
+    restart_under_load(own_server, 30, 3000)

@@ -4,12 +4,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ChainscoutError, InputError
+from ..errors import ChainscoutError, FileError, InputError
 from .problems import delta_option
 from .rendering import as_json, show
 
@@ -44,6 +45,7 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 )
 @click.option("--budget", type=float, help="Observations, or cost units with --cost. Without it there is no end.")
 @click.option("--target-loss", type=float, help="Stop when this loss is certified.")
+@click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
 @click.option("--policy", default="scout", show_default=True)
 @click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
 @click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
@@ -55,6 +57,7 @@ def new(
     chains: tuple[str, ...],
     budget: float | None,
     target_loss: float | None,
+    deadline: str | None,
     policy: str,
     weights: tuple[str, ...],
     costs: tuple[str, ...],
@@ -65,7 +68,7 @@ def new(
     """Make a study. States: how many, their labels, or ? for states that will be discovered."""
     from ..study import Study
 
-    states = dict(_pair(text, "--chain") for text in chains)
+    states = _pairs(chains, "--chain")
     opened_states = [name for name, text in states.items() if text == "?"]
     study = Study.create(
         where,
@@ -74,6 +77,7 @@ def new(
         policy,
         delta,
         target_loss=target_loss,
+        deadline=_moment(deadline),
         weights=_numbers(weights, "--weight"),
         costs=_numbers(costs, "--cost"),
         on_lost_lease=on_lost_lease,
@@ -175,7 +179,10 @@ def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
             if out is None:
                 sys.stdout.buffer.write(content)
                 return
-            out.write_bytes(content)
+            try:
+                out.write_bytes(content)
+            except OSError as error:
+                raise FileError(f"{out} could not be written: {error.strerror or error}") from None
     say({"written": str(out)}, f"{out} written", json_output)
 
 
@@ -234,6 +241,15 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
+def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in (_pair(text, option) for text in texts):
+        if name in found:
+            raise InputError(f"{option} must be given once for each chain, and {name} is given twice")
+        found[name] = value
+    return found
+
+
 def _states(text: str) -> int | list[str]:
     if text == "?":
         return []
@@ -243,9 +259,17 @@ def _states(text: str) -> int | list[str]:
         return text.split(",")
 
 
+def _moment(text: str | None) -> datetime | None:
+    """A date and time; that it has a time zone is checked where all deadlines are."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
+
+
 def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
     found = {}
-    for name, value in (_pair(text, option) for text in texts):
+    for name, value in _pairs(texts, option).items():
         try:
             found[name] = float(value)
         except ValueError:

@@ -13,7 +13,7 @@ Running sums depend on that order in their last bits, so that all who keep it ag
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,8 +104,13 @@ class Policy:
         real_number(self.block, "block", least=0.0, below=1.0, meaning="how much of T one look at the indices lasts")
 
     def facing(self, budget: int | None) -> "Policy":
-        """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget."""
-        return self.endless if budget is None and self.endless is not None else self
+        """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget.
+
+        The form has functions of its own; its name and whatever a user has asked for are the policy's.
+        """
+        if budget is not None or self.endless is None:
+            return self
+        return replace(self.endless, name=self.name, block=self.block, version=self.version, parameters=self.parameters)
 
     def factor(self, weight: float) -> float:
         """ω**power, made of square roots where they do: their bits are the same everywhere (MATH §6)."""

@@ -11,6 +11,7 @@ from sqlalchemy.sql import Executable
 
 from ..errors import ChainscoutError, InputError
 from . import schema
+from .statements import Bulk
 
 
 class _Compiled:
@@ -20,6 +21,7 @@ class _Compiled:
         compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
         self.statement = statement
         self.text = str(compiled)
+        self.names = list(compiled.params)
         self.defaults = {name: value for name, value in compiled.params.items() if value is not None}
 
 
@@ -49,17 +51,27 @@ class Database:
             known = self._compiled[id(statement)] = _Compiled(statement, self.engine)
         return known
 
-    def run(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
+    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
         """The cursor after one statement."""
-        known = self._known(statement)
+        known = self._known(statement.one if isinstance(statement, Bulk) else statement)
         return self._execute(
             known.text, {**known.defaults, **(parameters or {})} if known.defaults else parameters or {}
         )
 
-    def run_many(self, statement: Executable, parameters: Sequence[Mapping[str, Any]]) -> None:
-        """One statement for many parameters."""
-        cursor = self._connection.cursor()
-        cursor.executemany(self._known(statement).text, parameters)
+    def run_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+        """One statement for many sets of parameters."""
+        if len(parameters) == 1:
+            self.run(statement, parameters[0])
+        elif parameters:
+            self._run_all(statement, parameters)
+
+    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+        self._connection.cursor().executemany(self._known(statement.one).text, parameters)
+
+    def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """What is found by many sets of parameters, each of which finds one row or none; in any order."""
+        found = (self.run(statement, one).fetchone() for one in parameters)
+        return [row for row in found if row is not None]
 
     def query(self, text: str) -> list[Any]:
         """The rows of a statement that is the same in both databases, or that has none."""
@@ -80,6 +92,10 @@ class Database:
         """Whether there is a table of a study."""
         raise NotImplementedError
 
+    def can_store(self, text: str) -> bool:
+        """Whether this text can be in the database at all."""
+        return True
+
     def _execute(self, text: str, parameters: Mapping[str, Any]) -> Any:
         cursor = self._connection.cursor()
         cursor.execute(text, parameters)
@@ -88,8 +104,8 @@ class Database:
     # -- transactions
 
     @contextmanager
-    def transaction(self, write: bool) -> Iterator[None]:
-        """A transaction that commits unless an error leaves it."""
+    def transaction(self, write: bool, first: Executable | None = None) -> Iterator[Any]:
+        """A transaction that commits unless an error leaves it; gives the row that its ``first`` statement finds."""
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
         if self._process != os.getpid():
@@ -97,10 +113,9 @@ class Database:
         committing = False
         try:
             self.connect()
-            self.begin(write)
-            yield
+            yield self.begin(write, first)
             committing = True
-            self._execute("COMMIT", {})
+            self.commit()
         except BaseException as error:
             self._undo()
             if not isinstance(error, ChainscoutError) and isinstance(error, Exception):
@@ -109,14 +124,27 @@ class Database:
                     raise meaning from error
             raise
 
-    def begin(self, write: bool) -> None:
-        """Begins a transaction."""
+    def begin(self, write: bool, first: Executable | None) -> Any:
+        """Begins a transaction, and gives the row that its first statement finds."""
         self._execute(self.begin_writing if write else self.begin_reading, {})
+        return None if first is None else self.run(first).fetchone()
+
+    def read_no_more(self) -> None:
+        """Only changes are still to come, and the commit."""
+
+    def commit(self) -> None:
+        """Ends the transaction; what it changed is on the disk when this returns."""
+        self._execute("COMMIT", {})
+
+    def roll_back(self) -> None:
+        """Ends the transaction, if one is open; nothing was changed."""
+        if self.in_transaction():
+            self._execute("ROLLBACK", {})
 
     def _undo(self) -> None:
         try:
-            if self._connection is not None and self.in_transaction():
-                self._execute("ROLLBACK", {})
+            if self._connection is not None:
+                self.roll_back()
         except Exception:  # the connection is of no use any more; the database has rolled back by itself
             self.disconnect()
 

@@ -33,13 +33,15 @@ def unpack_counts(blob: bytes) -> dict[int, int]:
 
 def pack_discoveries(discoveries: Mapping[int, tuple[int, int, int]]) -> bytes:
     """Position, number of discovery, exits and count then, for each pair."""
+    if not discoveries:  # all chains but those with open states
+        return b""
     flat = [value for y, found in discoveries.items() for value in (y, *found)]
     return struct.pack(f"<{len(flat)}q", *flat)
 
 
 def unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
     """What ``pack_discoveries`` packed."""
-    if not blob:  # all chains but those with open states
+    if not blob:
         return {}
     flat = struct.unpack(f"<{len(blob) // 8}q", blob)
     return {flat[i]: (flat[i + 1], flat[i + 2], flat[i + 3]) for i in range(0, len(flat), 4)}

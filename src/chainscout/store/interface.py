@@ -4,7 +4,7 @@ A transaction that ends without an error is durable; one that ends with an error
 where there is nothing to roll back to, the study checks everything before it changes anything.)
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -23,6 +23,12 @@ class Transaction(Protocol):
     # -- reading
     def chain(self, name: str) -> ChainRecord | None:
         """The chain of this name."""
+
+    def expect(self, names: Iterable[str]) -> None:
+        """These chains are looked at next: a database can read them at once. There may be none of such a name."""
+
+    def expect_rows(self, rows: Iterable[tuple[int, int]]) -> None:
+        """These rows (chain, position) are looked at next."""
 
     def numbered(self, number: int) -> ChainRecord:
         """The chain of this number."""
@@ -101,8 +107,6 @@ class Store(Protocol):
     """Where a study is kept."""
 
     read_only: bool
-    #: Whether a transaction that ends with an error is undone; else everything must be checked before it is changed.
-    rolls_back: bool
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from ..errors import FileError
@@ -11,110 +12,87 @@ from .schema import FORMAT
 from .statements import CHAIN_COLUMNS, ROW_COLUMNS, STUDY_COLUMNS
 
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
+_CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
+# Every observation passes through here, so records become rows and rows records by their places, not by their names.
+study_values = attrgetter(*_STUDY_FIELDS)
+_chain_values = attrgetter(*_CHAIN_FIELDS)
+_STUDY_DOUBLES = [STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
+_CONSTANTS, _SUMS, _INDEX, _LEAST, _OPEN, _ASIDE = map(
+    CHAIN_COLUMNS.index, ("constants", "sums", "index", "least", "open", "aside")
+)
+assert ["id", "format", *_STUDY_FIELDS, "check_sum"] == STUDY_COLUMNS
+assert [*_CHAIN_FIELDS[:_LEAST], "least", *_CHAIN_FIELDS[_LEAST:], "check_sum"] == CHAIN_COLUMNS
 
 
 def study_columns(record: StudyRecord) -> dict[str, Any]:
     """The study's row."""
-    values: dict[str, Any] = {name: getattr(record, name) for name in _STUDY_FIELDS}
-    for name in ("budget", "used", "reserved"):  # whole numbers come back as doubles
-        values[name] = None if values[name] is None else float(values[name])
-    return _summed({"id": 1, "format": FORMAT, **values}, STUDY_COLUMNS)
+    values = [1, FORMAT, *study_values(record)]
+    for place in _STUDY_DOUBLES:  # whole numbers come back as doubles
+        if values[place] is not None:
+            values[place] = float(values[place])
+    return _summed(values, STUDY_COLUMNS)
 
 
 def study_record(values: Sequence[Any]) -> StudyRecord:
     """The study from its row."""
-    row = _checked(values, STUDY_COLUMNS, "the study's row")
-    return StudyRecord(**{name: row[name] for name in _STUDY_FIELDS})
+    _check(values, STUDY_COLUMNS, "the study's row")
+    return StudyRecord(*values[2:-1])
 
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
     """A chain's row; ``floor``: whether the policy looks at the least sampled chain."""
-    return _summed(
-        {
-            "number": record.number,
-            "name": record.name,
-            "size": record.size,
-            "label_list": record.label_list,
-            "open": int(record.open),
-            "weight": record.weight,
-            "cost": record.cost,
-            "constants": encoding.pack_floats(record.constants),
-            "transitions": record.transitions,
-            "observations": record.observations,
-            "segments": record.segments,
-            "last": record.last,
-            "sums": encoding.pack_floats(record.sums),
-            "index": record.index + 0.0,  # SQLite has no −0.0
-            "look": record.look,
-            "least": record.transitions if floor else None,
-            "certificate": record.certificate,
-            "certified": record.certified,
-            "token": record.token,
-            "worker": record.worker,
-            "expires": record.expires,
-            "promised": record.promised,
-            "barren": record.barren,
-            "aside": int(record.aside),
-            "discovered": record.discovered,
-        },
-        CHAIN_COLUMNS,
-    )
+    values = list(_chain_values(record))
+    values.insert(_LEAST, record.transitions if floor else None)
+    values[_OPEN], values[_ASIDE] = int(record.open), int(record.aside)
+    values[_CONSTANTS], values[_SUMS] = encoding.pack_floats(record.constants), encoding.pack_floats(record.sums)
+    values[_INDEX] = record.index + 0.0  # SQLite has no −0.0
+    return _summed(values, CHAIN_COLUMNS)
 
 
 def chain_record(values: Sequence[Any]) -> ChainRecord:
     """A chain from its row; its labels are filled in by whoever knows the lists."""
-    row = _checked(values, CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
-    row.update(
-        open=bool(row["open"]),
-        aside=bool(row["aside"]),
-        constants=encoding.unpack_floats(row["constants"]),
-        sums=encoding.unpack_floats(row["sums"]),
-    )
-    del row["least"]
-    return ChainRecord(**row)
+    _check(values, CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
+    found = list(values[:-1])
+    found[_OPEN], found[_ASIDE] = bool(found[_OPEN]), bool(found[_ASIDE])
+    found[_CONSTANTS] = encoding.unpack_floats(found[_CONSTANTS])
+    found[_SUMS] = encoding.unpack_floats(found[_SUMS])
+    del found[_LEAST]
+    return ChainRecord(*found)
 
 
 def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
     """The row of one state."""
-    return _summed(
-        {
-            "chain": chain,
-            "state": state,
-            "exits": record.exits,
-            "squares": record.squares,
-            "counts": encoding.pack_counts(record.counts),
-            "terms": encoding.pack_floats(record.terms),
-            "stale": int(record.stale),
-            "discoveries": encoding.pack_discoveries(record.discoveries),
-        },
-        ROW_COLUMNS,
-    )
+    values = [
+        chain,
+        state,
+        record.exits,
+        record.squares,
+        encoding.pack_counts(record.counts),
+        encoding.pack_floats(record.terms),
+        int(record.stale),
+        encoding.pack_discoveries(record.discoveries),
+    ]
+    return _summed(values, ROW_COLUMNS)
 
 
 def row_record(values: Sequence[Any]) -> RowRecord:
     """One state's row."""
-    row = _checked(values, ROW_COLUMNS, f"the row of state {values[1]!r} of chain {values[0]!r}")
+    _check(values, ROW_COLUMNS, f"the row of state {values[1]!r} of chain {values[0]!r}")
+    _, _, exits, squares, counts, terms, stale, discoveries, _ = values
     return RowRecord(
-        row["exits"],
-        row["squares"],
-        encoding.unpack_counts(row["counts"]),
-        encoding.unpack_floats(row["terms"]),
-        bool(row["stale"]),
-        encoding.unpack_discoveries(row["discoveries"]),
+        exits,
+        squares,
+        encoding.unpack_counts(counts),
+        encoding.unpack_floats(terms),
+        bool(stale),
+        encoding.unpack_discoveries(discoveries),
         stored=True,
     )
 
 
 def observation_columns(entry: Observation) -> dict[str, Any]:
     """A line of the log."""
-    return {
-        "number": entry.number,
-        "chain": entry.chain,
-        "step": entry.step,
-        "segment": entry.segment,
-        "state": entry.state,
-        "time": entry.time,
-    }
+    return entry._asdict()
 
 
 def event_record(values: Sequence[Any]) -> Event:
@@ -128,12 +106,11 @@ def label_tuple(text: str) -> tuple[Hashable, ...]:
     return tuple(encoding.unpack_json(text))
 
 
-def _summed(values: dict[str, Any], columns: list[str]) -> dict[str, Any]:
-    values["check_sum"] = encoding.check_sum(values[name] for name in columns[:-1])
-    return values
+def _summed(values: list[Any], columns: list[str]) -> dict[str, Any]:
+    values.append(encoding.check_sum(values))
+    return dict(zip(columns, values, strict=True))
 
 
-def _checked(values: Sequence[Any], columns: list[str], what: str) -> dict[str, Any]:
+def _check(values: Sequence[Any], columns: list[str], what: str) -> None:
     if len(values) != len(columns) or encoding.check_sum(values[:-1]) != values[-1]:
         raise FileError(f"the study is damaged: {what} is not what was written")
-    return dict(zip(columns[:-1], values[:-1], strict=True))

@@ -16,7 +16,6 @@ class MemoryStore:
     """The store and, at the same time, its own transaction: there is nothing to commit."""
 
     read_only = False
-    rolls_back = False
 
     def __init__(
         self,
@@ -68,6 +67,12 @@ class MemoryStore:
         """The chain of this name."""
         number = self.numbers.get(name)
         return None if number is None else self.chains[number]
+
+    def expect(self, names: Iterable[str]) -> None:
+        """All of them are here."""
+
+    def expect_rows(self, rows: Iterable[tuple[int, int]]) -> None:
+        """All of them are here."""
 
     def numbered(self, number: int) -> ChainRecord:
         """The chain of this number."""

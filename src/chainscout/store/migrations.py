@@ -7,8 +7,14 @@ from . import encoding, statements
 from .database import Database
 from .schema import FORMAT
 
+
+def _count_changes(database: Database) -> None:
+    """Format 2 counts the transactions that change a study, so that what was read of it can be kept."""
+    database.query("ALTER TABLE study ADD COLUMN changes BIGINT NOT NULL DEFAULT 0")
+
+
 #: version → what makes a study of that version one of the next.
-STEPS: dict[int, Callable[[Database], None]] = {}
+STEPS: dict[int, Callable[[Database], None]] = {1: _count_changes}
 
 
 def stored_format(database: Database) -> int:

@@ -18,6 +18,7 @@ from .postgres import Postgres
 from .records import ChainRecord, RowRecord, StudyRecord
 from .sql import SqlStore
 from .sqlite import Sqlite, check_file, new_file
+from .wal import check_log
 
 Where = str | os.PathLike[str] | None
 
@@ -71,6 +72,7 @@ def find(where: Where, read_only: bool = False) -> SqlStore:
     else:
         path = _path(where)
         check_file(path)
+        check_log(path)
         database = Sqlite(path, read_only)
     try:
         migrate(database)
@@ -117,15 +119,24 @@ def _fill(database: Database, content: Content) -> None:
             database.run(statements.add_label_list, {"number": number, "labels": encoding.pack_labels(labels)})
         for page in _pages(mapping.chain_columns(chain, content.floor) for chain in content.chains):
             database.run_many(statements.add_chain, page)
-        for k, known in content.open_labels.items():
-            for x, label in enumerate(known):
-                values = {"chain": k, "position": x, "label": encoding.pack_label(label)}
-                database.run(statements.add_state, values)
-        for k, rows in content.rows.items():
-            for x, row in rows.items():
-                database.run(statements.add_row, mapping.row_columns(k, x, row))
-                database.run(statements.add_prior, {"chain": k, "state": x, "counts": encoding.pack_counts(row.counts)})
+        for states in _pages(_state_lines(content)):
+            database.run_many(statements.add_state, states)
+        for rows in _pages(_row_lines(content)):
+            database.run_many(statements.add_row, rows)
+            database.run_many(statements.add_prior, rows)
         database.run(statements.add_study, mapping.study_columns(content.study))
+
+
+def _state_lines(content: Content) -> Iterator[dict[str, Any]]:
+    for k, known in content.open_labels.items():
+        for x, label in enumerate(known):
+            yield {"chain": k, "position": x, "label": encoding.pack_label(label)}
+
+
+def _row_lines(content: Content) -> Iterator[dict[str, Any]]:
+    for k, rows in content.rows.items():
+        for x, row in rows.items():
+            yield mapping.row_columns(k, x, row)
 
 
 def _pages(lines: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

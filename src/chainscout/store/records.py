@@ -10,7 +10,7 @@ from ..rows import smoothed_gini
 
 @dataclass(slots=True)
 class StudyRecord:
-    """The study as a whole: what it was created with, and its running totals."""
+    """The study as a whole: what it was created with, and its running totals; fields in the order of its columns."""
 
     chains: int
     #: Σ_k S_k², over which intervals for single entries split δ.
@@ -38,20 +38,23 @@ class StudyRecord:
     aside: int = 0
     events: int = 0
     stop_reason: str | None = None
+    #: Transactions that have changed anything: what was read of the study is still so while this has not moved.
+    changes: int = 0
 
 
 @dataclass(slots=True)
 class ChainRecord:
-    """One chain: what it is, its sufficient statistic less the rows, and its place in the order."""
+    """One chain: what it is, its sufficient statistic less the rows, and its place in the order.
+
+    Its fields are in the order of its columns, and the labels, which are kept elsewhere, come last.
+    """
 
     number: int
     name: str
     size: int
-    #: None for states numbered from 0.
-    labels: tuple[Hashable, ...] | None = None
-    open: bool = False
-    #: Which stored list of labels this is.
+    #: Which stored list of labels it has; None for states numbered from 0 and for open ones.
     label_list: int | None = None
+    open: bool = False
     weight: float = 1.0
     cost: float = 1.0
     constants: tuple[float, ...] = ()
@@ -78,6 +81,8 @@ class ChainRecord:
     aside: bool = False
     #: Pairs of states discovered (open states only).
     discovered: int = 0
+    #: None for states numbered from 0.
+    labels: tuple[Hashable, ...] | None = None
 
     @property
     def segment(self) -> int:

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: The version of this schema; ``migrations`` brings older files up to it.
-FORMAT = 1
+FORMAT = 2
 
 metadata = MetaData()
 
@@ -48,6 +48,7 @@ study = Table(
     Column("aside", BigInteger, nullable=False),
     Column("events", BigInteger, nullable=False),
     Column("stop_reason", Text),
+    Column("changes", BigInteger, nullable=False),
     Column("check_sum", BigInteger, nullable=False),
     CheckConstraint("id = 1", name="one_study"),
 )

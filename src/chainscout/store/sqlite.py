@@ -15,20 +15,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.sql import Executable
 
 from ..errors import ChainscoutError, FileError, InputError
 from .database import Database
 
 #: 'chst' in ASCII: marks the file as a study.
 APPLICATION = 0x63687374
-#: Transactions of one connection between check points, and the log's size from which an opened study makes one. The log
-#: is written over from its beginning after each: writing where the file exists costs about half as much as growing it.
+#: Transactions of one connection between check points, and rows that they changed; the log's size from which an opened
+#: study makes one. The log is written over from its beginning after each: writing where the file exists costs about
+#: half as much as growing it.
 CHECKPOINT_EVERY = 100
+CHECKPOINT_ROWS = 100_000
 CHECKPOINT_SIZE = 32 * 2**20
+#: Kilobytes of the file that a connection keeps in memory: the upper levels of the indices of a million chains.
+CACHE = 64 * 1024
 #: Seconds that a writer waits in the queue before it says that another one is stuck.
 PATIENCE = 600.0
 #: SQLite waits by itself for this long (milliseconds) before our loop asks again.
@@ -50,14 +56,15 @@ class Sqlite(Database):
             "sqlite://", creator=self._open, poolclass=NullPool, pool_reset_on_return=None, paramstyle="named"
         )
         super().__init__(engine, str(path), read_only)
-        self._written = 0
+        #: Transactions since the last check point, and rows changed before it.
+        self._written = self._changes = 0
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000
         )
         try:
-            for setting in ("wal_autocheckpoint = 0", "synchronous = FULL", "foreign_keys = ON", "mmap_size = 0"):
+            for setting in ("wal_autocheckpoint = 0", "synchronous = FULL", f"cache_size = -{CACHE}", "mmap_size = 0"):
                 connection.execute(f"PRAGMA {setting}")
             if self.read_only:
                 connection.execute("PRAGMA query_only = ON")
@@ -70,6 +77,7 @@ class Sqlite(Database):
         """Opens the file if it is not open."""
         if self._connection is None:
             self._connection = self.engine.raw_connection()
+            self._changes = 0
             if not self.read_only and _log_size(self.path) > CHECKPOINT_SIZE:
                 self._checkpoint()
 
@@ -77,13 +85,16 @@ class Sqlite(Database):
         """Whether a transaction is open."""
         return bool(self._connection.in_transaction)
 
-    def begin(self, write: bool) -> None:
+    def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction; a writer waits until it is its turn."""
         if write:
             self._written += 1
-            if self._written % CHECKPOINT_EVERY == 0:
+            changes = self._connection.total_changes
+            if self._written >= CHECKPOINT_EVERY or changes - self._changes >= CHECKPOINT_ROWS:
+                self._written, self._changes = 0, changes
                 self._checkpoint()
         self._queue(self.begin_writing if write else self.begin_reading)
+        return None if first is None else self.run(first).fetchone()
 
     def _queue(self, statement: str) -> None:
         patience = time.monotonic() + PATIENCE

@@ -3,9 +3,13 @@
 Conditions are literal, not parameters, where they must match the condition of a partial index.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table, and_, bindparam, insert, literal_column, select, update
+from sqlalchemy import Column, Table, and_, bindparam, func, insert, literal_column, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.sql import Executable
 
 from . import schema
 from .schema import chain, event, label_list, log, prior, row, state, study
@@ -14,18 +18,51 @@ _zero: Any = literal_column("0")
 _free = and_(chain.c.token.is_(None), chain.c.aside == _zero)
 
 
-def _insert(table: Table) -> Any:
-    return insert(table).values({column.name: bindparam(column.name) for column in table.columns})
+@dataclass(frozen=True, eq=False)
+class Bulk:
+    """A statement that is often run for many sets of parameters at once."""
+
+    #: For one set.
+    one: Executable
+    #: For all of them in one statement, each parameter an array: for a database at the other end of a connection.
+    many: Executable
 
 
-def _update(table: Table, keys: tuple[str, ...], fixed: tuple[str, ...] = ()) -> Any:
-    """Sets every column; the keys are given as ``at_…``."""
-    changed = [c.name for c in table.columns if c.name not in keys and c.name not in fixed]
-    return (
+def _given(columns: Iterable[Column[Any]]) -> Any:
+    """A table of parameters: one row a set, one column a parameter."""
+    arrays = [bindparam(column.name, type_=ARRAY(column.type)) for column in columns]
+    names = [Column(column.name, column.type) for column in columns]
+    return func.unnest(*arrays).table_valued(*names).render_derived(name="given")
+
+
+def _insert(table: Table) -> Bulk:
+    columns = [column.name for column in table.columns]
+    one = insert(table).values({name: bindparam(name) for name in columns})
+    return Bulk(one, insert(table).from_select(columns, select(_given(table.columns))))
+
+
+def _update(table: Table, keys: tuple[str, ...], fixed: tuple[str, ...] = ()) -> Bulk:
+    """Sets every column but those ``fixed``, where the keys are those given."""
+    changed = [column for column in table.columns if column.name not in keys and column.name not in fixed]
+    one = (
         update(table)
-        .where(*(table.c[key] == bindparam(f"at_{key}") for key in keys))
-        .values({name: bindparam(name) for name in changed})
+        .where(*(table.c[key] == bindparam(key) for key in keys))
+        .values({column.name: bindparam(column.name) for column in changed})
     )
+    given = _given([*(table.c[key] for key in keys), *changed])
+    many = (
+        update(table)
+        .where(*(table.c[key] == given.c[key] for key in keys))
+        .values({column.name: given.c[column.name] for column in changed})
+    )
+    return Bulk(one, many)
+
+
+def _lookup(table: Table, *keys: str) -> Bulk:
+    """The rows with the given keys."""
+    one = select(table).where(*(table.c[key] == bindparam(key) for key in keys))
+    given = _given([table.c[key] for key in keys])
+    return Bulk(one, select(table).join(given, and_(*(table.c[key] == given.c[key] for key in keys))))
 
 
 get_study = select(study)
@@ -38,8 +75,8 @@ get_label_list = select(label_list.c.labels).where(label_list.c.number == bindpa
 
 add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ("name", "label_list", "open", "weight", "cost"))
-chain_by_name = select(chain).where(chain.c.name == bindparam("name"))
-chain_by_number = select(chain).where(chain.c.number == bindparam("number"))
+chain_by_name = _lookup(chain, "name")
+chain_by_number = _lookup(chain, "number")
 chains_after = (
     select(chain).where(chain.c.number > bindparam("after")).order_by(chain.c.number).limit(bindparam("limit"))
 )
@@ -71,7 +108,7 @@ stale_after = (
 
 add_row = _insert(row)
 set_row = _update(row, ("chain", "state"))
-get_row = select(row).where(row.c.chain == bindparam("chain"), row.c.state == bindparam("state"))
+get_row = _lookup(row, "chain", "state")
 get_rows = select(row).where(row.c.chain == bindparam("chain")).order_by(row.c.state)
 
 add_prior = _insert(prior)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
@@ -11,18 +11,12 @@ from ..checks import shown, whole_number
 from ..errors import InputError, NothingFree, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Program, Recorded, Source, convert
+from ..sources import Recorded, Source, convert
 from ..store import Where, exists
-from .lease import Lease
+from . import creation
+from .crew import PAUSE, Crew, Paths, tell_from
 from .simulation import Simulated
 from .study import Study
-
-#: A chain whose source failed so often in a row is set aside.
-FAILURES = 10
-#: Seconds that a lease lasts; leases in flight are renewed when half of that is over.
-SECONDS = 60.0
-#: Seconds between two looks for a chain that other workers hold.
-PAUSE = 0.05
 
 
 def learn(
@@ -43,7 +37,8 @@ def learn(
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. ``states``: name → how many states there are, or their labels; what is neither given nor known from
-    the source is discovered (open states). ``where``: a study that exists there is gone on with. ``executor``: any
+    the source is discovered (open states). ``where``: a study that exists there is gone on with; a larger budget, a
+    smaller target or a later deadline than it has extends it, another policy or delta is an error. ``executor``: any
     concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask executor travel
     to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of Study.create.
     """
@@ -53,6 +48,11 @@ def learn(
     found = named_sources(sources, seed)
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
+        try:
+            _go_on(study, policy, delta, {"budget": budget, **options})
+        except BaseException:
+            study.close()
+            raise
     else:
         chains, opened = chain_states(found, states or {})
         study = Study.create(where, chains, budget, policy, delta, open_states=opened, **options)
@@ -62,6 +62,26 @@ def learn(
         study.close()
         raise
     return study
+
+
+def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[str, Any]) -> None:
+    """What is asked of a study that exists: it can have a later end, but not another rule."""
+    state = study.progress()
+    for what, given, default, known in (("policy", policy, "scout", state.policy), ("delta", delta, 0.05, state.delta)):
+        if not isinstance(given, Policy) and given not in (default, known):
+            raise InputError(f"the study was created with the {what} {known}: it cannot go on with {shown(given)}")
+    asked = {name: options.get(name) for name in ("budget", "target_loss", "deadline")}
+    asked["deadline"] = creation.deadline_of(asked["deadline"])
+    # A study that was extended since goes on to the end that it has now: an older description takes nothing back.
+    sign = {"budget": 1, "target_loss": -1, "deadline": 1}
+    ends = {name: getattr(state, name) for name in asked}
+    further = {
+        name: end
+        for name, end in asked.items()
+        if end is not None and (ends[name] is None or sign[name] * end > sign[name] * ends[name])
+    }
+    if further:
+        study.extend(**further)
 
 
 def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:
@@ -118,44 +138,11 @@ def run(
             _one_at_a_time(study, sources, told)
         else:
             number = workers or getattr(executor, "_max_workers", None) or 4
-            _Crew(study, sources, executor, whole_number(number, "workers"), told).run()
+            Crew(study, sources, executor, whole_number(number, "workers"), told).run()
 
 
 def _nothing() -> None:
     pass
-
-
-class Paths:
-    """Which chains are in the middle of a path, and how often their sources have failed in a row."""
-
-    def __init__(self, study: Study, sources: Mapping[str, Source]) -> None:
-        self._going: dict[str, bool] = {}
-        self._failures = dict.fromkeys(sources, 0)
-        self._study = study
-        self._sources = sources
-
-    def is_broken(self, name: str, fresh: bool) -> bool:
-        """Whether the study must be told of a new segment before the source's next state."""
-        return fresh and self._going.get(name, False)
-
-    def has_told(self, name: str) -> None:
-        """Notes a state that was told."""
-        self._going[name] = True
-        self._failures[name] = 0
-
-    def find(self, name: str) -> None:
-        """Brings a source to where the study is; if it cannot be, its next state is a fresh start."""
-        if name not in self._going:
-            chain = self._study.chain(name)
-            self._going[name] = chain.last is not None
-            if chain.last is not None and not self._sources[name].resume(chain.observations, chain.last):
-                self._sources[name].restart()
-
-    def has_failed(self, name: str) -> bool:
-        """Notes a failure; whether the source is to be given up."""
-        self._failures[name] += 1
-        self._going[name] = False
-        return self._failures[name] >= FAILURES
 
 
 def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[], None]) -> None:
@@ -174,7 +161,7 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
             state, fresh = source.advance()
             if paths.is_broken(name, fresh):
                 study.restart(name)
-            _tell(study, name, source, state, study.tell)
+            tell_from(study, name, source, state, study.tell)
             paths.has_told(name)
         except SourceEnded as end:
             study.set_aside(name, str(end))
@@ -183,110 +170,3 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
             if paths.has_failed(name):
                 study.set_aside(name, str(error))
         told()
-
-
-def _tell(study: Study, name: str, source: Source, state: Hashable, tell: Callable[[str, Hashable], None]) -> None:
-    """Tells a state. What a program writes is a text, and one that is no state is its fault, nobody's slip."""
-    if not isinstance(source, Program):
-        tell(name, state)
-        return
-    try:
-        tell(name, study.state_from_text(name, str(state)))
-    except InputError:
-        raise source.reject(state) from None
-
-
-class _Crew:
-    """Sources at work on an executor, each under a lease."""
-
-    def __init__(
-        self,
-        study: Study,
-        sources: Mapping[str, Source],
-        executor: Executor,
-        workers: int,
-        told: Callable[[], None],
-    ) -> None:
-        self._study = study
-        self._sources = dict(sources)
-        self._executor = executor
-        self._workers = workers
-        self._told = told
-        self._paths = Paths(study, self._sources)
-        self._working: dict[Future[Any], Lease] = {}
-
-    def run(self) -> None:
-        """Keeps the workers busy until the study is finished and all are back."""
-        try:
-            while self._hire() or self._working:
-                if not self._working:  # other workers hold what there is
-                    time.sleep(PAUSE)
-                done, _ = wait(self._working, timeout=SECONDS / 2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._back(self._working.pop(future), future)
-                    self._told()
-                if not done:
-                    for lease in self._working.values():
-                        lease.renew(SECONDS)
-        except BaseException:
-            for lease in self._working.values():
-                lease.abandon()
-            raise
-
-    def _hire(self) -> bool:
-        """Gives leases to idle workers; whether there will be more to do."""
-        while len(self._working) < self._workers:
-            try:
-                lease = self._study.lease(f"worker {len(self._working)}", SECONDS, wait=0)
-            except NothingFree:
-                return True
-            except StudyFinished:
-                return False
-            self._paths.find(lease.chain)
-            self._working[self._send(self._sources[lease.chain])] = lease
-        return True
-
-    def _send(self, source: Source) -> Future[Any]:
-        if isinstance(self._executor, ThreadPoolExecutor):
-            return self._executor.submit(_advance_here, source)
-        import cloudpickle
-
-        return self._executor.submit(_advance_there, cloudpickle.dumps(source))
-
-    def _back(self, lease: Lease, future: "Future[Any]") -> None:
-        name = lease.chain
-        try:
-            state, fresh, moved = future.result()
-            if moved is not None:
-                import cloudpickle
-
-                self._sources[name] = cloudpickle.loads(moved)
-            if self._paths.is_broken(name, fresh):
-                lease.restart()
-            _tell(self._study, name, self._sources[name], state, lambda _, known: lease.tell(known))
-            self._paths.has_told(name)
-        except SourceEnded as end:
-            self._study.set_aside(name, str(end), token=lease.token)
-            lease.give_back()
-        except SourceError as error:
-            if self._paths.has_failed(name):
-                self._study.set_aside(name, str(error), token=lease.token)
-            lease.restart(lost=True)
-            lease.give_back()
-        except BaseException:
-            lease.abandon()
-            raise
-
-
-def _advance_here(source: Source) -> tuple[Hashable, bool, None]:
-    state, fresh = source.advance()
-    return state, fresh, None
-
-
-def _advance_there(packed: bytes) -> tuple[Hashable, bool, bytes]:
-    """On another process or machine: the source moves there, advances, and comes back."""
-    import cloudpickle
-
-    source = cloudpickle.loads(packed)
-    state, fresh = source.advance()
-    return state, fresh, cloudpickle.dumps(source)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from ..errors import ConnectionLost, LeaseLost
 
 if TYPE_CHECKING:
-    from .study import Study
+    from .leasing import Leasing
 
 #: Seconds to go on telling an observation to a database that went away.
 PATIENCE = 30.0
@@ -17,7 +17,7 @@ PATIENCE = 30.0
 class Lease:
     """Held from ``study.lease`` until its observations are told, it is given back, or its time is over."""
 
-    def __init__(self, study: "Study", chain: str, token: str, step: int, steps: int, restarted: bool) -> None:
+    def __init__(self, study: "Leasing", chain: str, token: str, step: int, steps: int, restarted: bool) -> None:
         self._study = study
         self.chain = chain
         #: What proves that the chain is held.

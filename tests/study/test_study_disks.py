@@ -1,0 +1,235 @@
+"""Disks that are full, files that are cut off, and bits that are flipped, in the file and in its write-ahead log."""
+
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from study_checks import check
+from study_rules import RULE
+from study_worker import SIZES, Worker, is_sound, nth_state
+
+from chainscout.errors import FileError
+from chainscout.study import Study
+
+
+def goes_on(study: Study) -> None:
+    chain = study.ask()
+    before = study.progress().observations
+    study.tell(chain, nth_state(chain, study.next_step(chain)))
+    assert study.progress().observations == before + 1
+
+
+def test_a_full_disk(folder):
+    path = folder / "study.db"
+    Study.create(path, SIZES, policy=RULE).close()
+    told, words = Worker(path, room=600_000).finish()
+    assert len(told) > 10
+    assert words.startswith("FileError")
+    assert "could not be written" in words
+    assert "nothing was changed" in words
+    study = is_sound(path, told)
+    goes_on(study)
+    study.close()
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own. Where mounting is not allowed, the test fails: this is what the marker is for."""
+    place = folder / "disk"
+    place.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0777", "tmpfs", str(place)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"a small file system must be mounted, and could not be: {done.stderr}"
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.system
+def test_a_disk_that_is_really_full(tmp_path):
+    with small_disk(tmp_path, "1m") as disk:
+        path = disk / "study.db"
+        Study.create(path, SIZES, policy=RULE).close()
+        (disk / "ballast").write_bytes(bytes(500_000))
+        told, words = Worker(path).finish()
+        assert len(told) > 10
+        assert words.startswith("FileError")
+        assert "could not be written" in words
+        assert "nothing was changed" in words
+        with Study.open(path, RULE) as study:  # reading goes on while there is no room
+            assert study.progress().observations == len(told)
+        (disk / "ballast").unlink()
+        study = is_sound(path, told)
+        goes_on(study)
+        study.close()
+
+
+@pytest.mark.system
+def test_a_disk_of_postgres_that_is_really_full(tmp_path, own_server):
+    """The tables are on the small disk. (A server whose own log finds no room stops by itself: that is a restart.)"""
+    with small_disk(tmp_path, "2m") as disk:
+        for parent in (tmp_path, *tmp_path.parents[:3]):
+            parent.chmod(parent.stat().st_mode | 0o055)  # the server is another user
+        space = disk / "space"
+        space.mkdir()
+        shutil.chown(space, own_server.folder.owner())
+        own_server.run(f"CREATE TABLESPACE small LOCATION '{space}'")
+        where = own_server.address() + "%20-cdefault_tablespace%3Dsmall"
+        Study.create(where, SIZES, policy=RULE).close()
+        room = shutil.disk_usage(disk).free
+        (disk / "ballast").write_bytes(bytes(max(0, room - 200_000)))
+        told, words = Worker(where).finish()
+        assert len(told) > 10
+        assert words.startswith("FileError")
+        assert "could not be written" in words
+        assert "nothing was changed" in words
+        (disk / "ballast").unlink()
+        study = is_sound(where, told)
+        goes_on(study)
+        study.close()
+        own_server.run("DROP SCHEMA study0 CASCADE")
+        own_server.run("DROP TABLESPACE small")
+
+
+def complete_file(folder: Path, observations: int = 300) -> Path:
+    path = folder / "study.db"
+    study = Study.create(path, SIZES, policy=RULE)
+    for _ in range(observations // 20):
+        steps = {name: study.next_step(name) for name in SIZES}
+        batch = []
+        for name in study.ask(20):
+            batch.append((name, nth_state(name, steps[name])))
+            steps[name] += 1
+        study.tell_many(batch)
+    study.close()
+    return path
+
+
+def use_all_of_it(path: Path) -> None:
+    """Opens a study, reads everything and goes on with it."""
+    with Study.open(path, RULE) as study:
+        study.verify()
+        check(study, SIZES, RULE)
+        chain = study.ask()
+        study.tell(chain, nth_state(chain, study.next_step(chain)))
+
+
+def test_a_truncated_file_is_refused(folder):
+    path = complete_file(folder)
+    whole = path.read_bytes()
+    for share in (0.0, 0.001, 0.3, 0.6, 0.95):
+        path.write_bytes(whole[: int(share * len(whole))])
+        for leftover in folder.glob("study.db-*"):
+            leftover.unlink()
+        with pytest.raises(FileError, match=r"damaged|not a study"):
+            use_all_of_it(path)
+
+
+def test_a_bit_flipped_file_is_refused_or_harmless(folder):
+    path = complete_file(folder)
+    whole = path.read_bytes()
+    rng = random.Random(7)
+    refused = 0
+    for _ in range(60):
+        place = rng.randrange(100, len(whole))
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        for leftover in folder.glob("study.db-*"):
+            leftover.unlink()
+        try:
+            use_all_of_it(path)
+        except FileError:
+            refused += 1
+    assert refused > 10  # the others hit free space, or times that nothing depends on
+
+
+def test_what_is_not_a_study(folder, tmp_path):
+    import sqlite3
+
+    with pytest.raises(FileError, match="there is no study at"):
+        Study.open(folder / "none.db", RULE)
+    text = folder / "notes.txt"
+    text.write_text("nothing of the kind, " * 50)
+    with pytest.raises(FileError, match="not a study"):
+        Study.open(text, RULE)
+    other = folder / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE study (id INTEGER)")
+    connection.close()
+    with pytest.raises(FileError, match="not a study"):
+        Study.open(other, RULE)
+    with pytest.raises(FileError, match="could not be read"):
+        Study.open(folder, RULE)
+    shutil.copy(complete_file(tmp_path), folder / "copy.db")
+    Study.open(folder / "copy.db", RULE).close()
+
+
+# -- the write-ahead log
+
+
+def cut_off(folder: Path) -> tuple[dict[Path, bytes], list[tuple[str, int]]]:
+    """The files of a study whose writer was killed, and what had been acknowledged; its log was not put away."""
+    path = folder / "study.db"
+    Study.create(path, SIZES, policy=RULE).close()
+    worker = Worker(path)
+    told = [worker.pipe.recv() for _ in range(40)]
+    told += worker.kill()
+    files = {file: file.read_bytes() for file in folder.iterdir()}
+    assert len(files[folder / "study.db-wal"]) > 40 * 4096
+    return files, told
+
+
+def restored(files: dict[Path, bytes]) -> None:
+    for file in next(iter(files)).parent.iterdir():
+        file.unlink()
+    for file, content in files.items():
+        file.write_bytes(content)
+
+
+def test_bits_flipped_in_the_log_lose_nothing_silently(folder):
+    """What SQLite would forget without a word is refused; only damage to the last transaction looks like a crash."""
+    files, told = cut_off(folder)
+    path, log = folder / "study.db", folder / "study.db-wal"
+    restored(files)
+    is_sound(path, told).close()
+    rng = random.Random(11)
+    refused = 0
+    for _ in range(40):
+        restored(files)
+        damaged = bytearray(files[log])
+        damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        log.write_bytes(damaged)
+        try:
+            with Study.open(path, RULE) as study:
+                study.verify()
+                check(study, SIZES, RULE)
+                assert study.progress().observations >= len(told) - 1
+                goes_on(study)
+        except FileError:
+            refused += 1
+            assert log.read_bytes() == damaged, "the evidence is still there"
+            with pytest.raises(FileError, match="damaged"):
+                Study.open(path, RULE, read_only=True)
+    assert refused > 10
+
+
+def test_a_log_that_is_cut_off_is_what_a_crash_leaves(folder):
+    """Every prefix of the log is a study as it once was."""
+    files, told = cut_off(folder)
+    path, log = folder / "study.db", folder / "study.db-wal"
+    rng = random.Random(12)
+    for _ in range(20):
+        restored(files)
+        log.write_bytes(files[log][: rng.randrange(len(files[log]))])
+        with Study.open(path, RULE) as study:
+            study.verify()
+            check(study, SIZES, RULE)
+            assert study.progress().observations <= len(told) + 1
+            goes_on(study)
