@@ -1,43 +1,12 @@
 """Studies to look at, and servers that show them."""
 
-import asyncio
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from dashboard_studies import TOKEN, advance, new_study
-
-from chainscout.dashboard.application import Dashboard
-from chainscout.dashboard.guard import Guard
-from chainscout.study import Study
-
-ADDRESS = "http://127.0.0.1:8321"
-
-
-class Client:
-    """Requests to an application in this process, one after the other in one event loop."""
-
-    def __init__(self, application: Any, runner: asyncio.Runner) -> None:
-        self._runner = runner
-        transport = httpx.ASGITransport(application, client=("127.0.0.1", 4711))
-        self.client = httpx.AsyncClient(
-            transport=transport, base_url=ADDRESS, headers={"authorization": f"Bearer {TOKEN}"}
-        )
-
-    def request(self, method: str, path: str, **settings: Any) -> httpx.Response:
-        return self._runner.run(self.client.request(method, path, **settings))
-
-    def get(self, path: str, **settings: Any) -> httpx.Response:
-        return self.request("GET", path, **settings)
-
-    def post(self, path: str, **settings: Any) -> httpx.Response:
-        return self.request("POST", path, **settings)
+from dashboard_servers import Client, Running, connect
+from dashboard_studies import advance, new_study
 
 
 @pytest.fixture(scope="session")
@@ -65,39 +34,6 @@ def client(where: Path) -> Iterator[Client]:
 def writer(where: Path) -> Iterator[Client]:
     """The same where the server may write."""
     yield from connect(where, writable=True)
-
-
-def connect(where: Path, writable: bool = False) -> Iterator[Client]:
-    with Study.open(where, read_only=True) as study, Study.open(where, read_only=True) as second:
-        writing = Study.open(where) if writable else None
-        dashboard = Dashboard(study, second, "Study", writing)
-        guard = Guard(dashboard.application, token=TOKEN, host="127.0.0.1", port=8321)
-        with asyncio.Runner() as runner:
-            yield Client(guard, runner)
-        if writing is not None:
-            writing.close()
-
-
-class Running:
-    """``chainscout serve`` in a process of its own."""
-
-    def __init__(self, where: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "chainscout", "serve", str(where), "--port", "0", *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().strip()
-        found = re.fullmatch(r"(http://\S+)/\?token=(\w+)", line)
-        assert found, line + self.end()[1]
-        self.address, self.token = found.groups()
-        self.entrance = line
-
-    def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.address, headers={"authorization": f"Bearer {self.token}"}, timeout=30)
-
-    def end(self) -> tuple[str, str]:
-        if self.process.poll() is None:
-            self.process.terminate()
-        return self.process.communicate(timeout=20)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Running
+from dashboard_servers import Running
 from dashboard_studies import HOSTILE, PROBLEM, new_study
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains

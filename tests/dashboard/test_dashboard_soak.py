@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Running
+from dashboard_servers import Running
 from dashboard_studies import PROBLEM, new_study
 
 from chainscout.study import Study, simulated

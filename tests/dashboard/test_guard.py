@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import ADDRESS, Client
+from dashboard_servers import ADDRESS, Client
 from dashboard_studies import TOKEN
 
 from chainscout.cli import main

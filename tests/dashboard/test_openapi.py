@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Client, Running
+from dashboard_servers import Client, Running
 
 from chainscout.dashboard.openapi import READING, WRITING
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import Running
+from dashboard_servers import Running
 from dashboard_studies import advance
 
 from chainscout.dashboard import streams

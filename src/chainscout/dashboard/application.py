@@ -94,6 +94,8 @@ class Dashboard:
                 Route("/api/ask", post.ask, methods=["POST"]),
                 Route("/api/tell", post.tell, methods=["POST"]),
                 Route("/api/lease", post.lease, methods=["POST"]),
+                Route("/api/renew", post.renew, methods=["POST"]),
+                Route("/api/give-back", post.give_back, methods=["POST"]),
                 Route("/api/restart", post.restart, methods=["POST"]),
             ]
         handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {

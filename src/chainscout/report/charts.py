@@ -8,12 +8,16 @@ from html import escape
 from .cells import cell
 
 WIDTH, HEIGHT = 720, 300
+#: Of one of several charts side by side.
+SMALL_WIDTH, SMALL_HEIGHT = 400, 230
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 42
 
 #: Okabe and Ito's colours, which colour-blind readers tell apart; darker or lighter ones where the contrast needs it.
 STYLE = """
 svg.chart { width: 100%; max-width: 60rem; height: auto; display: block; }
 svg.chart text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+svg.chart.small { max-width: 30rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 0 1.5rem; }
 svg.chart .grid { stroke: var(--line); stroke-width: 1; }
 svg.chart .curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .target { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 2 4; }
@@ -42,29 +46,36 @@ class Series:
 
 
 def line_chart(
-    title: str, across: str, series: Sequence[Series], *, logarithmic: bool = False, target: float | None = None
+    title: str,
+    across: str,
+    series: Sequence[Series],
+    *,
+    logarithmic: bool = False,
+    target: float | None = None,
+    top: float | None = None,
+    small: bool = False,
 ) -> str:
-    """A figure: the chart, its legend and its caption; ``target``: a level to be reached."""
+    """A figure: the chart, its legend and its caption; ``target``: a level to be reached; ``top``: the axis ends."""
+    caption = f"<figcaption><bdi>{escape(title)}</bdi></figcaption>"
+    wide, high = (SMALL_WIDTH, SMALL_HEIGHT) if small else (WIDTH, HEIGHT)
     points = [(x, y) for one in series for x, y in zip(one.x, one.y, strict=True) if y is not None]
     if logarithmic:
         points = [(x, y) for x, y in points if y > 0]
     if not points:
-        return f"<figure><figcaption>{escape(title)}</figcaption><p class=note>nothing to draw yet</p></figure>"
+        return f"<figure class=plain>{caption}<p class=note>nothing to draw yet</p></figure>"
     levels = [y for _, y in points] + ([target] if target else [])
-    horizontal = _Axis(0.0, max(x for x, _ in points), LEFT, WIDTH - RIGHT, False)
+    horizontal = _Axis(0.0, max(x for x, _ in points), LEFT, wide - RIGHT, False)
     low = min(levels) if logarithmic else 0.0
-    vertical = _Axis(low, max(levels), HEIGHT - BOTTOM, TOP, logarithmic)
+    vertical = _Axis(low, max(levels) if top is None else top, high - BOTTOM, TOP, logarithmic)
     drawn = []
     for value in vertical.ticks():
         at = f"{vertical.place(value):.1f}"
-        drawn.append(f'<line class=grid x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')
+        drawn.append(f'<line class=grid x1="{LEFT}" x2="{wide - RIGHT}" y1="{at}" y2="{at}"/>')
         drawn.append(f'<text x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end">{cell(value)}</text>')
-    for value in horizontal.ticks():
+    for value in horizontal.ticks(3 if small else 5):
         at = f"{horizontal.place(value):.1f}"
-        drawn.append(f'<text x="{at}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{cell(round(value))}</text>')
-    drawn.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(across)}</text>'
-    )
+        drawn.append(f'<text x="{at}" y="{high - BOTTOM + 18}" text-anchor="middle">{cell(round(value))}</text>')
+    drawn.append(f'<text x="{(LEFT + wide - RIGHT) / 2}" y="{high - 6}" text-anchor="middle">{escape(across)}</text>')
     for number, one in enumerate(series):
         drawn += [
             f'<polyline class="curve s{number % STYLES}" points="{path}"/>'
@@ -72,8 +83,9 @@ def line_chart(
         ]
     if target:
         at = f"{vertical.place(target):.1f}"
-        drawn.append(f'<line class=target x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')
+        drawn.append(f'<line class=target x1="{LEFT}" x2="{wide - RIGHT}" y1="{at}" y2="{at}"/>')
     name = escape(title, quote=True)
+    kind = "chart small" if small else "chart"
     legend = "".join(
         f'<li><svg viewBox="0 0 40 10" aria-hidden="true">'
         f'<line class="s{number % STYLES}" x1="0" x2="40" y1="5" y2="5"/>'
@@ -86,8 +98,8 @@ def line_chart(
             f"target: {cell(target)}</li>"
         )
     return (
-        f'<figure class=plain><figcaption>{escape(title)}</figcaption><svg class=chart role="img" aria-label="{name}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(drawn)}</svg><ul class=legend>{legend}</ul></figure>'
+        f'<figure class=plain>{caption}<svg class="{kind}" role="img" aria-label="{name}" '
+        f'viewBox="0 0 {wide} {high}">{"".join(drawn)}</svg><ul class=legend>{legend}</ul></figure>'
     )
 
 
@@ -118,18 +130,19 @@ class _Axis:
 
     def place(self, value: float) -> float:
         low, high = self.low, self.high
+        value = min(value, high)
         if self.logarithmic:
             value, low, high = math.log(value), math.log(low), math.log(high)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
-    def ticks(self) -> list[float]:
+    def ticks(self, wanted: int = 5) -> list[float]:
         """A few round numbers."""
         if self.logarithmic:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             steps = (1.0, 2.0, 5.0) if self.high / self.low < 200 else (1.0,)
             found = [step * 10.0**power for power in powers for step in steps]
         else:
-            raw = (self.high - self.low) / 5
+            raw = (self.high - self.low) / wanted
             size = 10.0 ** math.floor(math.log10(raw))
             step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
             found = [step * k for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]

@@ -74,6 +74,12 @@ class Transaction(Protocol):
     ) -> tuple[int, list[ChainRecord]]:
         """How many chains have ``search`` in their names, and a page of them in an order of ``listing.ORDERS``."""
 
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
+
     def variability(self) -> float:
         """Λ of the smoothed estimates, each chain's part times its weight."""
 

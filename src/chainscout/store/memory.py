@@ -152,6 +152,15 @@ class MemoryStore:
         found.sort(key=lambda chain: getattr(chain, field), reverse=descending)  # stable: equal ones by number
         return len(found), found[offset : offset + limit]
 
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+        wanted = small(search)
+        return [chain.number for chain in self.chains if wanted in small(chain.name)]
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
+        return sorted(set(self.log_chains[after:until]))
+
     def variability(self) -> float:
         """Λ of the smoothed estimates."""
         return sum(chain.weight * plug_in_variability(chain.size, self.rows(chain)) for chain in self.chains)

@@ -190,6 +190,18 @@ class SqlTransaction:
                 number = self._database.run(counting, {"pattern": parameters["pattern"]}).fetchone()[0]
         return number, [self._known(values) for values in found]
 
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+        self._flush()
+        statement = listing.MATCHING[self._database.engine.dialect.name]
+        return [number for (number,) in self._database.run(statement, {"pattern": listing.pattern(search)}).fetchall()]
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
+        self._flush()
+        found = self._database.run(listing.moved, {"after": after, "until": until}).fetchall()
+        return [number for (number,) in found]
+
     def variability(self) -> float:
         """Λ of the smoothed estimates, each chain's part times its weight."""
         self._flush()
