@@ -106,7 +106,8 @@ class Dashboard:
 
     def _signature(self) -> Any:
         progress = self._study.progress()
-        return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
+        told = progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
+        return told, self.report.found
 
     async def _give(self, request: Request, known: Sequence[Parameter], work: Callable[..., Any]) -> Response:
         """What ``work`` makes of the query, as JSON."""

@@ -102,8 +102,10 @@ class History:
 class Histories:
     """The histories that were asked for, kept up to date by reading what is new."""
 
-    def __init__(self, study: "Study") -> None:
+    def __init__(self, study: "Study", second: "Study | None" = None) -> None:
+        """``second``: the same study once more, for the log of all chains, which is long."""
         self._study = study
+        self._second = second or study
         self._lock = threading.Lock()
         self._known: dict[int, History] = {}
         self._totals: Totals | None = None
@@ -123,5 +125,5 @@ class Histories:
         """What depends on all chains, and whether it has been read to the end."""
         with self._lock:
             if self._totals is None:
-                self._totals = Totals(self._study)
-            return self._totals, self._totals.follow(self._study, progress.observations)
+                self._totals = Totals(self._second)
+            return self._totals, self._totals.follow(self._second, progress.observations)

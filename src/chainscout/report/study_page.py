@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from . import charts, heatmap
-from .cells import cell, duration
+from .cells import cell, duration, given
 from .html import document, section
 from .study_report import StudyReport
 from .tables import Table
@@ -20,8 +20,6 @@ MOST_DRAWN = 20
 MOST_STATES = 30
 
 STYLE = """
-figure.plain { background: none; padding: 0; }
-figcaption { font-weight: 600; margin-bottom: .4rem; overflow-wrap: anywhere; }
 h3 { font-size: 1rem; margin: 1.4rem 0 .2rem; }
 details { border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .9rem; margin: .6rem 0; }
 summary { cursor: pointer; }
@@ -77,9 +75,9 @@ def _figures(overview: Overview) -> Table:
         (f"budget ({overview.unit})", overview.budget),
         ("chains", overview.chains),
         ("policy", overview.policy),
-        ("certificate: no chain's loss is larger, with probability 1 − δ", overview.certificate),
-        ("target loss", overview.target_loss),
-        ("δ", overview.delta),
+        ("certificate (largest)", overview.certificate),
+        ("target loss", given(overview.target_loss)),
+        ("δ", given(overview.delta)),
         ("Λ of the estimates", overview.variability),
         ("observations a second", overview.rate),
         ("time left (estimate)", duration(overview.seconds_left)),
@@ -87,7 +85,11 @@ def _figures(overview: Overview) -> Table:
         ("observations lost", overview.lost),
         ("as of", moment(overview.now)),
     ]
-    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), overview.notes)
+    notes = (
+        f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}",
+        *overview.notes,
+    )
+    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
 
 
 def _charts(curves: Curves, overview: Overview) -> list[str]:
@@ -143,16 +145,17 @@ def _chains(page: Page, overview: Overview) -> Table:
 def _chain(chain: Chain) -> str:
     line, window = chain.line, chain.window
     shown = len(window.columns)
+    counted = ((chain.never, "never"), (chain.rarely, "rarely"))
     part = f"; the first {shown} of {line.states} states are shown" if shown < line.states else ""
-    unknown = [f"{chain.never:,} rows never left"] if chain.never else []
-    unknown += [f"{chain.rarely:,} rarely left"] if chain.rarely else []
+    unknown = [f"{number:,} of {line.states:,} rows {what} left" for number, what in counted if number]
     mark = f" — <span class=mark>{', '.join(unknown)}</span>" if unknown else ""
     table = heatmap.heat_map(f"transition matrix of {line.label}", window, chain.delta)
     return (
         f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)}, "
         f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>Estimated probabilities; hover or focus"
         f" a cell for its interval, which holds at all times at once with probability {1 - chain.delta:g}{part}. A row"
-        f" is rarely left while one of its intervals is wider than ½.</p></details>"
+        f" is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at"
+        f" all.</p></details>"
     )
 
 

@@ -7,7 +7,7 @@ from ..checks import one_of, whole_number
 from ..errors import InputError
 from ..study.certifying import StudyCertificate
 from .bounds import Bounds
-from .cells import label
+from .cells import cell, finite, label
 from .histories import Histories
 from .shares import Shares
 from .totals import MOST_PAIRS, Totals
@@ -31,11 +31,6 @@ WIDE = 0.5
 SORTS = ("number", "name", "states", "observations", "certificate", "index")
 
 
-def finite(value: float | None) -> float | None:
-    """The number, or None if it is infinite or no number."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _whole(value: Any) -> Any:
     """The number, as a whole one if it is."""
     return int(value) if value is not None and float(value).is_integer() else value
@@ -50,7 +45,7 @@ class StudyReport:
         self._title = title
         self._shares = Shares(study, second)
         self._bounds = Bounds(study, second)
-        self._histories = Histories(study)
+        self._histories = Histories(study, second)
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -120,6 +115,11 @@ class StudyReport:
             f"the largest certificate, and the order by certificates, are as of observation {self._bounds.as_of:,} or"
             " later; each chain's own is of this moment"
         )
+
+    @property
+    def found(self) -> tuple[int, int | None]:
+        """Changes when more is known of the study than was, though nothing was observed: tenths of certificates."""
+        return 10 * self._bounds.known // max(1, len(self._bounds.values)), self._bounds.as_of
 
     # -- chains
 
@@ -275,7 +275,7 @@ class StudyReport:
 
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
-    detail = ", ".join(f"{key} {label(value)}" for key, value in event.detail.items() if value is not None)
+    detail = ", ".join(f"{key} {label(cell(value))}" for key, value in event.detail.items() if value is not None)
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
 

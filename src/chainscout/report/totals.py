@@ -1,7 +1,7 @@
 """Λ of the estimates and the policy's aim at past moments: both need all chains, so the whole log is followed, once.
 
-Counts of chains whose states are known beforehand lie in flat arrays, so that 100,000 chains fit; a line of the log
-changes three numbers of them, and Λ is summed up from the rows at the points alone.
+Counts of chains whose states are known beforehand lie in flat arrays, so that 100,000 chains fit. A line of the log
+changes one row of them; what it changes of Λ is added, and now and then Λ is summed up anew, so that no errors add up.
 """
 
 import math
@@ -64,6 +64,7 @@ class Totals:
         self._last, self._segment = (array("q", bytes(8 * len(outlines))) for _ in range(2))
         sizes = np.repeat(np.array(self._sizes, dtype=np.float64), self._sizes)
         self._alpha = WEIGHT / sizes
+        self._sum, self._added = 0.0, 0  # Λ of these rows, and the lines since it was summed up
         self._row_weight = np.repeat(np.array(self._weights), self._sizes)
         self._has_aim = not self._open and len(outlines) <= MOST_CHAINS and pairs <= MOST_ENTRIES
         for k, outline in enumerate(outlines):
@@ -71,6 +72,7 @@ class Totals:
                 for x, row in study.prior_counts(k).items():
                     for y, number in row.items():
                         self._count(k, x, y, number)
+        self._sum_up()
 
     def follow(self, study: "Study", last: int) -> bool:
         """Reads on to the study's observation ``last``; False if there is more to read."""
@@ -109,11 +111,15 @@ class Totals:
             known.exits += number
             known.squares += number * (2 * seen + number)
             return
-        row, pair = self._first_row[chain] + x, self._first_pair[chain] + x * self._sizes[chain] + y
-        seen = self._counts[pair]
-        self._counts[pair] = seen + number
-        self._exits[row] += number
-        self._squares[row] += number * (2 * seen + number)
+        size = self._sizes[chain]
+        row, pair = self._first_row[chain] + x, self._first_pair[chain] + x * size + y
+        seen, exits, squares = self._counts[pair], self._exits[row], self._squares[row]
+        before = smoothed_gini(exits, squares, WEIGHT / size, WEIGHT)
+        self._counts[pair] = seen = seen + number
+        self._exits[row] = exits = exits + number
+        self._squares[row] = squares = squares + number * (2 * seen - number)
+        self._sum += self._weights[chain] * (smoothed_gini(exits, squares, WEIGHT / size, WEIGHT) - before)
+        self._added += 1
 
     def _mark(self, study: "Study") -> None:
         self.variability[self._number] = self._variability()
@@ -126,19 +132,20 @@ class Totals:
         self._next = point_after(self._number)
 
     def _variability(self) -> float:
-        exits, squares = (_floats(part) for part in (self._exits, self._squares))
+        if self._added > 10 * len(self._exits):
+            self._sum_up()
+        return self._sum + sum(
+            self._weights[chain] * plug_in_variability(self._open_sizes[chain], rows)
+            for chain, rows in self._open.items()
+        )
+
+    def _sum_up(self) -> None:
+        exits, squares = (np.array(part, dtype=np.float64) for part in (self._exits, self._squares))
         # The same scalar function as everywhere; it works on arrays as well.
         rows: Any = smoothed_gini(exits, squares, self._alpha, WEIGHT)  # type: ignore[arg-type]
-        total = float(np.dot(self._row_weight, rows))
-        for chain, known in self._open.items():
-            total += self._weights[chain] * plug_in_variability(self._open_sizes[chain], known)
-        return total
+        self._sum, self._added = float(np.dot(self._row_weight, rows)), 0
 
     def _matrix(self, chain: int, size: int) -> npt.NDArray[np.float64]:
         first = self._first_pair[chain]
         counts = np.frombuffer(self._counts, dtype=np.intc)[first : first + size * size].reshape(size, size)
         return smoothed(counts, smoothing(None, size))
-
-
-def _floats(part: "array[int]") -> npt.NDArray[np.float64]:
-    return np.frombuffer(part, dtype=np.int64).astype(np.float64) if len(part) else np.empty(0)

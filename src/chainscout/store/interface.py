@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
 
 
 class Transaction(Protocol):
@@ -76,6 +76,9 @@ class Transaction(Protocol):
 
     def matching(self, search: str) -> list[int]:
         """The numbers of the chains with ``search`` in their names, in order."""
+
+    def outlines(self) -> Iterator[Outline]:
+        """What every chain is, by number."""
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -32,6 +32,10 @@ MATCHING = {
     dialect: select(chain.c.number).where(match).order_by(chain.c.number) for dialect, match in _MATCHES.items()
 }
 
+# Every observation is a transition but the first of each segment: more transitions were there before.
+outlines = select(
+    chain.c.size, chain.c.open, chain.c.weight, chain.c.transitions > chain.c.observations - chain.c.segments
+).order_by(chain.c.number)
 moved = (
     select(log.c.chain)
     .where(log.c.number > bindparam("after"), log.c.number <= bindparam("until"))

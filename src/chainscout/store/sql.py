@@ -11,7 +11,7 @@ from sqlalchemy.sql import Executable
 from ..errors import FileError
 from . import encoding, listing, mapping, statements
 from .database import Database
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
 
 #: Rows fetched at a time where all of them are read.
 PAGE = 1000
@@ -195,6 +195,12 @@ class SqlTransaction:
         self._flush()
         statement = listing.MATCHING[self._database.engine.dialect.name]
         return [number for (number,) in self._database.run(statement, {"pattern": listing.pattern(search)}).fetchall()]
+
+    def outlines(self) -> Iterator[Outline]:
+        """What every chain is, by number."""
+        self._flush()
+        found = self._database.run(listing.outlines).fetchall()
+        return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -5,7 +5,7 @@ from .learning import learn
 from .lease import Lease
 from .simulation import Simulated, simulated
 from .study import Study
-from .views import ChainLine, ChainProgress, EventLine, LogLine, Outline, Pace, Progress
+from .views import ChainLine, ChainProgress, EventLine, LogLine, Pace, Progress
 
 __all__ = [
     "ChainLine",
@@ -13,7 +13,6 @@ __all__ = [
     "EventLine",
     "Lease",
     "LogLine",
-    "Outline",
     "Pace",
     "Progress",
     "Simulated",

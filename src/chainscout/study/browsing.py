@@ -11,12 +11,12 @@ from itertools import islice
 from ..checks import one_of, shown
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, Event, Observation, Store, Transaction
+from ..store import ChainRecord, Event, Observation, Outline, Store, Transaction
 from ..store.listing import ORDERS
 from ..store.records import plug_in_variability
 from . import certifying
 from .absent import AbsentPolicy
-from .views import ChainLine, EventLine, Outline, Pace
+from .views import ChainLine, EventLine, Pace
 
 #: Chains whose certificate is remembered until they move.
 REMEMBERED = 20_000
@@ -122,11 +122,7 @@ class Browsing:
     def outlines(self) -> list[Outline]:
         """What every chain is, by number. Reads all chains."""
         with self._lock, self._store.reading() as transaction:
-            # Every observation is a transition but the first of each segment: more transitions were there before.
-            return [
-                Outline(c.size, c.open, c.weight, c.transitions > c.observations - c.segments)
-                for c in transaction.every()
-            ]
+            return list(transaction.outlines())
 
     def events_after(self, number: int, limit: int) -> list[EventLine]:
         """What happened after the event of this number; a negative number counts from the end."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,6 @@ class ChainLine:
     #: Observations that the lease's holder may still tell.
     promised: int
     aside: bool
-
-
-class Outline(NamedTuple):
-    """What a chain is, less what was seen of it."""
-
-    #: S, or the states that are known now of a chain with open states.
-    size: int
-    open: bool
-    weight: float
-    #: Whether it began with counts from before.
-    warm: bool
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ function drawShares() {
     const [caption, chart, legend] = box.children[place].children;
     if (caption.textContent !== curve.label) caption.firstChild.textContent = curve.label;
     const lines = SHARES.map(([label, key], style) => ({ label, style, ...present(curve.observations, curve[key]) })).filter((line) => line.x.length);
-    plot(chart, legend, `allocation to ${curve.label} over time`, lines, { top: highest(lines), height: 170 });
+    plot(chart, legend, `allocation to ${curve.label} over time`, lines, { top: highest(lines), height: 190, small: true });
   });
 }
 
@@ -76,7 +76,7 @@ function highest(lines) {
   return Math.min(1, 1.15 * Math.max(...late, 1e-12));
 }
 
-function plot(box, list, title, lines, { logarithmic = false, top = null, height }) {
+function plot(box, list, title, lines, { logarithmic = false, top = null, height, small = false }) {
   legend(box, list, title, lines);
   if (lines.length === 0) {
     drawn.get(box)?.chart.destroy();
@@ -105,11 +105,11 @@ function plot(box, list, title, lines, { logarithmic = false, top = null, height
   const whole = (chart, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : ""));
   // On a logarithmic axis only the ticks that have a label get a line.
   const few = (chart, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) || chart.scales.y.max / chart.scales.y.min < 30 ? tick : null));
-  const upwards = { ...axis, size: 66, values, ...(logarithmic ? { grid: { ...axis.grid, filter: few }, ticks: { ...axis.ticks, filter: few } } : {}) };
+  const upwards = { ...axis, size: small ? 52 : 66, space: small ? 24 : 30, values, ...(logarithmic ? { grid: { ...axis.grid, filter: few }, ticks: { ...axis.ticks, filter: few } } : {}) };
   made.chart = new uPlot({
     width: Math.max(200, box.clientWidth), height, legend: { show: false }, cursor: { y: false },
     scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: () => [0, made.top] } },
-    axes: [{ ...axis, label: "observations of the whole study", labelSize: 22, size: 36, values: whole }, upwards],
+    axes: [{ ...axis, size: 36, values: whole, ...(small ? {} : { label: "observations of the whole study", labelSize: 22 }) }, upwards],
     series: [{}, ...series],
     hooks: { setCursor: [(chart) => legend(box, list, title, made.lines, chart)] },
   }, data, box);
