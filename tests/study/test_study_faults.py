@@ -2,6 +2,8 @@
 
 import random
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -217,3 +219,29 @@ def test_what_is_not_a_study(folder, tmp_path):
         Study.open(folder, RULE)
     shutil.copy(complete_file(tmp_path), folder / "copy.db")
     Study.open(folder / "copy.db", RULE).close()
+
+
+# -- a study that is open more than once
+
+ANOTHER = "import sys; from chainscout.study import Study\nwith Study.open(sys.argv[1]) as study: study.tell('a', 0)"
+
+
+def test_a_process_that_opens_a_study_again_loses_nothing(tmp_path):
+    """POSIX takes all locks on a file from a process that closes it once, whoever opened it.
+
+    Without them the next process that closes the study believes that it is the last, and removes the write-ahead log:
+    what this process tells from then on would go to a file that has no name any more.
+    """
+    where = tmp_path / "study.db"
+    with Study.create(where, {"a": 2, "b": 2}, budget=1000) as study, Study.open(where, read_only=True) as reader:
+        told = 0
+        for _ in range(3):
+            subprocess.run([sys.executable, "-c", ANOTHER, str(where)], check=True)
+            study.tell("b", 1)
+            told += 2
+            assert study.progress().observations == told
+            assert reader.progress().observations == told
+            Study.open(where, read_only=True).close()
+    with Study.open(where) as study:
+        assert study.progress().observations == told
+        study.verify()

@@ -11,6 +11,7 @@ last connection closes holds the whole file exclusively.)
 import os
 import secrets
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,16 +167,27 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def check_file(path: Path) -> None:
-    """Refuses what is not the file of a study."""
+    """Refuses what is not the file of a study.
+
+    SQLite reads it, and nobody else may: POSIX takes all locks on a file from a process that closes it once, whoever
+    opened it. Without them another process that closes the study believes that it is the last, and removes the
+    write-ahead log under those who still write to it here.
+    """
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
+        if stat.S_ISDIR(path.stat().st_mode):
+            raise FileError(f"{path} could not be read: it is a directory")
     except FileNotFoundError:
         raise FileError(f"there is no study at {path}") from None
     except OSError as error:
         raise FileError(f"{path} could not be read: {error.strerror}") from None
-    if header[:16] != b"SQLite format 3\0" or header[68:72] != APPLICATION.to_bytes(4, "big"):
-        raise FileError(f"{path} is not a study, or is damaged: its first bytes are not a study's")
+    reader = Sqlite(path, read_only=True)
+    try:
+        with reader.transaction(write=False):
+            ((mark,),) = reader.query("PRAGMA application_id")
+    finally:
+        reader.close()
+    if mark != APPLICATION:
+        raise FileError(f"{path} is not a study: it is a database of something else")
 
 
 def _log_size(path: Path) -> int:
