@@ -1,12 +1,13 @@
 """A study observed as fast as the disk allows, in a process of its own: python dashboard_writer.py FILE SECONDS.
 
-It begins when it reads a line, and prints its observations a second, its share of a core and the number of the last
-event. In a process of its own it has a lock of its own: what it loses to readers is lost to the server alone.
+It begins when it reads a line, and prints when it made its observations (how many in each tenth of a second), its share
+of a core and the number of the last event. In a process of its own, what it loses to readers it loses to the server.
 """
 
 import json
 import sys
 import time
+from collections import Counter
 
 from dashboard_studies import PROBLEM
 
@@ -20,15 +21,17 @@ def main() -> None:
         print("ready", flush=True)
         sys.stdin.readline()
         began, worked, number = time.monotonic(), time.process_time(), 0
+        tenths: Counter[int] = Counter()
         while time.monotonic() < began + seconds:
             name = study.ask()
             study.tell(name, sources[name].advance()[0])
             number += 1
+            tenths[int(10 * time.monotonic())] += 1
             if number % 200 == 0:
                 study.restart(name)
         took = time.monotonic() - began
         core = (time.process_time() - worked) / took
-        print(json.dumps({"rate": number / took, "core": core, "events": study.progress().events}))
+        print(json.dumps({"tenths": tenths, "core": core, "events": study.progress().events}))
 
 
 if __name__ == "__main__":

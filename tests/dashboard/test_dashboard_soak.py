@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,9 @@ from dashboard_studies import new_study
 pytestmark = pytest.mark.soak
 
 STREAMS, REQUESTS, SECONDS = 200, 1_000, 30
+#: Then so often, with all readers and without any, for so many seconds each; and how long the study writes.
+TURNS, TURN = 6, 4
+WHOLE = SECONDS + 2 * TURNS * TURN + 2
 #: Connections that share the requests.
 CONNECTIONS = 50
 PATHS = ("/api/study", "/api/chains?sort=index", "/api/numbered/1", "/api/leases")
@@ -40,14 +44,17 @@ class Writer:
         self._process.stdin.flush()
 
     def end(self) -> dict[str, Any]:
-        text, _ = self._process.communicate(timeout=SECONDS + 60)
+        text, _ = self._process.communicate(timeout=WHOLE + 60)
         assert self._process.returncode == 0
         found: dict[str, Any] = json.loads(text)
+        found["tenths"] = {int(tenth): number for tenth, number in found["tenths"].items()}
         return found
 
-    def alone(self) -> dict[str, Any]:
-        self.begin()
-        return self.end()
+
+def made(tenths: dict[int, int], spans: list[tuple[float, float]]) -> float:
+    """Observations a second in these spans of time, less the tenths at their edges."""
+    inside = [range(int(10 * first) + 1, int(10 * last)) for first, last in spans]
+    return 10 * sum(tenths.get(tenth, 0) for part in inside for tenth in part) / sum(map(len, inside))
 
 
 def request(server: Running, path: str) -> bytes:
@@ -144,12 +151,40 @@ def study(tmp_path: Path) -> Path:
     return where
 
 
+async def ask(server: Running, seconds: float) -> list[Asker]:
+    """The requests of so many seconds, over all connections."""
+    loop = asyncio.get_running_loop()
+    host, port = server.address.removeprefix("http://").split(":")
+    began = time.monotonic()
+    requests, rate = [request(server, path) for path in PATHS], REQUESTS / CONNECTIONS
+    ends = [loop.create_future() for _ in range(CONNECTIONS)]
+    askers = []
+    for place, done in enumerate(ends):
+        first = began + place / REQUESTS  # not all at the same moment
+        asker = Asker(requests, rate, first, began + seconds, done)
+        await loop.create_connection(lambda found=asker: found, host, int(port))
+        askers.append(asker)
+    await asyncio.gather(*ends)
+    return askers
+
+
 def test_many_readers_and_a_study_that_writes(
     run: Callable[..., Running], study: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    before = Writer(study, SECONDS / 3).alone()
+    """First all readers for 30 seconds; then, turn and turn about, all of them and a server that is stopped.
+
+    The disk and the cores may be shared: a rate is compared with the one of a few seconds before and after.
+    """
     server = run(study)
+    process = server.process.pid
     sizes: list[float] = []
+    beside: list[tuple[float, float]] = []
+    alone: list[tuple[float, float]] = []
+
+    async def weigh() -> None:
+        while True:
+            await asyncio.sleep(SECONDS / 10)
+            sizes.append(memory(process))
 
     async def load() -> tuple[list[Asker], list[Listener], float, dict[str, Any]]:
         loop = asyncio.get_running_loop()
@@ -158,53 +193,51 @@ def test_many_readers_and_a_study_that_writes(
         listeners = [
             (await loop.create_connection(lambda: Listener(asked), host, int(port)))[1] for _ in range(STREAMS)
         ]
-        writer = await asyncio.to_thread(Writer, study, SECONDS)
-        await asyncio.sleep(2)
+        writer = await asyncio.to_thread(Writer, study, WHOLE)
+        await asyncio.sleep(1)
         writer.begin()
-        began, server_worked = time.monotonic(), worked(server.process.pid)
-        end = began + SECONDS
-        requests, rate = [request(server, path) for path in PATHS], REQUESTS / CONNECTIONS
-        ends = [loop.create_future() for _ in range(CONNECTIONS)]
-        askers = []
-        for place, done in enumerate(ends):
-            first = began + place / REQUESTS  # not all at the same moment
-            make = lambda first=first, done=done: Asker(requests, rate, first, end, done)  # noqa: E731
-            askers.append((await loop.create_connection(make, host, int(port)))[1])
-        while time.monotonic() < end:
-            await asyncio.sleep(SECONDS / 10)
-            sizes.append(memory(server.process.pid))
-        await asyncio.gather(*ends)
-        core = (worked(server.process.pid) - server_worked) / (time.monotonic() - began)
-        beside = await asyncio.to_thread(writer.end)
+        weighing = asyncio.create_task(weigh())
+        began, before = time.monotonic(), worked(process)
+        askers = await ask(server, SECONDS)
+        core = (worked(process) - before) / (time.monotonic() - began)
+        weighing.cancel()
+        for _ in range(TURNS):
+            first = time.monotonic()
+            await ask(server, TURN)
+            beside.append((first, time.monotonic()))
+            os.kill(process, signal.SIGSTOP)
+            try:
+                first = time.monotonic()
+                await asyncio.sleep(TURN)
+                alone.append((first, time.monotonic()))
+            finally:
+                os.kill(process, signal.SIGCONT)
+        found = await asyncio.to_thread(writer.end)
         for _ in range(100):
-            if all(listener.numbers and listener.numbers[-1] == beside["events"] for listener in listeners):
+            if all(listener.numbers and listener.numbers[-1] == found["events"] for listener in listeners):
                 break
             await asyncio.sleep(0.1)
         for listener in listeners:
             listener.transport.close()
-        return askers, listeners, core, beside
+        return askers, listeners, core, found
 
-    askers, listeners, core, beside = asyncio.run(load())
-    server.end()
-    # The disk is shared: it is measured on both sides of what it is compared with.
-    after = Writer(study, SECONDS / 3).alone()
-    alone = (before["rate"] + after["rate"]) / 2
+    askers, listeners, core, found = asyncio.run(load())
     answered = sum(asker.answered for asker in askers)
+    with_readers, without = made(found["tenths"], beside), made(found["tenths"], alone)
     figures = {
-        "observations a second alone, before and after": (round(before["rate"]), round(after["rate"])),
-        "observations a second beside the readers": round(beside["rate"]),
+        "observations a second without readers": round(without),
+        "observations a second beside the readers": round(with_readers),
         "requests a second": round(answered / SECONDS),
         "slowest answer (ms)": round(1000 * max(asker.slowest for asker in askers)),
-        "messages to streams a second": round(sum(listener.messages for listener in listeners) / SECONDS),
         "the server's share of a core": round(core, 2),
-        "the writer's share of a core": round(beside["core"], 2),
+        "the writer's share of a core": round(found["core"], 2),
         "memory after a third, at the end (MiB)": (round(sizes[3]), round(sizes[-1])),
     }
     print(figures)
     for name, value in figures.items():
         record_property(name, value)
-    every = list(range(1, beside["events"] + 1))
+    every = list(range(1, found["events"] + 1))
     assert all(listener.numbers == every for listener in listeners), "an event was lost, or came twice"
     assert sizes[-1] < sizes[3] * 1.1 + 5
     assert answered >= 0.95 * REQUESTS * SECONDS
-    assert beside["rate"] > 0.9 * alone
+    assert with_readers > 0.9 * without
