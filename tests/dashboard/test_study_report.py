@@ -293,7 +293,7 @@ def test_leases_events_and_the_end(tmp_path: Path) -> None:
     overview = report.overview()
     assert (overview.state, overview.stop_reason, overview.lost) == ("finished", "budget", 1)
     assert overview.seconds_left is None
-    assert "1 observations were lost" in " ".join(overview.notes)
+    assert "1 observation was lost" in " ".join(overview.notes)
     kinds = [event.kind for event in report.events()]
     assert kinds == ["created", "lease abandoned", "finished"]
     assert [event.kind for event in report.events(after=1, limit=1)] == ["lease abandoned"]
