@@ -1,4 +1,4 @@
-"""Servers that show studies: in this process, and in one of their own."""
+"""Servers that show a study, in this process and in one of their own."""
 
 import asyncio
 import re

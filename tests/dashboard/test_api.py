@@ -9,6 +9,7 @@ import pytest
 from dashboard_servers import Client, connect
 from dashboard_studies import HOSTILE, PROBLEM, advance
 
+from chainscout import errors
 from chainscout.dashboard.work import to_json
 from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
@@ -154,6 +155,31 @@ def test_leases(writer: Client, where: Path) -> None:
         study.verify()
 
 
+def test_leases_are_renewed_and_given_back(writer: Client, where: Path) -> None:
+    lease = writer.post("/api/lease", json={"worker": "Julia", "seconds": 30, "steps": 5}).json()
+    key = {"chain": lease["chain"], "token": lease["token"]}
+    assert writer.post("/api/renew", json={**key, "seconds": 5000}).json() == {"next_step": lease["step"]}
+    with Study.open(where, read_only=True) as study:
+        (held,) = StudyReport(study, "Study").leases()
+        assert 4900 < held.seconds_left <= 5000
+        for name, more in (("renew", {"seconds": 10}), ("give-back", {}), ("give-back", {"lost": True})):
+            refused = writer.post(f"/api/{name}", json={**key, "token": "0" * 32, **more})
+            assert (refused.status_code, refused.json()["kind"]) == (409, "LeaseLost")
+        assert study.progress().leases == 1
+        assert writer.post("/api/give-back", json=key).json() == {"next_step": lease["step"]}
+        assert (study.progress().leases, study.progress().lost) == (0, 0)
+        again = writer.post("/api/renew", json=key)
+        with Study.open(where) as own, pytest.raises(errors.LeaseLost) as raised:
+            own.renew(**key)
+        assert again.json() == {"error": str(raised.value), "kind": "LeaseLost"}
+        other = writer.post("/api/lease", json={"worker": "R", "steps": 3}).json()
+        key = {"chain": other["chain"], "token": other["token"]}
+        assert writer.post("/api/give-back", json={**key, "lost": True}).status_code == 200
+        assert study.progress().lost == 1  # the one that may have been under way
+        assert study.events()[-1].kind == "lease abandoned"
+        study.verify()
+
+
 def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
     where = tmp_path / "study.db"
     with Study.create(where, dict.fromkeys(PROBLEM.names, 5), budget=9) as study:
@@ -184,6 +210,11 @@ def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
         ("/api/tell", b'{"chain": "nobody", "state": 0}', 404, "the study has no chain 'nobody'"),
         ("/api/tell", b'{"chain": "sticky", "state": 0, "step": 9999}', 409, "the next observation of the chain"),
         ("/api/lease", b'{"worker": "", "seconds": 1}', 400, "'worker': string should have at least 1 character"),
+        ("/api/renew", b'{"chain": "sticky"}', 400, "'token': field required"),
+        ("/api/renew", b'{"chain": "nobody", "token": "x"}', 404, "the study has no chain 'nobody'"),
+        ("/api/renew", b'{"chain": "sticky", "token": "x", "seconds": 0}', 400, "'seconds': input should be greater"),
+        ("/api/give-back", b'{"chain": "sticky", "token": "x"}', 409, "the lease of the chain 'sticky'"),
+        ("/api/give-back", b'{"chain": "sticky", "token": null}', 400, "'token': input should be a valid string"),
         ("/api/restart", b'{"chain": "sticky", "lost": 1}', 400, "'lost': input should be a valid boolean"),
         ("/api/tell", b"x" * 65_537, 413, "a request has at most 65,536 bytes"),
     ],
@@ -207,7 +238,7 @@ def test_only_json_is_taken(writer: Client) -> None:
 
 
 def test_a_read_only_server_has_no_way_to_write(client: Client, where: Path) -> None:
-    for name in ("ask", "tell", "lease", "restart"):
+    for name in ("ask", "tell", "lease", "renew", "give-back", "restart"):
         assert client.post(f"/api/{name}", json={}).status_code == 404
     for path in ("/api/study", "/api/chains", "/", "/static/page.js", "/download/chains.csv"):
         for method in ("POST", "PUT", "DELETE", "PATCH"):

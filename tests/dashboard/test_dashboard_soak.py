@@ -3,47 +3,58 @@
 import asyncio
 import json
 import os
-import threading
+import re
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dashboard_servers import Running
-from dashboard_studies import PROBLEM, new_study
-
-from chainscout.study import Study, simulated
+from dashboard_studies import new_study
 
 pytestmark = pytest.mark.soak
 
 STREAMS, REQUESTS, SECONDS = 200, 1_000, 30
+#: Then so often, with all readers and without any, for so many seconds each; and how long the study writes.
+TURNS, TURN = 6, 4
+WHOLE = SECONDS + 2 * TURNS * TURN + 2
 #: Connections that share the requests.
 CONNECTIONS = 50
+PATHS = ("/api/study", "/api/chains?sort=index", "/api/numbered/1", "/api/leases")
+EVENT = re.compile(rb"event: happened\nid: (\d+)\n")
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 class Writer:
-    """Observes a study as fast as the disk allows, and restarts a chain now and then."""
+    """``dashboard_writer`` at work."""
 
-    def __init__(self, where: Path) -> None:
-        self._study = Study.open(where)
-        self._sources = simulated(PROBLEM, seed=5)
+    def __init__(self, where: Path, seconds: float) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("dashboard_writer.py")), str(where), str(seconds)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
 
-    def observe(self, seconds: float) -> float:
-        """Observations a second."""
-        began, number = time.monotonic(), 0
-        while time.monotonic() < began + seconds:
-            name = self._study.ask()
-            self._study.tell(name, self._sources[name].advance()[0])
-            number += 1
-            if number % 200 == 0:
-                self._study.restart(name)
-        return number / (time.monotonic() - began)
+    def begin(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("begin\n")
+        self._process.stdin.flush()
 
-    def close(self) -> int:
-        """The number of the last event."""
-        events = self._study.progress().events
-        self._study.close()
-        return events
+    def end(self) -> dict[str, Any]:
+        text, _ = self._process.communicate(timeout=WHOLE + 60)
+        assert self._process.returncode == 0
+        found: dict[str, Any] = json.loads(text)
+        found["tenths"] = {int(tenth): number for tenth, number in found["tenths"].items()}
+        return found
+
+
+def made(tenths: dict[int, int], spans: list[tuple[float, float]]) -> float:
+    """Observations a second in these spans of time, less the tenths at their edges."""
+    inside = [range(int(10 * first) + 1, int(10 * last)) for first, last in spans]
+    return 10 * sum(tenths.get(tenth, 0) for part in inside for tenth in part) / sum(map(len, inside))
 
 
 def request(server: Running, path: str) -> bytes:
@@ -51,45 +62,86 @@ def request(server: Running, path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode()
 
 
-async def listen(server: Running, found: list[int], until: asyncio.Event) -> None:
-    """The numbers of all events of one stream."""
-    host, port = server.address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(request(server, "/api/events?after=0"))
-    while not until.is_set():
-        try:
-            async with asyncio.timeout(1):
-                line = await reader.readline()
-        except TimeoutError:
-            continue
-        if line.startswith(b"data: ") and b'"kind"' in line:
-            found.append(json.loads(line[6:])["number"])
-    writer.close()
+# Protocols, for they cost a third of what asyncio's streams do: the two cores are there to be measured.
 
 
-async def ask(server: Running, rate: float, until: float) -> int:
-    """Requests over one connection, at a steady rate; how many were answered."""
-    host, port = server.address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    paths = ("/api/study", "/api/chains?sort=index", "/api/numbered/1", "/api/leases")
-    number, due = 0, time.monotonic()
-    while time.monotonic() < until:
-        writer.write(request(server, paths[number % len(paths)]))
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200")
-        length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        await reader.readexactly(length)
-        number += 1
-        due += 1 / rate
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-    writer.close()
-    return number
+class Listener(asyncio.Protocol):
+    """One event stream: the numbers of all its events."""
+
+    def __init__(self, asked: bytes) -> None:
+        self._asked = asked
+        self._rest = b""
+        self.numbers: list[int] = []
+        self.messages = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.write(self._asked)
+
+    def data_received(self, data: bytes) -> None:
+        whole, end, rest = (self._rest + data).rpartition(b"\n\n")
+        self._rest = rest
+        self.messages += whole.count(b"event: study\n")
+        self.numbers += [int(number) for number in EVENT.findall(whole + end)]
+
+
+class Asker(asyncio.Protocol):
+    """Requests over one connection, one after the other, at a steady rate; an answer that is not 200 ends it."""
+
+    def __init__(
+        self, asked: list[bytes], rate: float, first: float, until: float, done: "asyncio.Future[None]"
+    ) -> None:
+        self._asked, self._pause, self._until, self._done = asked, 1 / rate, until, done
+        self._due = first
+        self._data = b""
+        self.answered = 0
+        self.slowest = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        asyncio.get_running_loop().call_later(max(0.0, self._due - time.monotonic()), self._ask)
+
+    def _ask(self) -> None:
+        self._sent = time.monotonic()
+        self._transport.write(self._asked[self.answered % len(self._asked)])
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head = self._data.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        length = LENGTH.search(self._data, 0, head)
+        if not self._data.startswith(b"HTTP/1.1 200") or length is None:
+            self._done.set_exception(AssertionError(self._data[:300]))
+            return
+        if len(self._data) < head + 4 + int(length[1]):
+            return
+        self._data = b""
+        self.answered += 1
+        now = time.monotonic()
+        self.slowest = max(self.slowest, now - self._sent)
+        self._due += self._pause
+        if now >= self._until:
+            self._transport.close()
+            self._done.set_result(None)
+        elif self._due <= now:
+            self._ask()
+        else:
+            asyncio.get_running_loop().call_later(self._due - now, self._ask)
 
 
 def memory(process: int) -> float:
     """MiB."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def worked(process: int) -> float:
+    """Seconds that the processor has worked for it."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture
@@ -99,51 +151,93 @@ def study(tmp_path: Path) -> Path:
     return where
 
 
+async def ask(server: Running, seconds: float) -> list[Asker]:
+    """The requests of so many seconds, over all connections."""
+    loop = asyncio.get_running_loop()
+    host, port = server.address.removeprefix("http://").split(":")
+    began = time.monotonic()
+    requests, rate = [request(server, path) for path in PATHS], REQUESTS / CONNECTIONS
+    ends = [loop.create_future() for _ in range(CONNECTIONS)]
+    askers = []
+    for place, done in enumerate(ends):
+        first = began + place / REQUESTS  # not all at the same moment
+        asker = Asker(requests, rate, first, began + seconds, done)
+        await loop.create_connection(lambda found=asker: found, host, int(port))
+        askers.append(asker)
+    await asyncio.gather(*ends)
+    return askers
+
+
 def test_many_readers_and_a_study_that_writes(
     run: Callable[..., Running], study: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    writer = Writer(study)
-    alone = writer.observe(SECONDS / 3)
-    writer.close()
-    server = run(study)
-    rate: list[float] = []
-    numbers: list[list[int]] = [[] for _ in range(STREAMS)]
-    sizes: list[float] = []
+    """First all readers for 30 seconds; then, turn and turn about, all of them and a server that is stopped.
 
-    async def load() -> list[int]:
-        writer = Writer(study)
-        until = asyncio.Event()
-        streams = [asyncio.create_task(listen(server, found, until)) for found in numbers]
-        await asyncio.sleep(3)
-        end = time.monotonic() + SECONDS
-        thread = threading.Thread(target=lambda: rate.append(writer.observe(SECONDS)))
-        thread.start()
-        asking = [asyncio.create_task(ask(server, REQUESTS / CONNECTIONS, end)) for _ in range(CONNECTIONS)]
-        while time.monotonic() < end:
+    The disk and the cores may be shared: a rate is compared with the one of a few seconds before and after.
+    """
+    server = run(study)
+    process = server.process.pid
+    sizes: list[float] = []
+    beside: list[tuple[float, float]] = []
+    alone: list[tuple[float, float]] = []
+
+    async def weigh() -> None:
+        while True:
             await asyncio.sleep(SECONDS / 10)
-            sizes.append(memory(server.process.pid))
-        answered = await asyncio.gather(*asking)
-        await asyncio.to_thread(thread.join)
-        last = writer.close()
+            sizes.append(memory(process))
+
+    async def load() -> tuple[list[Asker], list[Listener], float, dict[str, Any]]:
+        loop = asyncio.get_running_loop()
+        host, port = server.address.removeprefix("http://").split(":")
+        asked = request(server, "/api/events?after=0")
+        listeners = [
+            (await loop.create_connection(lambda: Listener(asked), host, int(port)))[1] for _ in range(STREAMS)
+        ]
+        writer = await asyncio.to_thread(Writer, study, WHOLE)
+        await asyncio.sleep(1)
+        writer.begin()
+        weighing = asyncio.create_task(weigh())
+        began, before = time.monotonic(), worked(process)
+        askers = await ask(server, SECONDS)
+        core = (worked(process) - before) / (time.monotonic() - began)
+        weighing.cancel()
+        for _ in range(TURNS):
+            first = time.monotonic()
+            await ask(server, TURN)
+            beside.append((first, time.monotonic()))
+            os.kill(process, signal.SIGSTOP)
+            try:
+                first = time.monotonic()
+                await asyncio.sleep(TURN)
+                alone.append((first, time.monotonic()))
+            finally:
+                os.kill(process, signal.SIGCONT)
+        found = await asyncio.to_thread(writer.end)
         for _ in range(100):
-            if all(found and found[-1] == last for found in numbers):
+            if all(listener.numbers and listener.numbers[-1] == found["events"] for listener in listeners):
                 break
             await asyncio.sleep(0.1)
-        until.set()
-        await asyncio.gather(*streams)
-        assert all(found == list(range(1, last + 1)) for found in numbers), "an event was lost, or came twice"
-        return answered
+        for listener in listeners:
+            listener.transport.close()
+        return askers, listeners, core, found
 
-    answered = sum(asyncio.run(load()))
+    askers, listeners, core, found = asyncio.run(load())
+    answered = sum(asker.answered for asker in askers)
+    with_readers, without = made(found["tenths"], beside), made(found["tenths"], alone)
     figures = {
-        "observations a second alone": round(alone),
-        "observations a second beside the readers": round(rate[0]),
+        "observations a second without readers": round(without),
+        "observations a second beside the readers": round(with_readers),
         "requests a second": round(answered / SECONDS),
+        "slowest answer (ms)": round(1000 * max(asker.slowest for asker in askers)),
+        "the server's share of a core": round(core, 2),
+        "the writer's share of a core": round(found["core"], 2),
         "memory after a third, at the end (MiB)": (round(sizes[3]), round(sizes[-1])),
     }
     print(figures)
     for name, value in figures.items():
         record_property(name, value)
+    every = list(range(1, found["events"] + 1))
+    assert all(listener.numbers == every for listener in listeners), "an event was lost, or came twice"
     assert sizes[-1] < sizes[3] * 1.1 + 5
     assert answered >= 0.95 * REQUESTS * SECONDS
-    assert rate[0] > 0.9 * alone
+    assert with_readers > 0.9 * without

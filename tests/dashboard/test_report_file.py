@@ -62,6 +62,10 @@ def test_the_page_of_a_study_shows_the_library_s_numbers(where: Path, tmp_path: 
                 f"{cell(float(estimate.upper[x, y]))} with probability 0.95; seen {estimate.transitions[x, y]:,} times "
                 f"in {estimate.exits[x]:,} exits"
             )
+            if estimate.exits[x] == 0:
+                words += "; the row was never left: not known"
+            elif (estimate.upper - estimate.lower)[x].max() > 0.5:
+                words += "; the row was rarely left: hardly known"
             assert f"{estimate.matrix[x, y]:.2f}{words}" in page.cells
     assert page.cells.count("never left: not known") + page.cells.count("rarely left: hardly known") > 0
 

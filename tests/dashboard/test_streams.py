@@ -4,6 +4,8 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -54,6 +56,22 @@ def test_a_stream_tells_everything_that_happens_in_order(run: Start, where: Path
             else:
                 observations = data["observations"]
         assert numbers == list(range(2, 32))
+
+
+def test_studies_that_are_opened_and_closed_elsewhere_are_followed(run: Start, where: Path) -> None:
+    """Each command opens the study and closes it; the server has it open several times, and misses nothing."""
+    server = run(where, "--writable")
+    with server.client() as client:
+        for number in range(1, 4):
+            command = [sys.executable, "-m", "chainscout", "tell", str(where), "sticky", "0"]
+            subprocess.run(command, check=True, capture_output=True)
+            assert client.post("/api/tell", json={"chain": "cyclic", "state": 1}).status_code == 200
+            time.sleep(0.3)  # longer than an answer is given again
+            assert client.get("/api/study").json()["observations"] == 300 + 2 * number
+    server.end()
+    with Study.open(where) as study:
+        assert study.progress().observations == 306
+        study.verify()
 
 
 def test_a_stream_goes_on_after_the_last_event_known(run: Start, where: Path) -> None:

@@ -1,6 +1,7 @@
 """The numbers that are shown are those of the library."""
 
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,9 @@ def test_history_is_what_the_certificate_was(tmp_path: Path) -> None:
         assert curve.complete
         assert curve.observations[-1] == 400
         assert curve.certificate[-1] == study.certificate().loss[curve.label]
-        for number, bound, share in zip(curve.observations, curve.certificate, curve.share, strict=True):
+        points = zip(curve.observations, curve.certificate, curve.share, curve.plug_in, curve.aim, strict=True)
+        aims = 0
+        for number, bound, share, plug_in, aim in points:
             counts = {name: Counts(5) for name in PROBLEM.names}
             segments: dict[str, int] = {}
             for line in log[:number]:
@@ -119,6 +122,16 @@ def test_history_is_what_the_certificate_was(tmp_path: Path) -> None:
             expected = certify(counts, 0.05).loss[curve.label]
             assert bound == (expected if math.isfinite(expected) else None)
             assert share == counts[curve.label].observations / number
+            known = cs.Problem({name: cs.MarkovChain(part.matrix()) for name, part in counts.items()})
+            place = PROBLEM.names.index(curve.label)
+            assert plug_in == pytest.approx(known.allocation[place], rel=1e-12)
+            if aim is not None:
+                aimed = study.policy.aim(known)
+                assert aimed is not None
+                assert aim == pytest.approx(aimed[place], rel=1e-12)
+                aims += 1
+        assert aims >= len(curve.observations) / 4
+        assert curve.plug_in[-1] == pytest.approx(report.page().chains[curve.number].plug_in, rel=1e-12)
 
 
 def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
@@ -132,8 +145,53 @@ def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
         study.tell("warm", state)
     for state in ("a", "b", "c", "a", "b", "d"):
         study.tell("open", state)
-    for curve in StudyReport(study, "Study").curves().curves:
+    report = StudyReport(study, "Study")
+    shares = {line.name: line.plug_in for line in report.page().chains}
+    for curve in report.curves().curves:
         assert curve.certificate[-1] == study.certificate().loss[curve.label]
+        assert curve.plug_in[-1] == pytest.approx(shares[curve.label], rel=1e-12)
+        assert curve.plug_in[-2] is not None
+
+
+def test_weights_are_in_the_shares_of_the_past(tmp_path: Path) -> None:
+    study = new_study(tmp_path / "study.db", weights={"sticky": 9.0, "cyclic": 0.5})
+    advance(study, 333)
+    report = StudyReport(study, "Study")
+    curves = report.curves((0, 1, 2)).curves
+    for place in range(len(curves[0].observations)):
+        assert sum(curve.plug_in[place] or 0 for curve in curves) == pytest.approx(1, rel=1e-12)
+    for curve, line in zip(curves, report.page().chains, strict=True):
+        assert curve.plug_in[-1] == pytest.approx(line.plug_in, rel=1e-12)
+        assert curve.aim[-1] == line.aim
+
+
+def test_the_past_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking again reads what is new, and nothing else."""
+    study = new_study(tmp_path / "study.db")
+    advance(study, 300)
+    report = StudyReport(study, "Study")
+    report.curves()
+    read = []
+    path = study.path
+    monkeypatch.setattr(study, "path", lambda *asked: read.append(len(path(*asked))) or path(*asked))
+    report.curves()
+    assert read == []
+    study.tell("sticky", 0)
+    report.curves()
+    assert sum(read) == 2  # the chain's own log, and that of all
+
+
+def test_counts_that_do_not_fit_are_said_to_be_too_many(tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "study.db", {"huge": 6000, "small": 2}, budget=1000)
+    for t in range(10):
+        study.tell("small", t % 2)
+    report = StudyReport(study, "Study")
+    curves = report.curves()
+    assert "more than 25,000,000 entries" in str(curves.note)
+    assert all(curve.complete for curve in curves.curves)
+    (small,) = report.curves((1,)).curves
+    assert small.plug_in[:-1] == (None,) * (len(small.plug_in) - 1)
+    assert small.plug_in[-1] == report.page().chains[1].plug_in
 
 
 def test_search_sort_and_pages(study: Study, tmp_path: Path) -> None:
@@ -172,17 +230,54 @@ def test_wrong_pages_are_refused(study: Study, asked: dict, sentence: str) -> No
         StudyReport(study, "Study").page(**asked)
 
 
-def test_many_chains_without_a_target_are_not_sorted_by_certificate(tmp_path: Path) -> None:
-    study = Study.create(tmp_path / "study.db", {f"{k}": 2 for k in range(501)}, budget=1000)
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+def test_many_chains_without_a_target(place: str, tmp_path: Path) -> None:
+    """The largest certificate and the order by certificates, of more chains than are computed at each moment."""
+    where = None if place == "memory" else tmp_path / "study.db"
+    study = Study.create(where, {f"chain {k}": 2 for k in range(501)}, budget=100_000)
     report = StudyReport(study, "Study")
-    with pytest.raises(InputError, match="only in a study with a target"):
-        report.page(sort="certificate")
     assert report.overview().certificate is None
-    assert len(report.curves().curves) == 6
+    assert "there are chains without a transition" in " ".join(report.overview().notes)
+    study.tell_many([(f"chain {k}", (t * k) % 2) for k in range(501) for t in range(3 + k % 40)])
+    for _ in range(2):
+        overview, exact = report.overview(), study.certificate()
+        assert overview.certificate == exact.max
+        assert overview.certificate_as_of == study.progress().observations
+        assert f"as of observation {overview.certificate_as_of:,} or later" in " ".join(overview.notes)
+        for descending in (True, False):
+            page = report.page(sort="certificate", descending=descending, size=200, page=2)
+            assert (page.total, page.pages) == (501, 3)
+            assert "as of observation" in str(page.note)
+            order = sorted(exact.loss, key=exact.loss.__getitem__, reverse=descending)
+            assert [line.certificate for line in page.chains] == [exact.loss[name] for name in order[200:400]]
+        found = report.page("CHAIN 49", sort="certificate", descending=True)
+        named = sorted((name for name in exact.loss if "chain 49" in name), key=exact.loss.__getitem__, reverse=True)
+        assert found.total == len(named) == 11
+        assert [line.certificate for line in found.chains] == [exact.loss[name] for name in named]
+        assert report.page("nul\0", sort="certificate").total == 0
+        assert {curve.label for curve in report.curves().curves} <= set(sorted(exact.loss, key=exact.loss.get)[-20:])
+        study.tell_many([("chain 7", t % 2) for t in range(100)])  # only this one is computed again
     with pytest.raises(InputError, match="at most 12 chains"):
         report.curves(tuple(range(13)))
     with pytest.raises(InputError, match="there is no 501"):
         report.chain(501)
+
+
+def test_certificates_are_found_beside_the_readers(tmp_path: Path) -> None:
+    """With a second connection nobody waits, what is not known yet is said, and then it is known."""
+    where = tmp_path / "study.db"
+    with Study.create(where, {f"{k}": 2 for k in range(3000)}, budget=100_000) as study:
+        study.tell_many([(f"{k}", t % 2) for k in range(3000) for t in range(3)])
+    with Study.open(where, read_only=True) as study, Study.open(where, read_only=True) as second:
+        report = StudyReport(study, "Study", second)
+        first = report.overview()
+        assert first.certificate is None
+        assert "certificates of 3,000 chains are being computed" in " ".join(first.notes)
+        assert "are being computed" in str(report.page(sort="certificate").note)
+        end = time.monotonic() + 60
+        while report.overview().certificate is None and time.monotonic() < end:
+            time.sleep(0.05)
+        assert report.overview().certificate == study.certificate().max
 
 
 def test_leases_events_and_the_end(tmp_path: Path) -> None:
@@ -198,7 +293,7 @@ def test_leases_events_and_the_end(tmp_path: Path) -> None:
     overview = report.overview()
     assert (overview.state, overview.stop_reason, overview.lost) == ("finished", "budget", 1)
     assert overview.seconds_left is None
-    assert "1 observations were lost" in " ".join(overview.notes)
+    assert "1 observation was lost" in " ".join(overview.notes)
     kinds = [event.kind for event in report.events()]
     assert kinds == ["created", "lease abandoned", "finished"]
     assert [event.kind for event in report.events(after=1, limit=1)] == ["lease abandoned"]

@@ -3,6 +3,7 @@
 import pytest
 from study_places import Place
 
+from chainscout.counts import Counts
 from chainscout.errors import InputError
 from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
@@ -45,6 +46,44 @@ def test_search(study: Study) -> None:
         study.number_of("nul\x00")
     with pytest.raises(InputError, match="order must be one of"):
         study.browse(order="size; DROP TABLE chain")
+
+
+def test_what_looks_at_all_chains_take(study: Study) -> None:
+    assert study.matching("chain 1") == list(range(10, 20))
+    assert study.matching("%_\\") == [40]
+    assert study.matching("nul\x00") == []
+    certificate = study.certificate().loss
+    assert study.bounds(range(len(NAMES))) == [certificate[name] for name in NAMES]
+    told = study.progress().observations
+    assert study.moved(0, told) == [k for k in range(40) if k % 11]
+    assert study.moved(told, told + 100) == []
+    study.tell_many([(NAMES[7], 0), (NAMES[3], 1), (NAMES[7], 2)])
+    assert study.moved(told, told + 3) == [3, 7]
+    assert study.moved(told, told + 1) == [7]
+    assert [line.number for line in study.path(None, told, 2)] == [told + 1, told + 2]
+    assert {(outline.size, outline.open, outline.weight, outline.warm) for outline in study.outlines()} == {
+        (3, False, 1.0, False)
+    }
+    assert len(study.outlines()) == len(NAMES)
+
+
+def test_outlines_tell_warm_and_open_chains(place: Place) -> None:
+    prior = Counts(2)
+    for state in (0, 1, 1):
+        prior.record(state)
+    study = place.create(
+        {"warm": 2, "open": [], "cold": 2}, open_states=["open"], warm_start={"warm": prior}, weights={"cold": 3.0}
+    )
+    for name, state in (("warm", 0), ("cold", 1), ("cold", 0), ("open", "a"), ("open", "b")):
+        study.tell(name, state)
+    study.restart("cold")
+    study.tell("cold", 1)
+    assert [tuple(outline) for outline in study.outlines()] == [
+        (2, False, 1.0, True),
+        (2, True, 1.0, False),
+        (2, False, 3.0, False),
+    ]
+    assert study.prior_counts(0) == {0: {1: 1}, 1: {1: 1}}
 
 
 def test_lines_are_what_the_study_says(study: Study) -> None:

@@ -456,7 +456,7 @@ def test_a_lease_that_runs_out(place, fate):
         dead.give_back()
     assert study.counts("a").total == (0 if fate == "restart" else 1)
     assert study.progress().lost == 1
-    assert "1 observations were lost" in study.certificate().notes[1]
+    assert "1 observation was lost" in study.certificate().notes[1]
     assert "lease expired" in [event.kind for event in study.events()]
     check(study, {"a": 2, "b": 2}, RULE)
 

@@ -1,6 +1,8 @@
 """Real processes that are killed, crowded and starved; what was acknowledged is there, once, and the study goes on."""
 
 import random
+import subprocess
+import sys
 import time
 
 import pytest
@@ -117,3 +119,29 @@ def test_postgres_is_restarted_under_load(own_server):
 @pytest.mark.soak
 def test_postgres_is_restarted_many_times_under_load(own_server):
     restart_under_load(own_server, 30, 3000)
+
+
+# -- a study that is open more than once
+
+ANOTHER = "import sys; from chainscout.study import Study\nwith Study.open(sys.argv[1]) as study: study.tell('a', 0)"
+
+
+def test_a_process_that_opens_a_study_again_loses_nothing(tmp_path):
+    """POSIX takes all locks on a file from a process that closes it once, whoever opened it.
+
+    Without them the next process that closes the study believes that it is the last, and removes the write-ahead log:
+    what this process tells from then on would go to a file that has no name any more.
+    """
+    where = tmp_path / "study.db"
+    with Study.create(where, {"a": 2, "b": 2}, budget=1000) as study, Study.open(where, read_only=True) as reader:
+        told = 0
+        for _ in range(3):
+            subprocess.run([sys.executable, "-c", ANOTHER, str(where)], check=True)
+            study.tell("b", 1)
+            told += 2
+            assert study.progress().observations == told
+            assert reader.progress().observations == told
+            Study.open(where, read_only=True).close()
+    with Study.open(where) as study:
+        assert study.progress().observations == told
+        study.verify()

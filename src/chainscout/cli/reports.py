@@ -40,7 +40,7 @@ def report(where: str, out: Path) -> None:
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: any that is free.")
 @click.option("--token", envvar="CHAINSCOUT_TOKEN", help="What readers must know; a random one if it is not given.")
-@click.option("--writable", is_flag=True, help="Let programs ask, tell, lease and restart over HTTP.")
+@click.option("--writable", is_flag=True, help="Let programs ask, tell, restart and hold leases over HTTP.")
 def serve(where: str, host: str, port: int, token: str | None, writable: bool) -> None:
     """Show a study in the browser while it runs. The page can never harm the study."""
     from ..dashboard import serve as serve_study

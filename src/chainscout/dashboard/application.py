@@ -18,6 +18,7 @@ from ..report.study_page import study_page
 from ..report.study_report import StudyReport
 from ..report.views import Curves
 from . import downloads, parameters
+from .again import Again, key
 from .openapi import document
 from .parameters import Parameter
 from .streams import Hub
@@ -94,23 +95,25 @@ class Dashboard:
                 Route("/api/ask", post.ask, methods=["POST"]),
                 Route("/api/tell", post.tell, methods=["POST"]),
                 Route("/api/lease", post.lease, methods=["POST"]),
+                Route("/api/renew", post.renew, methods=["POST"]),
+                Route("/api/give-back", post.give_back, methods=["POST"]),
                 Route("/api/restart", post.restart, methods=["POST"]),
             ]
         handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {
             kind: failed for kind, _ in STATUS
         }
         handlers[HTTPException] = refused
-        self.application = Starlette(routes=routes, exception_handlers=handlers)
+        self.application = Again(Starlette(routes=routes, exception_handlers=handlers), self._recent)
 
     def _signature(self) -> Any:
         progress = self._study.progress()
-        return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
+        told = progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
+        return told, self.report.found
 
     async def _give(self, request: Request, known: Sequence[Parameter], work: Callable[..., Any]) -> Response:
         """What ``work`` makes of the query, as JSON."""
         values = parameters.parse(request.query_params, known)
-        key = request.url.path, tuple(sorted(values.items()))
-        body = await self._recent.get(key, lambda: to_json(work(**values)))
+        body = await self._recent.get(key(request.scope), lambda: to_json(work(**values)))
         return Response(body, media_type="application/json")
 
     async def page(self, request: Request) -> Response:

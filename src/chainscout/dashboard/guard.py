@@ -3,10 +3,10 @@
 import hmac
 import ipaddress
 import socket
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,6 +24,10 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+
+
+#: As they are sent.
+ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Guard:
@@ -46,18 +50,14 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
+        refusal = self._refusal(scope)
+        cookie = b"set-cookie", f"{self.cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict".encode()
         enters = refusal is None and scope["path"] == "/" and self._matches(_asked_token(scope))
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                answer = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    answer.setdefault(name, value)
-                if enters:
-                    value = f"{self.cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict"
-                    answer.append("set-cookie", value)
+                # A thousand times a second: as they are, and nothing that answers sets any of them.
+                message["headers"] = [*message.get("headers", ()), *ENCODED, *([cookie] if enters else ())]
             await send(message)
 
         if refusal is None:
@@ -68,10 +68,13 @@ class Guard:
             answer = JSONResponse({"error": sentence, "kind": "Refused"}, status, headers=more)
             await answer(scope, receive, send_guarded)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and sentence, or None for a welcome request."""
+        given = scope["headers"]
+        # Of a header that is given twice the first counts; a Host that is given twice is refused.
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(given)}
         host = headers.get("host", "")
-        if len(headers.getlist("host")) != 1 or not self._is_own_name(host):
+        if sum(name == b"host" for name, _ in given) != 1 or not self._is_own_name(host):
             return 421, "this server is not the one that the Host header names"
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{host}":
@@ -98,7 +101,7 @@ class Guard:
             return False
         return address.is_loopback or not self._local
 
-    def _is_known(self, scope: Scope, headers: Headers) -> bool:
+    def _is_known(self, scope: Scope, headers: Mapping[str, str]) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._matches(given.strip()):
             return True

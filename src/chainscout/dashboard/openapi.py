@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from .._version import __version__
 from ..report.views import Chain, Curves, Happening, Held, Overview, Page
 from . import parameters
-from .parameters import Ask, Asked, Failure, Leased, Parameter, Restart, TakeLease, Tell, Told
+from .parameters import Ask, Asked, Failure, GiveBack, Leased, Parameter, Renew, Restart, TakeLease, Tell, Told
 
 REFERENCE = "#/components/schemas/{model}"
 
@@ -38,6 +38,8 @@ WRITING: tuple[tuple[str, str, Any, Any], ...] = (
     ("/api/ask", "which chains to advance next; changes nothing", Ask, Asked),
     ("/api/tell", "one observation, durable before the answer", Tell, Told),
     ("/api/lease", "the best chain that nobody holds, for a while", TakeLease, Leased),
+    ("/api/renew", "holds a leased chain for longer", Renew, Told),
+    ("/api/give-back", "ends a lease", GiveBack, Told),
     ("/api/restart", "begins a new segment of a chain", Restart, Told),
 )
 

@@ -140,6 +140,22 @@ class TakeLease(Body):
     steps: Whole = Field(default=1, ge=1, le=1_000_000)
 
 
+class Renew(Body):
+    """A lease to hold for longer: ``seconds`` from now on."""
+
+    chain: str = Name
+    token: str = Field(max_length=100)
+    seconds: float = Field(default=60.0, gt=0, le=86_400)
+
+
+class GiveBack(Body):
+    """A lease to end; ``lost``: its worker cannot go on, and what the study says of lost leases happens."""
+
+    chain: str = Name
+    token: str = Field(max_length=100)
+    lost: bool = False
+
+
 class Restart(Body):
     """A new segment of a chain."""
 

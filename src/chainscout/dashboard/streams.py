@@ -28,7 +28,8 @@ class Hub:
         self._report = report
         #: What is cheap to read and changes whenever the study does.
         self._signature = signature
-        self._changed = asyncio.Condition()
+        #: Set when there is something to tell, and then replaced: a hundred streams need not queue for a lock.
+        self._changed = asyncio.Event()
         self._version = 0
         self._latest = b""
         self._failed = False
@@ -43,8 +44,7 @@ class Hub:
         self._closed = True
         if self._looking is not None:
             self._looking.cancel()
-        async with self._changed:
-            self._changed.notify_all()
+        self._changed.set()
 
     def is_full(self) -> bool:
         """Whether no more streams are taken."""
@@ -85,8 +85,8 @@ class Hub:
 
     async def _news(self, version: int) -> None:
         """Returns when there is something to tell; TimeoutError if there is nothing for long."""
-        async with asyncio.timeout(ALIVE), self._changed:
-            while self._version == version and not self._closed:
+        if self._version == version and not self._closed:
+            async with asyncio.timeout(ALIVE):
                 await self._changed.wait()
 
     async def _go_on_looking(self, known: Any) -> None:
@@ -106,21 +106,21 @@ class Hub:
             if not self._failed:
                 self._failed = True
                 text = json.dumps({"error": str(error), "kind": type(error).__name__}).encode()
-                await self._tell(b"event: failed\ndata: %s\n\n" % text)
+                self._tell(b"event: failed\ndata: %s\n\n" % text)
             return known
         self._failed = False
         for event in news:
             if event.number > self._number:
                 self._events.append(event)
                 self._number = event.number
-        await self._tell(b"event: study\ndata: %s\n\n" % to_json(overview))
+        self._tell(b"event: study\ndata: %s\n\n" % to_json(overview))
         return found
 
-    async def _tell(self, message: bytes) -> None:
-        async with self._changed:
-            self._latest = message
-            self._version += 1
-            self._changed.notify_all()
+    def _tell(self, message: bytes) -> None:
+        self._latest = message
+        self._version += 1
+        told, self._changed = self._changed, asyncio.Event()
+        told.set()
 
     async def _since(self, number: int) -> list[Happening]:
         """All events after one, from what is kept or from the study."""

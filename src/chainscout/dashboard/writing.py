@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ..checks import shown
 from ..errors import InputError
 from .guard import MOST_BODY
-from .parameters import Ask, Asked, Body, Leased, Restart, TakeLease, Tell, Told
+from .parameters import Ask, Asked, Body, GiveBack, Leased, Renew, Restart, TakeLease, Tell, Told
 from .work import in_thread
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def read(request: Request, kind: type[Given]) -> Given:
 
 
 class Writing:
-    """The four requests."""
+    """One handler a request."""
 
     def __init__(self, study: "Study") -> None:
         self._study = study
@@ -88,6 +88,28 @@ class Writing:
             return Leased(
                 chain=lease.chain, token=lease.token, step=lease.step, steps=lease.steps, restarted=lease.restarted
             )
+
+        return await _answer(work)
+
+    async def renew(self, request: Request) -> Response:
+        """POST /api/renew."""
+        given = await read(request, Renew)
+
+        def work() -> Told:
+            self._find(given.chain)
+            self._study.renew(given.chain, given.token, given.seconds)
+            return Told(next_step=self._study.next_step(given.chain))
+
+        return await _answer(work)
+
+    async def give_back(self, request: Request) -> Response:
+        """POST /api/give-back."""
+        given = await read(request, GiveBack)
+
+        def work() -> Told:
+            self._find(given.chain)
+            self._study.give_back(given.chain, given.token, lost=given.lost)
+            return Told(next_step=self._study.next_step(given.chain))
 
         return await _answer(work)
 

@@ -20,6 +20,16 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def finite(value: float | None) -> float | None:
+    """The number, or None if it is infinite or no number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def given(value: float | None) -> str:
+    """A number that somebody set, without digits that they did not give."""
+    return "—" if value is None else f"{value:g}"
+
+
 #: Characters of a name that are shown.
 LONGEST = 60
 

@@ -1,16 +1,20 @@
 """Tables of an experiment: losses, paired differences, allocation, and what repeats it."""
 
+import math
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .cells import cell
-from .html import page
+from . import bars, charts
+from .cells import cell, finite, label
+from .html import document, section
 from .tables import Table
 
 if TYPE_CHECKING:
     from ..experiment import Results
 
-#: Tables for a person stop here; files hold everything.
+#: Tables for a person stop here, and charts; files hold everything.
 MOST_ROWS = 200
+MOST_BARS = 12
 
 
 def tables(results: "Results") -> list[Table]:
@@ -35,10 +39,67 @@ def tables(results: "Results") -> list[Table]:
 
 
 def experiment_page(results: "Results") -> str:
-    """A self-contained page: figures, tables, and everything that is needed to repeat the run."""
-    caption = "Losses against the budget with 95 % bands, and each chain's share"
+    """A self-contained page: charts, tables, and everything that is needed to repeat the run."""
     title = f"Experiment: {results.problem.name or 'problem'}"
-    return page(title, results.problem.description, [*tables(results), settings(results)], {caption: results.figure()})
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(results.problem.description)}</p>" if results.problem.description else "",
+        "<section><h2>Losses against the budget, with 95 % bands</h2><div class=charts>",
+        _losses(results, "max E[L]", "Largest mean loss"),
+        _losses(results, "E[max L]", "Mean largest loss"),
+        "</div></section>",
+        _shares(results),
+        *(section(table) for table in (*tables(results), settings(results))),
+    ]
+    return document(title, parts, charts.STYLE + bars.STYLE)
+
+
+def _losses(results: "Results", statistic: str, title: str) -> str:
+    lines = []
+    for policy in results.policies:
+        found = [results.statistics[policy, n][statistic].times(results.scale(n)) for n in results.budgets]
+        known = [(n, s) for n, s in zip(results.budgets, found, strict=True) if math.isfinite(s.value)]
+        ends = [s.interval if math.isfinite(s.error) else (s.value, s.value) for _, s in known]
+        lines.append(
+            charts.Series(
+                label(policy),
+                [n for n, _ in known],
+                [s.value for _, s in known],
+                [low for low, _ in ends],
+                [high for _, high in ends],
+            )
+        )
+    is_normalised = results.is_normalised
+    return charts.line_chart(
+        f"{title}, {results.label(statistic)}",
+        "budget n (observations)",
+        lines,
+        logarithmic=not is_normalised,
+        target=1.0 if is_normalised else None,
+        level="Λ/n, what the oracle's allocation tends to",
+        growing=True,
+        small=True,
+    )
+
+
+def _shares(results: "Results") -> str:
+    """Each chain's share of the largest budget, against η and what each policy aims at."""
+    groups = []
+    rows = results.allocation()
+    for chain in results.problem.names[:MOST_BARS]:
+        mine = [row for row in rows if row["chain"] == chain]
+        drawn = [
+            bars.Bar(label(row["policy"]), row["share"], finite(row["target"]), place % charts.STYLES)
+            for place, row in enumerate(mine)
+        ]
+        groups.append(bars.Group(label(chain), finite(mine[0]["η"]), drawn))
+    more = len(results.problem) - len(groups)
+    words = f"; {more:,} more chains are in the table or in the data" if more else ""
+    return (
+        "<section><h2>Allocation against η</h2>"
+        f"{bars.bar_chart(f'Shares of {max(results.budgets):,} observations', groups)}"
+        f"<p class=note>Dashes: η; short strokes: what the policy tends to{words}.</p></section>"
+    )
 
 
 def settings(results: "Results") -> Table:

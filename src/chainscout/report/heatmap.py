@@ -10,6 +10,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --heat: #1c5b9e; --mark: #ffb566; --tip: #24282d; } }
 table.heat { border-collapse: separate; border-spacing: 2px; margin: 2.6rem 0 .5rem; }
 table.heat th, table.heat td { border: 0; padding: .25rem .45rem; }
+table.heat th[scope=row] { position: sticky; left: 0; background: var(--paper); z-index: 1; }
 table.heat td.p { text-align: right; position: relative; border-radius: .2rem;
   background: color-mix(in srgb, var(--heat) calc(var(--p) * 100%), transparent); outline: 1px solid var(--line); }
 table.heat tr.never td.p, table.heat tr.rarely td.p { background: repeating-linear-gradient(45deg, transparent 0 5px,
@@ -18,19 +19,29 @@ table.heat td.p:focus, table.heat td.p:hover { outline: 2px solid var(--ink); z-
 td.p .tip { display: none; position: absolute; bottom: 115%; left: 0; padding: .35rem .6rem; white-space: nowrap;
   text-align: left; background: var(--tip); border: 1px solid var(--ink); border-radius: .3rem; z-index: 3; }
 td.p:focus .tip, td.p:hover .tip { display: block; }
+table.heat th bdi { display: inline-block; vertical-align: bottom; max-width: min(14rem, 30vw); overflow: hidden;
+  text-overflow: ellipsis; }
+table.heat th[scope=col] bdi { max-width: 6rem; }
 .mark { color: var(--mark); font-weight: 600; }
 """
 
 #: What is written beside a row that is not known.
 MARKS = {"never": "never left: not known", "rarely": "rarely left: hardly known", "often": ""}
+#: Beside a state's name, where it is seen however far the matrix is scrolled.
+SIGNS = {
+    "never": " <span class=mark aria-hidden=true>○</span>",
+    "rarely": " <span class=mark aria-hidden=true>◐</span>",
+    "often": "",
+}
 
 
 def interval_text(window: Window, x: int, y: int, delta: float) -> str:
     """What is known of one entry, in words."""
+    mark = MARKS[window.rows[x].left] and f"; the row was {MARKS[window.rows[x].left]}"
     return (
         f"{window.rows[x].label} → {window.columns[y]}: {cell(window.matrix[x][y])}, between "
         f"{cell(window.lower[x][y])} and {cell(window.upper[x][y])} with probability {1 - delta:g}; seen "
-        f"{window.transitions[x][y]:,} times in {window.rows[x].exits:,} exits"
+        f"{window.transitions[x][y]:,} times in {window.rows[x].exits:,} exits{mark}"
     )
 
 
@@ -52,7 +63,7 @@ def _row(window: Window, x: int, state: State, delta: float) -> str:
         for y in range(len(window.columns))
     )
     return (
-        f"<tr class={state.left}><th scope=row><bdi>{escape(state.label)}</bdi></th>{cells}"
+        f"<tr class={state.left}><th scope=row><bdi>{escape(state.label)}</bdi>{SIGNS[state.left]}</th>{cells}"
         f"<td class=number>{cell(state.exits)}</td><td class=number>{cell(state.stationary)}</td>"
         f"<td class=mark>{MARKS[state.left]}</td></tr>"
     )

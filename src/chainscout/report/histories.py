@@ -1,18 +1,22 @@
 """Chains over time, from the log.
 
 A chain's certificate at an earlier moment depends on how often each of its states had been left, which only its log
-tells. So its log is followed once, line by line, and points are kept at observations that grow by a few per cent; when
-it is looked at again only what is new is read. A study keeps no history of its own: that would cost every writer.
+tells. So its log is followed once, line by line, and points are kept at numbers of observations that grow by a few per
+cent; when it is looked at again only what is new is read. A study keeps no history of its own: that would cost every
+writer. ``totals`` does the same for what depends on all chains.
 """
 
 import math
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..certificates.mixture import bound_from_exits
+from ..store.records import RowRecord, plug_in_variability
+from .totals import Totals, point_after
 
 if TYPE_CHECKING:
-    from ..study import ChainLine, Study
+    from ..study import ChainLine, Progress, Study
 
 #: Lines read in one transaction, and in one look: the rest is read at the next.
 PAGE = 2_000
@@ -22,74 +26,104 @@ MOST_CHAINS = 200
 
 
 class History:
-    """The points of one chain."""
+    """One chain at the points: numbers of observations of the whole study."""
 
-    def __init__(self, line: "ChainLine", chains: int, delta: float, prior: dict[int, int]) -> None:
+    def __init__(self, line: "ChainLine", chains: int, delta: float, prior: Mapping[int, Mapping[int, int]]) -> None:
         self.number = line.number
-        self._open, self._size, self._weight = line.open, line.size, line.weight
+        self._open, self._weight = line.open, line.weight
         self._log_inverse = math.log(chains / delta)
-        # A bound costs S steps and more: large chains get fewer points.
-        self._growth = 1.03 if line.size <= 20 else 1.1 if line.size <= 100 else 1.25
-        self._exits = dict(prior)
+        # A bound costs S steps and more: large chains get fewer points, each still a point of all chains.
+        self._stride = 1 if line.size <= 20 else 3 if line.size <= 100 else 8
+        self._rows = {
+            x: RowRecord(sum(row.values()), sum(n * n for n in row.values()), dict(row)) for x, row in prior.items()
+        }
         self._last: tuple[int, int] | None = None  # segment and state
-        self._known = 0 if line.open else line.size
+        self._size = 0 if line.open else line.size
         self._next = 1
         self.steps = 0
         #: When the last line that was read was told.
-        self.latest = 0.0
+        self.latest: float | None = None
+        self._known: tuple[float | None, float] | None = None  # certificate and variability, until the chain moves
         self.observations: list[int] = []
-        self.time: list[float] = []
+        self.time: list[float | None] = []
         self.certificate: list[float | None] = []
         self.share: list[float] = []
+        self.variability: list[float] = []
 
-    def follow(self, study: "Study", last: int) -> bool:
-        """Reads on to the chain's observation ``last``; False if there is more to read."""
+    def follow(self, study: "Study", last: int, observations: int) -> bool:
+        """Reads on to the chain's observation ``last``; False if there is more to read.
+
+        ``observations``: of the study, counted before the chain's; up to there this chain's are all among the ``last``.
+        """
         limit = self.steps + MOST_LINES
         while self.steps < min(last, limit):
             lines = study.path(self.number, self.steps, min(PAGE, last - self.steps))
             for line in lines:
+                self._mark_until(line.number - 1)
                 if self._last is not None and self._last[0] == line.segment:
-                    self._exits[self._last[1]] = self._exits.get(self._last[1], 0) + 1
+                    self._count(self._last[1], line.state)
                 self._last = line.segment, line.state
-                self._known = max(self._known, line.state + 1)
-                self.steps, self.latest = line.step, line.time
-                if line.step >= self._next:
-                    self._next = max(line.step + 1, math.ceil(line.step * self._growth))
-                    self._mark(line.number, line.time)
+                self._size = max(self._size, line.state + 1)
+                self.steps, self.latest, self._known = line.step, line.time, None
             if not lines:
                 break
-        return self.steps >= last
+        if self.steps < last:
+            return False
+        self._mark_until(observations)
+        return True
 
-    def _mark(self, number: int, moment: float) -> None:
-        self.observations.append(number)
-        self.time.append(moment)
-        self.certificate.append(self.bound())
-        self.share.append(self.steps / number)
+    def _count(self, x: int, y: int) -> None:
+        row = self._rows.setdefault(x, RowRecord())
+        seen = row.counts.get(y, 0)
+        row.counts[y] = seen + 1
+        row.exits += 1
+        row.squares += 2 * seen + 1
 
-    def bound(self) -> float | None:
+    def _mark_until(self, number: int) -> None:
+        """The points up to the study's observation ``number``, at which the chain stood where it stands."""
+        while self._next <= number:
+            if self._known is None:
+                self._known = self._bound(), self._weight * plug_in_variability(self._size, self._rows)
+            self.observations.append(self._next)
+            self.time.append(self.latest)
+            self.certificate.append(self._known[0])
+            self.variability.append(self._known[1])
+            self.share.append(self.steps / self._next)
+            for _ in range(self._stride):
+                self._next = point_after(self._next)
+
+    def _bound(self) -> float | None:
         """ω·b where the reading has come to."""
-        exits = [self._exits[x] for x in sorted(self._exits)]
-        value = self._weight * bound_from_exits(exits, self._known, self._log_inverse, open_states=self._open)
+        exits = [self._rows[x].exits for x in sorted(self._rows)]
+        value = self._weight * bound_from_exits(exits, self._size, self._log_inverse, open_states=self._open)
         return value if math.isfinite(value) else None
 
 
 class Histories:
     """The histories that were asked for, kept up to date by reading what is new."""
 
-    def __init__(self, study: "Study") -> None:
+    def __init__(self, study: "Study", second: "Study | None" = None) -> None:
+        """``second``: the same study once more, for the log of all chains, which is long."""
         self._study = study
+        self._second = second or study
         self._lock = threading.Lock()
         self._known: dict[int, History] = {}
+        self._totals: Totals | None = None
 
-    def of(self, line: "ChainLine") -> tuple[History, bool]:
-        """A chain's history, and whether it has been read to its end."""
+    def of(self, line: "ChainLine", progress: "Progress") -> tuple[History, bool]:
+        """A chain's history, and whether it has been read to its end; the study's progress must be the older one."""
         with self._lock:
             history = self._known.pop(line.number, None)
             if history is None:
-                progress = self._study.progress()
-                prior = self._study.prior_exits(line.number)
-                history = History(line, progress.chains, progress.delta, prior)
+                history = History(line, progress.chains, progress.delta, self._study.prior_counts(line.number))
             self._known[line.number] = history  # the latest asked for last
             if len(self._known) > MOST_CHAINS:
                 del self._known[next(iter(self._known))]
-            return history, history.follow(self._study, line.observations)
+            return history, history.follow(self._study, line.observations, progress.observations)
+
+    def totals(self, progress: "Progress") -> tuple[Totals, bool]:
+        """What depends on all chains, and whether it has been read to the end."""
+        with self._lock:
+            if self._totals is None:
+                self._totals = Totals(self._second)
+            return self._totals, self._totals.follow(self._second, progress.observations)

@@ -1,7 +1,5 @@
-"""A self-contained HTML page of tables and figures: nothing is loaded from anywhere."""
+"""A self-contained HTML page of tables and charts: nothing is loaded from anywhere."""
 
-import io
-import re
 import warnings
 from html import escape
 from pathlib import Path
@@ -24,21 +22,10 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
 td.number, th.number { text-align: right; }
-figure { margin: 1rem 0; background: #ffffff; border-radius: .4rem; padding: .5rem; overflow-x: auto; }
-figure svg { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; }
+figcaption { font-weight: 600; margin-bottom: .4rem; overflow-wrap: anywhere; }
 p.note, footer { color: var(--dim); font-size: .9rem; }
 """
-
-
-def page(title: str, description: str, tables: list[Table], figures: "dict[str, Figure]") -> str:
-    """The page: a heading, the figures under their captions, the tables under their titles."""
-    parts = [f"<h1>{escape(title)}</h1>"]
-    parts += [f"<p>{escape(description)}</p>"] if description else []
-    for caption, figure in figures.items():
-        label = escape(caption, quote=True)
-        parts.append(f'<figure role="img" aria-label="{label}">{_svg(figure)}<figcaption>{label}</figcaption></figure>')
-    parts += [section(table) for table in tables]
-    return document(title, parts)
 
 
 def document(title: str, parts: list[str], style: str = "") -> str:
@@ -84,10 +71,3 @@ def save_figure(figure: "Figure", where: Path | IO[str]) -> None:
         # A name in a script that the font lacks is drawn as boxes; the tables have it right.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(where, format=kind, dpi=150, metadata=metadata)
-
-
-def _svg(figure: "Figure") -> str:
-    buffer = io.StringIO()
-    save_figure(figure, buffer)
-    # Without the XML prologue and the doctype, which names an address.
-    return re.sub(r"\A.*?(?=<svg)", "", buffer.getvalue(), flags=re.S)

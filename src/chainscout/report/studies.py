@@ -1,9 +1,9 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
-import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from .cells import finite
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def chains(study: "Study") -> Table:
                 chain.observations / total,
                 chain.transitions,
                 chain.segments,
-                _finite(chain.index),
-                _finite(certificate.loss[name]),
+                finite(chain.index),
+                finite(certificate.loss[name]),
             )
         )
     columns = ("chain", "states", "observations", "share", "transitions", "segments", "index", "loss ≤")
@@ -85,7 +85,3 @@ def _share(used: float, budget: float | None) -> Any:
 
 def _time(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

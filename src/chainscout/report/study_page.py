@@ -5,11 +5,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from . import charts, heatmap
-from .cells import cell, duration
+from .cells import cell, duration, given
 from .html import document, section
-from .study_report import MOST_COMPUTED, StudyReport
+from .study_report import StudyReport
 from .tables import Table
-from .views import Chain, Curves, Overview, Page
+from .views import Chain, Curve, Curves, Overview, Page
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -20,8 +20,7 @@ MOST_DRAWN = 20
 MOST_STATES = 30
 
 STYLE = """
-figure.plain { background: none; padding: 0; }
-figcaption { font-weight: 600; margin-bottom: .4rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .2rem; }
 details { border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .9rem; margin: .6rem 0; }
 summary { cursor: pointer; }
 .state { display: inline-block; border: 2px solid currentColor; border-radius: 1rem; padding: .1rem .8rem; }
@@ -33,8 +32,7 @@ def study_page(study: "Study", title: str) -> str:
     """The page of a study as it is now."""
     report = StudyReport(study, title)
     overview = report.overview()
-    by_certificate = overview.target_loss is not None or overview.chains <= MOST_COMPUTED
-    worst = report.page(sort="certificate" if by_certificate else "index", descending=True, size=MOST_LISTED)
+    worst = report.page(sort="certificate", descending=True, size=MOST_LISTED)
     curves = report.curves()
     while not all(curve.complete for curve in curves.curves):
         curves = report.curves()
@@ -77,9 +75,9 @@ def _figures(overview: Overview) -> Table:
         (f"budget ({overview.unit})", overview.budget),
         ("chains", overview.chains),
         ("policy", overview.policy),
-        ("certificate: no chain's loss is larger, with probability 1 − δ", overview.certificate),
-        ("target loss", overview.target_loss),
-        ("δ", overview.delta),
+        ("certificate (largest)", overview.certificate),
+        ("target loss", given(overview.target_loss)),
+        ("δ", given(overview.delta)),
         ("Λ of the estimates", overview.variability),
         ("observations a second", overview.rate),
         ("time left (estimate)", duration(overview.seconds_left)),
@@ -87,26 +85,40 @@ def _figures(overview: Overview) -> Table:
         ("observations lost", overview.lost),
         ("as of", moment(overview.now)),
     ]
-    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), overview.notes)
+    notes = (
+        f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}",
+        *overview.notes,
+    )
+    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
 
 
 def _charts(curves: Curves, overview: Overview) -> list[str]:
     across = "observations of the whole study"
     bounds = [charts.Series(c.label, c.observations, c.certificate) for c in curves.curves]
-    shares = []
-    for curve in curves.curves:
-        extra = [f"η̂ {cell(curve.plug_in)}"] if curve.plug_in is not None else []
-        extra += [f"aim {cell(curve.aim)}"] if curve.aim is not None else []
-        name = f"{curve.label} ({', '.join(extra)})" if extra else curve.label
-        shares.append(charts.Series(name, curve.observations, curve.share))
     some = f", the {len(curves.curves)} least known chains" if overview.chains > len(curves.curves) else ""
     return [
         "<section><h2>Over time</h2>",
         charts.line_chart(f"Certificate{some}", across, bounds, logarithmic=True, target=curves.target_loss),
-        charts.line_chart(f"Share of the observations{some}", across, shares),
-        "<p class=note>η̂: the share that the estimates give the chain by the paper's rule; aim: the share that the"
-        " policy tends to if the estimates are the truth</p></section>",
+        f"<h3>Allocation{some}</h3>",
+        "<p class=note>Share of all observations; η̂: the share that the estimates of the moment give the chain by the"
+        " paper's rule; aim: the share that the policy tends to if those estimates are the truth.</p>",
+        f"<p class=note>{escape(curves.note)}</p>" if curves.note else "",
+        f"<div class=charts>{''.join(_allocation(curve) for curve in curves.curves)}</div></section>",
     ]
+
+
+def _allocation(curve: Curve) -> str:
+    """One chain's share, and what it is held against."""
+    lines = []
+    for name, values in (("share", curve.share), ("η̂", curve.plug_in), ("aim", curve.aim)):
+        known = [(x, y) for x, y in zip(curve.observations, values, strict=True) if y is not None]
+        if known:
+            lines.append(charts.Series(name, [x for x, _ in known], [y for _, y in known]))
+    # The first observations, when a single chain has them all, do not set the scale.
+    end = curve.observations[-1] if curve.observations else 0
+    late = [y for line in lines for x, y in zip(line.x, line.y, strict=True) if y is not None and x >= end / 20]
+    top = min(1.0, 1.15 * max(late, default=1.0)) or None
+    return charts.line_chart(curve.label, "observations of the whole study", lines, top=top, small=True)
 
 
 def _chains(page: Page, overview: Overview) -> Table:
@@ -133,16 +145,17 @@ def _chains(page: Page, overview: Overview) -> Table:
 def _chain(chain: Chain) -> str:
     line, window = chain.line, chain.window
     shown = len(window.columns)
+    counted = ((chain.never, "never"), (chain.rarely, "rarely"))
     part = f"; the first {shown} of {line.states} states are shown" if shown < line.states else ""
-    unknown = [f"{chain.never:,} rows never left"] if chain.never else []
-    unknown += [f"{chain.rarely:,} rarely left"] if chain.rarely else []
+    unknown = [f"{number:,} of {line.states:,} rows {what} left" for number, what in counted if number]
     mark = f" — <span class=mark>{', '.join(unknown)}</span>" if unknown else ""
     table = heatmap.heat_map(f"transition matrix of {line.label}", window, chain.delta)
     return (
         f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)}, "
         f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>Estimated probabilities; hover or focus"
         f" a cell for its interval, which holds at all times at once with probability {1 - chain.delta:g}{part}. A row"
-        f" is rarely left while one of its intervals is wider than ½.</p></details>"
+        f" is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at"
+        f" all.</p></details>"
     )
 
 

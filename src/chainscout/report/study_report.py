@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 from ..checks import one_of, whole_number
 from ..errors import InputError
 from ..study.certifying import StudyCertificate
-from .cells import label
+from .bounds import Bounds
+from .cells import cell, finite, label
 from .histories import Histories
 from .shares import Shares
+from .totals import MOST_PAIRS, Totals
 from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
     from ..study import ChainLine, EventLine, Progress, Study
 
-#: Chains up to which all certificates are computed at once where the study stores none, for want of a target.
+#: Chains up to which all certificates are computed at each moment; of more, those that the study stores count, or, for
+#: want of a target, those that are computed beside the readers.
 MOST_COMPUTED = 500
 #: The most chains on a page, chains drawn over time, and states of a window.
 MOST_LINES = 200
@@ -26,11 +29,6 @@ LONGEST_SEARCH = 200
 WIDE = 0.5
 
 SORTS = ("number", "name", "states", "observations", "certificate", "index")
-
-
-def finite(value: float | None) -> float | None:
-    """The number, or None if it is infinite or no number."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _whole(value: Any) -> Any:
@@ -46,7 +44,8 @@ class StudyReport:
         self._study = study
         self._title = title
         self._shares = Shares(study, second)
-        self._histories = Histories(study)
+        self._bounds = Bounds(study, second)
+        self._histories = Histories(study, second)
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -58,7 +57,7 @@ class StudyReport:
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             stop_reason=progress.stop_reason,
-            policy=progress.policy,
+            policy=label(progress.policy),
             delta=progress.delta,
             chains=progress.chains,
             observations=progress.observations,
@@ -68,6 +67,7 @@ class StudyReport:
             target_loss=progress.target_loss,
             deadline=progress.deadline,
             certificate=finite(certificate),
+            certificate_as_of=self._bounds.as_of,
             variability=finite(self._shares.variability),
             rate=pace.rate,
             seconds_left=None if progress.finished else _seconds_left(progress, certificate, pace.rate, pace.now),
@@ -81,10 +81,13 @@ class StudyReport:
         )
 
     def _certificate(self, progress: "Progress") -> float | None:
-        """The largest of all; of more chains than can be computed at once, the largest that is stored."""
-        if progress.chains > MOST_COMPUTED:
+        """The largest of all; None while it is not known."""
+        if progress.chains <= MOST_COMPUTED:
+            return max(line.certificate for line in self._study.browse(limit=MOST_COMPUTED)[1])
+        if progress.certificate is not None:
             return progress.certificate
-        return max(line.certificate for line in self._study.browse(limit=MOST_COMPUTED)[1])
+        self._bounds.look(progress.observations)
+        return self._bounds.largest
 
     def _notes(self, progress: "Progress", certificate: float | None) -> tuple[str, ...]:
         notes = StudyCertificate({}, progress.delta, "mixture", progress.lost).notes
@@ -93,11 +96,30 @@ class StudyReport:
         if progress.aside:
             notes += (f"{progress.aside:,} chains were set aside, for their segments brought no transition",)
         if progress.certificate is None and progress.chains > MOST_COMPUTED:
+            notes += (self._bounds_note(progress),)
+        if not self._study.knows_policy:
             notes += (
-                f"without a target the largest certificate of more than {MOST_COMPUTED:,} chains is not computed; each"
-                " chain's is, where it is shown",
+                f"the policy {label(progress.policy)} is not built in, and its rule is not here: indices are those that"
+                " were stored, and what it aims at is not known",
             )
         return notes
+
+    def _bounds_note(self, progress: "Progress") -> str:
+        """How far the certificates are that are computed beside the readers."""
+        if self._bounds.as_of is None:
+            return (
+                f"certificates of {progress.chains:,} chains are being computed: {self._bounds.known:,} so far; each"
+                " chain's own is of this moment, where it is shown"
+            )
+        return (
+            f"the largest certificate, and the order by certificates, are as of observation {self._bounds.as_of:,} or"
+            " later; each chain's own is of this moment"
+        )
+
+    @property
+    def found(self) -> tuple[int, int | None]:
+        """Changes when more is known of the study than was, though nothing was observed: tenths of certificates."""
+        return 10 * self._bounds.known // max(1, len(self._bounds.values)), self._bounds.as_of
 
     # -- chains
 
@@ -114,24 +136,26 @@ class StudyReport:
             raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
         progress = self._study.progress()
         self._shares.look(progress.observations)
+        note = None
         if sort == "certificate" and (progress.target_loss is None or progress.chains <= MOST_COMPUTED):
             total, found = self._by_certificate(progress, search, descending, (page - 1) * size, size)
+            note = self._bounds_note(progress) if progress.chains > MOST_COMPUTED else None
         else:
             total, found = self._study.browse(search, sort, descending, (page - 1) * size, size)
         lines = tuple(self._line(line, progress.observations) for line in found)
-        return Page(total, page, max(1, math.ceil(total / size)), lines)
+        return Page(total, page, max(1, math.ceil(total / size)), lines, note)
 
     def _by_certificate(
         self, progress: "Progress", search: str, descending: bool, offset: int, size: int
     ) -> "tuple[int, list[ChainLine]]":
-        if progress.chains > MOST_COMPUTED:
-            raise InputError(
-                f"more than {MOST_COMPUTED:,} chains are sorted by certificate only in a study with a target, which"
-                " stores them"
-            )
-        total, found = self._study.browse(search, limit=MOST_COMPUTED)
-        found.sort(key=lambda line: line.certificate, reverse=descending)
-        return total, found[offset : offset + size]
+        """Chains of a study that stores no certificates, or of few chains."""
+        if progress.chains <= MOST_COMPUTED:
+            total, found = self._study.browse(search, limit=MOST_COMPUTED)
+            found.sort(key=lambda line: line.certificate, reverse=descending)
+            return total, found[offset : offset + size]
+        self._bounds.look(progress.observations)
+        numbers = self._bounds.order(self._study.matching(search) if search else None, descending)
+        return len(numbers), [self._study.line(number) for number in numbers[offset : offset + size].tolist()]
 
     def _line(self, line: "ChainLine", observations: int) -> Line:
         return Line(
@@ -190,34 +214,49 @@ class StudyReport:
             raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
         progress = self._study.progress()
         self._shares.look(progress.observations)
+        totals, complete = self._histories.totals(progress)
         lines = [self._study.line(number) for number in numbers] if numbers else self._worst(progress)
-        return Curves(progress.target_loss, tuple(self._curve(line, progress) for line in lines))
+        note = None
+        if not totals.possible:
+            note = (
+                "plug-in η is shown as it is now: over time it needs the counts of all chains, which have more than"
+                f" {MOST_PAIRS:,} entries"
+            )
+        curves = tuple(self._curve(line, progress, totals, complete) for line in lines)
+        return Curves(progress.target_loss, curves, note)
 
     def _worst(self, progress: "Progress", number: int = 6) -> "list[ChainLine]":
-        if progress.chains <= MOST_COMPUTED:
+        if progress.chains <= MOST_COMPUTED or (progress.target_loss is None and self._bounds.as_of is not None):
             return self._by_certificate(progress, "", True, 0, number)[1]
         # Before there are certificates the next to be advanced stand for the least known.
         order = "index" if progress.target_loss is None else "certificate"
         return self._study.browse("", order, True, 0, number)[1]
 
-    def _curve(self, line: "ChainLine", progress: "Progress") -> Curve:
-        history, complete = self._histories.of(line)
-        points = list(zip(history.observations, history.time, history.certificate, history.share, strict=True))
-        if complete and points and progress.observations > points[-1][0]:
-            share = line.observations / progress.observations
-            points.append((progress.observations, history.latest, finite(line.certificate), share))
-        observations, moments, certificates, shares = zip(*points, strict=True) if points else ((), (), (), ())
-        return Curve(
-            line.number,
-            label(line.name),
-            complete,
-            observations,
-            moments,
-            certificates,
-            shares,
-            self._shares.plug_in(line),
-            self._shares.aim(line),
-        )
+    def _curve(self, line: "ChainLine", progress: "Progress", totals: Totals, complete: bool) -> Curve:
+        history, read = self._histories.of(line, progress)
+        points = []
+        for place, number in enumerate(history.observations):
+            whole = totals.variability.get(number)
+            points.append(
+                (
+                    number,
+                    history.time[place],
+                    history.certificate[place],
+                    history.share[place],
+                    history.variability[place] / whole if whole else None,
+                    totals.aims[number][line.number] if number in totals.aims else None,
+                )
+            )
+        now = progress.observations
+        if read and now:
+            whole = totals.variability_at(now) if totals.possible else self._shares.variability
+            plug_in = line.variability / whole if whole else None
+            if points and points[-1][0] == now:
+                points.pop()
+            share = line.observations / now
+            points.append((now, history.latest, finite(line.certificate), share, plug_in, self._shares.aim(line)))
+        columns = zip(*points, strict=True) if points else ((),) * 6
+        return Curve(line.number, label(line.name), complete and read, *columns)
 
     # -- what else there is
 
@@ -236,7 +275,7 @@ class StudyReport:
 
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
-    detail = ", ".join(f"{key} {label(value)}" for key, value in event.detail.items() if value is not None)
+    detail = ", ".join(f"{key} {label(cell(value))}" for key, value in event.detail.items() if value is not None)
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
 

@@ -25,6 +25,8 @@ class Overview:
     deadline: float | None
     #: The largest of the chains' certificates; None before every chain has a transition, or if it is not computed.
     certificate: float | None
+    #: The observation as of which that is, if it is not computed at each moment.
+    certificate_as_of: int | None
     #: Λ of the estimates.
     variability: float | None
     #: Observations a second.
@@ -75,6 +77,8 @@ class Page:
     page: int
     pages: int
     chains: tuple[Line, ...]
+    #: What must be said of the order.
+    note: str | None
 
 
 @dataclass(frozen=True)
@@ -117,19 +121,22 @@ class Chain:
 
 @dataclass(frozen=True)
 class Curve:
-    """A chain over time; one entry a point in each list."""
+    """A chain over time; one entry a point in each list, None where there is no such number."""
 
     number: int
     label: str
     #: Whether the log was read to its end; if not, ask again.
     complete: bool
-    #: The study's observations when the chain made the observation of the point.
+    #: Observations of the whole study.
     observations: tuple[int, ...]
-    time: tuple[float, ...]
+    #: Seconds since 1970: the chain's latest observation by then.
+    time: tuple[float | None, ...]
     certificate: tuple[float | None, ...]
+    #: The chain's share of the observations, what plug-in η gave it with the estimates of then, and what the policy
+    #: aimed at with them (at every fourth point).
     share: tuple[float, ...]
-    plug_in: float | None
-    aim: float | None
+    plug_in: tuple[float | None, ...]
+    aim: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,8 @@ class Curves:
 
     target_loss: float | None
     curves: tuple[Curve, ...]
+    #: Why there is no plug-in η over time; None if there is.
+    note: str | None
 
 
 @dataclass(frozen=True)

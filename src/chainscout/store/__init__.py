@@ -3,7 +3,7 @@
 from .interface import Store, Transaction
 from .memory import MemoryStore
 from .places import Content, Where, exists, find, make
-from .records import ChainRecord, Event, Observation, RowRecord, RowView, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, RowView, StudyRecord
 
 __all__ = [
     "ChainRecord",
@@ -11,6 +11,7 @@ __all__ = [
     "Event",
     "MemoryStore",
     "Observation",
+    "Outline",
     "RowRecord",
     "RowView",
     "Store",

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
 
 
 class Transaction(Protocol):
@@ -79,6 +79,15 @@ class Transaction(Protocol):
         self, search: str, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, list[ChainRecord]]:
         """How many chains have ``search`` in their names, and a page of them in an order of ``listing.ORDERS``."""
+
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+
+    def outlines(self) -> Iterator[Outline]:
+        """What every chain is, by number."""
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
 
     def variability(self) -> float:
         """Λ of the smoothed estimates, each chain's part times its weight."""

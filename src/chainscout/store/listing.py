@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Double, bindparam, case, cast, func, select
 
-from .schema import chain, row
+from .schema import chain, log, row
 
 #: What chains can be sorted by, and the column that it is.
 ORDERS = {
@@ -28,6 +28,20 @@ _MATCHES = {
 }
 #: dialect → statement.
 NUMBER_FOUND = {dialect: select(func.count()).select_from(chain).where(match) for dialect, match in _MATCHES.items()}
+MATCHING = {
+    dialect: select(chain.c.number).where(match).order_by(chain.c.number) for dialect, match in _MATCHES.items()
+}
+
+# Every observation is a transition but the first of each segment: more transitions were there before.
+outlines = select(
+    chain.c.size, chain.c.open, chain.c.weight, chain.c.transitions > chain.c.observations - chain.c.segments
+).order_by(chain.c.number)
+moved = (
+    select(log.c.chain)
+    .where(log.c.number > bindparam("after"), log.c.number <= bindparam("until"))
+    .distinct()
+    .order_by(log.c.chain)
+)
 
 
 def _listing(order: str, descending: bool, match: Any) -> Any:

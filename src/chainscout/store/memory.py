@@ -9,7 +9,7 @@ from typing import Any
 
 from .listing import small
 from .order import Order
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord, plug_in_variability
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord, plug_in_variability
 
 
 class MemoryStore:
@@ -156,6 +156,19 @@ class MemoryStore:
         found = [chain for chain in self.chains if wanted in small(chain.name)]
         found.sort(key=lambda chain: getattr(chain, field), reverse=descending)  # stable: equal ones by number
         return len(found), found[offset : offset + limit]
+
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+        wanted = small(search)
+        return [chain.number for chain in self.chains if wanted in small(chain.name)]
+
+    def outlines(self) -> Iterator[Outline]:
+        """What every chain is, by number."""
+        return (Outline(c.size, c.open, c.weight, c.transitions > c.observations - c.segments) for c in self.chains)
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
+        return sorted(set(self.log_chains[after:until]))
 
     def variability(self) -> float:
         """Λ of the smoothed estimates."""

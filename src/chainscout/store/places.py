@@ -17,8 +17,7 @@ from .migrations import migrate
 from .postgres import Postgres
 from .records import ChainRecord, RowRecord, StudyRecord
 from .sql import SqlStore
-from .sqlite import Sqlite, check_file, new_file
-from .wal import check_log
+from .sqlite import Sqlite, check_file, check_log, new_file
 
 Where = str | os.PathLike[str] | None
 

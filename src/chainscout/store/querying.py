@@ -9,7 +9,7 @@ from ..errors import FileError
 from . import encoding, listing, mapping, statements
 from .cache import Cache
 from .database import Database
-from .records import ChainRecord, Event, Observation, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
 
 #: Rows fetched at a time where all of them are read.
 PAGE = 1000
@@ -209,6 +209,24 @@ class Queries:
                 counting = listing.NUMBER_FOUND[dialect]
                 number = self._database.run(counting, {"pattern": parameters["pattern"]}).fetchone()[0]
         return number, [self._known(values) for values in found]
+
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+        self._flush()
+        statement = listing.MATCHING[self._database.engine.dialect.name]
+        return [number for (number,) in self._database.run(statement, {"pattern": listing.pattern(search)}).fetchall()]
+
+    def outlines(self) -> Iterator[Outline]:
+        """What every chain is, by number."""
+        self._flush()
+        found = self._database.run(listing.outlines).fetchall()
+        return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
+        self._flush()
+        found = self._database.run(listing.moved, {"after": after, "until": until}).fetchall()
+        return [number for (number,) in found]
 
     def variability(self) -> float:
         """Λ of the smoothed estimates, each chain's part times its weight."""

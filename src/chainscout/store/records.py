@@ -139,6 +139,17 @@ def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
     return sum(known) + (size - len(rows)) * (1 - 1 / size)
 
 
+class Outline(NamedTuple):
+    """What a chain is, less what was seen of it."""
+
+    #: S, or the states that are known now of a chain with open states.
+    size: int
+    open: bool
+    weight: float
+    #: Whether it began with counts from before.
+    warm: bool
+
+
 class Observation(NamedTuple):
     """One line of the log."""
 

@@ -11,7 +11,10 @@ last connection closes holds the whole file exclusively.)
 import os
 import secrets
 import sqlite3
+import stat
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +26,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.sql import Executable
 
 from ..errors import ChainscoutError, FileError, InputError
+from . import wal
 from .database import Database
 
 #: 'chst' in ASCII: marks the file as a study.
@@ -39,6 +43,10 @@ CACHE = 64 * 1024
 PATIENCE = 600.0
 #: SQLite waits by itself for this long (milliseconds) before our loop asks again.
 BUSY = 5_000
+
+#: How many connections this process has to each file. What opens or closes a file beside SQLite waits at the gate.
+_IN_USE: Counter[Path] = Counter()
+_GATE = threading.RLock()
 
 _DAMAGED = ("malformed", "not a database", "database corruption", "disk image")
 
@@ -76,10 +84,18 @@ class Sqlite(Database):
     def connect(self) -> None:
         """Opens the file if it is not open."""
         if self._connection is None:
-            self._connection = self.engine.raw_connection()
+            with _GATE:
+                self._connection = self.engine.raw_connection()
+                _IN_USE[self.path.resolve()] += 1
             self._changes = 0
             if not self.read_only and _log_size(self.path) > CHECKPOINT_SIZE:
                 self._checkpoint()
+
+    def disconnect(self) -> None:
+        """Drops the connection; the next transaction makes a new one."""
+        with _GATE:
+            _IN_USE[self.path.resolve()] -= self._connection is not None
+            super().disconnect()
 
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
@@ -177,16 +193,35 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def check_file(path: Path) -> None:
-    """Refuses what is not the file of a study."""
+    """Refuses what is not the file of a study.
+
+    SQLite reads it, and nobody else may: POSIX takes all locks on a file from a process that closes it once, whoever
+    opened it. Without them another process that closes the study believes that it is the last, and removes the
+    write-ahead log under those who still write to it here.
+    """
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
+        if stat.S_ISDIR(path.stat().st_mode):
+            raise FileError(f"{path} could not be read: it is a directory")
     except FileNotFoundError:
         raise FileError(f"there is no study at {path}") from None
     except OSError as error:
         raise FileError(f"{path} could not be read: {error.strerror}") from None
-    if header[:16] != b"SQLite format 3\0" or header[68:72] != APPLICATION.to_bytes(4, "big"):
-        raise FileError(f"{path} is not a study, or is damaged: its first bytes are not a study's")
+    reader = Sqlite(path, read_only=True)
+    try:
+        with reader.transaction(write=False):
+            ((mark,),) = reader.query("PRAGMA application_id")
+    finally:
+        reader.close()
+    if mark != APPLICATION:
+        raise FileError(f"{path} is not a study: it is a database of something else")
+
+
+def check_log(path: Path) -> None:
+    """Refuses a study whose write-ahead log is damaged before its end. Where this process has the file open it was
+    looked at before, and must not be again: closing the index of the log would take this process's locks away."""
+    with _GATE:
+        if not _IN_USE[path.resolve()]:
+            wal.check_log(path)
 
 
 def _log_size(path: Path) -> int:

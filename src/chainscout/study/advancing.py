@@ -7,6 +7,7 @@ from ..checks import whole_number
 from ..errors import InputError, NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
 from . import choice, telling
+from .absent import not_built_in
 from .reading import Reading
 
 
@@ -25,6 +26,8 @@ class Advancing(Reading):
             name = self._quick.ask()
             if name is not None:
                 return name
+        if not self.knows_policy:
+            raise not_built_in(self._policy.name)
         with self._lock, self._store.reading() as transaction:
             telling.check_going(transaction)
             if number is None:

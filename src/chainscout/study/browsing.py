@@ -3,16 +3,19 @@
 Nothing here reads all chains or the whole log, so that a page costs the same for ten chains and for 100,000.
 """
 
+import math
 import threading
+from collections.abc import Sequence
 from itertools import islice
 
 from ..checks import one_of, shown
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, Event, Observation, Store, Transaction
+from ..store import ChainRecord, Event, Observation, Outline, Store, Transaction
 from ..store.listing import ORDERS
 from ..store.records import plug_in_variability
 from . import certifying
+from .absent import AbsentPolicy
 from .views import ChainLine, EventLine, Pace
 
 #: Chains whose certificate is remembered until they move.
@@ -42,6 +45,11 @@ class Browsing:
     def policy(self) -> Policy:
         """The policy that chooses the chains."""
         return self._policy
+
+    @property
+    def knows_policy(self) -> bool:
+        """Whether the policy's rule is here; it need not be where a study is only read."""
+        return not isinstance(self._policy, AbsentPolicy)
 
     def browse(
         self, search: str = "", order: str = "number", descending: bool = False, offset: int = 0, limit: int = 50
@@ -78,16 +86,43 @@ class Browsing:
         with self._lock, self._store.reading() as transaction:
             return [self._line(transaction, chain) for chain in transaction.held()[:limit]]
 
-    def path(self, chain: int, after: int, limit: int) -> list[Observation]:
-        """A chain's observations after its observation ``after``; states are positions."""
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains with ``search`` in their names, in order."""
+        if "\0" in search:
+            return []
         with self._lock, self._store.reading() as transaction:
-            return list(islice(transaction.log(transaction.numbered(chain), after), limit))
+            return transaction.matching(search)
 
-    def prior_exits(self, chain: int) -> dict[int, int]:
-        """How often each state had been left in the counts that the chain was warm-started from."""
+    def bounds(self, chains: Sequence[int]) -> list[float]:
+        """ω·b of the chains of these numbers, from the counts as they are now."""
+        with self._lock, self._store.reading() as transaction:
+            found = (transaction.numbered(chain) for chain in chains)
+            return [
+                certifying.bound(transaction.study, chain, transaction.rows(chain)) if chain.transitions else math.inf
+                for chain in found
+            ]
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the study's observations after number ``after``, up to ``until``."""
+        with self._lock, self._store.reading() as transaction:
+            return transaction.moved(after, until)
+
+    def path(self, chain: int | None, after: int, limit: int) -> list[Observation]:
+        """Observations after number ``after``, of all chains or of one by its own numbers; states are positions."""
+        with self._lock, self._store.reading() as transaction:
+            owner = None if chain is None else transaction.numbered(chain)
+            return list(islice(transaction.log(owner, after), limit))
+
+    def prior_counts(self, chain: int) -> dict[int, dict[int, int]]:
+        """The counts that the chain was warm-started from: x → y → N[x,y]."""
         with self._lock, self._store.reading() as transaction:
             prior = transaction.prior(transaction.numbered(chain))
-            return {x: sum(row.values()) for x, row in prior.items()}
+            return {x: dict(row) for x, row in prior.items()}
+
+    def outlines(self) -> list[Outline]:
+        """What every chain is, by number. Reads all chains."""
+        with self._lock, self._store.reading() as transaction:
+            return list(transaction.outlines())
 
     def events_after(self, number: int, limit: int) -> list[EventLine]:
         """What happened after the event of this number; a negative number counts from the end."""

@@ -23,7 +23,8 @@ class StudyCertificate(Certificate):
         """What the certificate rests on, in sentences."""
         notes = [f"assumes that {ASSUMPTION}"]
         if self.lost:
-            notes.append(f"{self.lost} observations were lost: if that depended on their values, the bound may fail")
+            many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
+            notes.append(f"{many} lost: if that depended on their values, the bound may fail")
         if self.aside:
             notes.append(f"set aside, and not sampled any more: {', '.join(self.aside)}")
         return tuple(notes)

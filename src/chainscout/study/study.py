@@ -5,12 +5,13 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
-from .. import policies, specs
+from .. import policies
 from ..counts import Counts
 from ..errors import InputError, RecomputedWarning
 from ..policies import Policy
 from ..store import StudyRecord, Transaction, Where, find, make
 from . import certifying, creation, telling
+from .absent import absent, not_built_in
 from .leasing import Leasing
 
 
@@ -69,12 +70,16 @@ class Study(Leasing):
 
     @classmethod
     def open(cls, where: Where, policy: Policy | None = None, *, read_only: bool = False) -> Self:
-        """An existing study. A policy that is not built in must be given; ``read_only`` can never harm the study."""
+        """An existing study; ``read_only`` can never harm it.
+
+        A policy that is not built in must be given. Read-only it may be left out: then all can be read that does not
+        need the rule.
+        """
         store = find(where, read_only)
         try:
             with store.reading() as transaction:
                 stored = transaction.study
-            rule, changed = _matching(stored, policy)
+            rule, changed = _matching(stored, policy, read_only)
             store.floor = rule.floor is not None
             study = cls(store, rule)
             if changed and not read_only:
@@ -142,14 +147,14 @@ class Study(Leasing):
         )
 
 
-def _matching(stored: StudyRecord, policy: Policy | None) -> tuple[Policy, bool]:
+def _matching(stored: StudyRecord, policy: Policy | None, read_only: bool) -> tuple[Policy, bool]:
     """The policy that the study was created with, and whether its rule has changed since."""
     parameters = json.loads(stored.parameters)
     if policy is None:
-        if specs.parse(stored.policy)[0] not in policies.names():
-            raise InputError(
-                f"the study uses the policy {stored.policy!r}, which is not built in: open it with policy=…"
-            )
+        if stored.policy.partition(":")[0] not in policies.names():  # a user's own may be called anything
+            if read_only:
+                return absent(stored), False
+            raise not_built_in(stored.policy)
         rule = policies.get(stored.policy)
         return rule, rule.version != stored.version
     given = json.loads(json.dumps(dict(policy.parameters)))

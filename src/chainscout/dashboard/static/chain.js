@@ -2,6 +2,8 @@
 import { cell, get, given, make, one, pairs, write } from "./format.js";
 
 const SIZE = 20;
+// Beside a state's name, where it is seen however far the matrix is scrolled.
+const SIGNS = { never: " ○", rarely: " ◐", often: "" };
 const MARKS = { never: "never left: not known", rarely: "rarely left: hardly known", often: "" };
 let shown = null; // { number, row, column, chain }
 let back = null; // what had the focus before
@@ -60,8 +62,9 @@ function draw() {
     write(exits, cell(state.exits));
     write(law, cell(state.stationary));
     write(mark, MARKS[state.left]);
+    write(row.cells[0].lastChild, SIGNS[state.left]);
   });
-  one("matrix-help").textContent = `Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left while one of its intervals is wider than ½.`;
+  one("matrix-help").textContent = `Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at all.`;
   one("matrix-file").href = `/download/${shown.number}/matrix.csv`;
   pager(line.states, part);
 }
@@ -69,9 +72,9 @@ function draw() {
 function build(part) {
   const number = { scope: "col", class: "number" };
   const head = make("tr", {}, make("th", { scope: "col" }, "from ╲ to"),
-    ...part.columns.map((label) => make("th", { scope: "col" }, make("bdi", {}, label))),
+    ...part.columns.map((label) => make("th", { scope: "col", title: label }, make("bdi", {}, label))),
     make("th", number, "exits"), make("th", number, "π̂"), make("th", { scope: "col" }, "known?"));
-  const rows = part.rows.map((state) => make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, state.label)),
+  const rows = part.rows.map((state) => make("tr", {}, make("th", { scope: "row", title: state.label }, make("bdi", {}, state.label), make("span", { class: "mark", "aria-hidden": "true" })),
     ...part.columns.map(() => make("td", { class: "p", role: "gridcell", tabindex: "-1" })),
     make("td", { class: "number" }), make("td", { class: "number" }), make("td", { class: "mark" })));
   one("matrix").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
@@ -79,7 +82,7 @@ function build(part) {
 }
 
 function fill(element, part, x, y, delta) {
-  const words = `${part.rows[x].label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(part.rows[x].exits)} exits`;
+  const words = `${part.rows[x].label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(part.rows[x].exits)} exits${MARKS[part.rows[x].left] && `; the row was ${MARKS[part.rows[x].left]}`}`;
   element.setAttribute("aria-label", words);
   write(element, part.matrix[x][y].toFixed(2));
   element.style.setProperty("--p", part.matrix[x][y].toFixed(3));

@@ -1,8 +1,11 @@
 // Certificates and shares over time, drawn by uPlot; lines differ in dashes as well as in colour.
 import { cell, get, given, make, one } from "./format.js";
 
+const STYLES = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5"];
 const DASHES = [[], [9, 4], [3, 3], [12, 4, 3, 4], [6, 6], [1, 3]];
-const drawn = {};
+// What a chain's share is held against.
+const SHARES = [["share", "share"], ["η̂", "plug_in"], ["aim", "aim"]];
+const drawn = new Map(); // the element that a chart is in → the chart and what it was made for
 let latest = null;
 let chosen = null; // the number of the chain that is open
 
@@ -26,71 +29,112 @@ export async function refresh() {
 
 export function draw() {
   if (latest === null) return;
-  plot("certificate", "certificate", true, latest.target_loss);
-  plot("share", "share", false, null);
+  drawCertificates();
+  drawShares();
 }
 
-function plot(id, key, logarithmic, target) {
-  const curves = latest.curves.filter((curve) => curve[key].some((value) => value !== null));
-  const box = one(id);
-  const signature = `${curves.map((curve) => curve.number)}|${target}|${box.clientWidth}|${colour("--ink")}`;
-  legend(id, key, curves, target);
-  if (curves.length === 0) {
-    drawn[id]?.chart.destroy();
-    delete drawn[id];
-    box.replaceChildren(make("p", { class: "dim" }, "nothing to draw yet"));
-    return;
+function drawCertificates() {
+  const { curves, target_loss: target } = latest;
+  const known = curves.map((curve) => ({ label: curve.label, x: curve.observations, y: curve.certificate }));
+  const lines = known.map((line, place) => ({ ...line, style: place % 6 })).filter((line) => line.y.some((value) => value !== null));
+  if (lines.length && target) lines.push({ label: "target", x: lines[0].x, y: lines[0].x.map(() => target), style: null, given: true });
+  plot(one("certificate"), one("certificate-legend"), "certificate over time", lines, { logarithmic: true, height: 260 });
+}
+
+// One small chart a chain: its share, and what it is held against.
+function drawShares() {
+  const box = one("share");
+  const curves = latest.curves.filter((curve) => curve.observations.length > 0);
+  if (curves.length === 0) box.replaceChildren(make("p", { class: "dim" }, "nothing to draw yet"));
+  else if (box.querySelector("p.dim")) box.replaceChildren();
+  one("share-note").textContent = latest.note ?? "";
+  while (curves.length && box.children.length > curves.length) {
+    drawn.get(box.lastChild.querySelector(".chart"))?.chart.destroy();
+    drawn.delete(box.lastChild.querySelector(".chart"));
+    box.lastChild.remove();
   }
-  const tables = curves.map((curve) => [curve.observations, curve[key]]);
-  const data = tables.length === 1 ? tables[0] : uPlot.join(tables);
-  if (target) data.push(data[0].map(() => target));
-  if (drawn[id]?.signature === signature) {
-    drawn[id].chart.setData(data);
-    return;
+  while (box.children.length < curves.length) {
+    box.append(make("figure", {}, make("figcaption", {}, make("bdi")), make("div", { class: "chart small", role: "img" }), make("ul", { class: "legend" })));
   }
-  drawn[id]?.chart.destroy();
-  box.replaceChildren();
-  const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
-  const series = curves.map((curve, place) => ({
-    label: curve.label, stroke: colour(`--s${place % 6}`), dash: DASHES[place % 6], width: 2, spanGaps: true, points: { show: false },
-  }));
-  if (target) series.push({ label: "target", stroke: colour("--ink"), dash: [2, 4], width: 1.5, points: { show: false } });
-  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : given(tick)));
-  // On a logarithmic axis only the ticks that have a label get a line.
-  const few = (chart, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) || chart.scales.y.max / chart.scales.y.min < 30 ? tick : null));
-  const upwards = { ...axis, size: 66, values, ...(logarithmic ? { grid: { ...axis.grid, filter: few }, ticks: { ...axis.ticks, filter: few } } : {}) };
-  const chart = new uPlot({
-    width: Math.max(200, box.clientWidth), height: 260, legend: { show: false }, cursor: { y: false },
-    scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: () => [0, highest(curves, key)] } },
-    axes: [{ ...axis, label: "observations of the whole study", labelSize: 22, size: 36, values }, upwards],
-    series: [{}, ...series],
-    hooks: { setCursor: [(u) => legend(id, key, curves, target, u)] },
-  }, data, box);
-  drawn[id] = { chart, signature };
+  curves.forEach((curve, place) => {
+    const [caption, chart, legend] = box.children[place].children;
+    if (caption.textContent !== curve.label) caption.firstChild.textContent = curve.label;
+    const lines = SHARES.map(([label, key], style) => ({ label, style, ...present(curve.observations, curve[key]) })).filter((line) => line.x.length);
+    plot(chart, legend, `allocation to ${curve.label} over time`, lines, { top: highest(lines), height: 190, small: true });
+  });
+}
+
+function present(observations, values) {
+  const places = values.map((_, place) => place).filter((place) => values[place] !== null);
+  return { x: places.map((place) => observations[place]), y: places.map((place) => values[place]) };
 }
 
 // The first observations, when a single chain has them all, do not set the scale.
-function highest(curves, key) {
-  const end = Math.max(...curves.map((curve) => curve.observations.at(-1)));
-  const late = curves.flatMap((curve) => curve[key].filter((_, place) => curve.observations[place] >= end / 20));
+function highest(lines) {
+  const end = Math.max(...lines.map((line) => line.x.at(-1)));
+  const late = lines.flatMap((line) => line.y.filter((_, place) => line.x[place] >= end / 20));
   return Math.min(1, 1.15 * Math.max(...late, 1e-12));
 }
 
-function legend(id, key, curves, target, chart = null) {
+function plot(box, list, title, lines, { logarithmic = false, top = null, height, small = false }) {
+  legend(box, list, title, lines);
+  if (lines.length === 0) {
+    drawn.get(box)?.chart.destroy();
+    drawn.delete(box);
+    box.replaceChildren(make("p", { class: "dim" }, "nothing to draw yet"));
+    return;
+  }
+  const tables = lines.map((line) => [line.x, line.y]);
+  const data = tables.length === 1 ? tables[0] : uPlot.join(tables);
+  const signature = JSON.stringify([lines.map((line) => [line.label, line.style]), box.clientWidth, colour("--ink")]);
+  const known = drawn.get(box);
+  if (known?.signature === signature) {
+    Object.assign(known, { lines, top });
+    known.chart.setData(data);
+    return;
+  }
+  known?.chart.destroy();
+  box.replaceChildren();
+  const made = { signature, lines, top };
+  const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+  const series = lines.map(({ label, style }) => ({
+    label, stroke: colour(style === null ? "--ink" : STYLES[style]), dash: style === null ? [2, 4] : DASHES[style],
+    width: style === null ? 1.5 : 2, spanGaps: true, points: { show: false },
+  }));
+  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : given(tick)));
+  const whole = (chart, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : ""));
+  // On a logarithmic axis only the ticks that have a label get a line.
+  const few = (chart, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) || chart.scales.y.max / chart.scales.y.min < 30 ? tick : null));
+  const upwards = { ...axis, size: small ? 52 : 66, space: small ? 24 : 30, values, ...(logarithmic ? { grid: { ...axis.grid, filter: few }, ticks: { ...axis.ticks, filter: few } } : {}) };
+  made.chart = new uPlot({
+    width: Math.max(200, box.clientWidth), height, legend: { show: false }, cursor: { y: false },
+    scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: () => [0, made.top] } },
+    axes: [{ ...axis, size: 36, values: whole, ...(small ? {} : { label: "observations of the whole study", labelSize: 22 }) }, upwards],
+    series: [{}, ...series],
+    hooks: { setCursor: [(chart) => legend(box, list, title, made.lines, chart)] },
+  }, data, box);
+  drawn.set(box, made);
+}
+
+// 20k, 3M: labels of an axis must not run into each other.
+function short(value) {
+  for (const [letter, size] of [["M", 1e6], ["k", 1e3]]) if (value >= 10 * size || (value >= size && letter === "M")) return `${given(value / size)}${letter}`;
+  return String(value);
+}
+
+function legend(box, list, title, lines, chart = null) {
   const index = chart?.cursor?.idx ?? null;
   const at = index === null ? null : chart.data[0][index];
-  const entries = curves.map((curve, place) => {
-    let last = curve[key].length - 1;
-    if (at !== null) while (last > 0 && curve.observations[last] > at) last -= 1;
-    const extra = key !== "share" ? "" : [["η̂", curve.plug_in], ["aim", curve.aim]]
-      .filter(([, value]) => value !== null).map(([name, value]) => `, ${name} ${cell(value)}`).join("");
-    const words = `: ${cell(curve[key][last])}${at === null ? " now" : ` at ${cell(curve.observations[last])}`}${extra}`;
-    return make("li", {}, sample(`--s${place % 6}`, DASHES[place % 6]), make("bdi", {}, curve.label), words);
-  });
-  if (target) entries.push(make("li", {}, sample("--ink", [2, 4]), `target: ${given(target)}`));
-  one(`${id}-legend`).replaceChildren(...entries);
-  const words = curves.map((curve) => `${curve.label} ${cell(curve[key].at(-1))}`).join(", ");
-  one(id).setAttribute("aria-label", `${id === "share" ? "allocation" : id} over time; now ${words || "nothing yet"}`);
+  list.replaceChildren(...lines.map((line) => {
+    let place = line.x.length - 1;
+    if (at !== null) while (place > 0 && line.x[place] > at) place -= 1;
+    const value = line.given ? given(line.y[place]) : cell(line.y[place]);
+    const words = `: ${value}${line.given ? "" : at === null ? " now" : ` at ${cell(line.x[place])}`}`;
+    const ink = line.style === null ? ["--ink", [2, 4]] : [STYLES[line.style], DASHES[line.style]];
+    return make("li", {}, sample(...ink), make("bdi", {}, line.label), words);
+  }));
+  const words = lines.map((line) => `${line.label} ${cell(line.y.at(-1))}`).join(", ");
+  box.setAttribute("aria-label", `${title}; now ${words || "nothing yet"}`);
 }
 
 function sample(name, dash) {

@@ -12,6 +12,7 @@ if (location.search) history.replaceState(null, "", location.pathname);
 
 function showStudy(study) {
   fail(null);
+  one("main").hidden = false; // before there is anything to show, nothing is
   document.title = `${study.title} – chainscout`;
   one("title").replaceChildren(make("bdi", {}, study.title));
   const words = { empty: "nothing observed yet", running: "running", finished: `finished: ${study.stop_reason}` }[study.state];
