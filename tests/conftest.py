@@ -1,6 +1,11 @@
 """Settings that every test shares: hypothesis draws the same examples in every run and is never timed."""
 
+import signal
+
 from hypothesis import settings
 
 settings.register_profile("chainscout", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("chainscout")
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would every program that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -57,10 +57,10 @@ def test_any_cut_into_tasks(
 @pytest.mark.parametrize("longest", [1, 999, 10**5, 10**9])
 @pytest.mark.parametrize("replications", [1, 3, 4, 50, 1001])
 def test_cuts_cover_every_replication_once_and_fill_the_engine_s_lanes(longest: int, replications: int) -> None:
-    for engine in ("python", "cpu"):
+    for engine in ("python", "cpu", "gpu"):
         cuts = comparison._cuts(replications, longest, engine)
         assert [r for start, stop in cuts for r in range(start, stop)] == list(range(replications))
-        assert all((stop - start) % comparison.SIDE_BY_SIDE == 0 for start, stop in cuts[:-1])
+        assert all((stop - start) % comparison.SIDE_BY_SIDE[engine] == 0 for start, stop in cuts[:-1])
 
 
 @pytest.fixture(scope="module")

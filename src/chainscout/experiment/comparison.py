@@ -16,6 +16,7 @@ from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
 from ..checks import failure_probability, number_array, shown, whole_number
+from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
 from ..problems import Problem
@@ -29,7 +30,7 @@ DEFAULT_POLICIES = ("uniform", "ba-mc", "scout", "oracle")
 #: Steps of about a quarter of a second: the progress bar moves by this much, and this much is lost by Ctrl-C.
 TASK_STEPS = {"cpu": 20_000_000, "python": 100_000, "gpu": 10_000_000_000}
 #: The engine runs this many replications side by side; a task of fewer takes as long.
-SIDE_BY_SIDE = {"cpu": 4, "python": 4, "gpu": 65_536}
+SIDE_BY_SIDE = {"cpu": 4, "python": 4, "gpu": LAUNCH_LANES}
 #: Results stay on the GPU that made them if they take at most this part of its memory.
 DEVICE_SHARE = 0.3
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from .. import problems
 from ..checks import real_number, whole_number
+from ..engine.gpu import LAUNCH_LANES
 from . import bounds, events, limits
 from .findings import Finding
 from .instances import coins, slow_and_fast
@@ -13,8 +14,8 @@ from .instances import coins, slow_and_fast
 #: The probability that the paper's guarantees may fail with.
 DELTA = 0.05
 
-#: Replications of a claim on a GPU, and of one for which each takes seconds: as many as run side by side.
-MILLION, SIDE_BY_SIDE = 1_000_000, 65_536
+#: Replications of a claim on a GPU; where each takes millions of steps there are as many as run side by side.
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Effort:
         many as run side by side."""
         if self.on_gpu:
             smallest = min(full)
-            return [(budget, self.times(0, 0, MILLION if budget == smallest else SIDE_BY_SIDE)) for budget in full]
+            return [(budget, self.times(0, 0, MILLION if budget == smallest else LAUNCH_LANES)) for budget in full]
         chosen = full if self.full else quick
         return [(budget, self.times(number, number)) for budget, number in chosen.items()]
 
@@ -92,7 +93,7 @@ def trials(effort: Effort) -> Iterator[Trial]:
         budgets = [4 * len(problem), 1_000, 10_000] + [100_000] * effort.full
         yield f"bounds: {problem.name}", partial(bounds.below_the_cutoff, problem, budgets, number, DELTA, *source)
     # A larger δ makes n_cutoff smaller, and needs fewer replications to be decided.
-    number, delta = effort.times(8, 100, SIDE_BY_SIDE), DELTA if effort.full else 0.2
+    number, delta = effort.times(8, 100, LAUNCH_LANES), DELTA if effort.full else 0.2
     yield "bounds: at the cut-off", partial(bounds.at_the_cutoff, coins(0.5, 0.5), number, delta, *source)
     slow, fast = slow_and_fast(31)
     number = effort.times(500, 2_000)
