@@ -130,7 +130,7 @@ def test_interop() -> int:
 
 def test_gpu() -> int:
     """compare the GPU engine with the CPU's at full size, in .venv-gpu"""
-    return run([str(with_gpu()), "-m", "pytest", "-m", "gpu", "tests/test_gpu_device.py"])
+    return run([str(with_gpu()), "-m", "pytest", "-rP", "-m", "gpu", "tests/test_gpu_device.py"])
 
 
 def test_lowest() -> int:

@@ -16,7 +16,7 @@ from chainscout.verification import paths
 
 
 def terms(row, exits, squares, constants):
-    return (1.0 - squares / (exits * exits) + constants[0] * row[0] / exits,)
+    return (1.0 - squares / (exits * exits) + constants[0] * abs(row[0] - row[1]) / exits,)
 
 
 def index(sums, transitions, constants):
@@ -73,6 +73,18 @@ def main() -> None:
         assert gpu.memory.Layout(3, 4, 1, np.uint16, np.float64, False).shared == place
         for rule in ("ba-mc", "gini-ucb:block=0.2", "certifier"):
             agree(problem, rule, budgets, replications, weights, {})
+    gpu.memory.SHARED_BYTES, gpu.memory.CROWDED_BYTES = 48 * 1024, 23 * 1024
+    for kind in (np.uint32, np.uint64):
+        gpu.launching.count_type = lambda budget, states, kind=kind: kind
+        agree(problem, "ba-mc", budgets, replications, weights, {})
+    gpu.launching.LAUNCH_LANES, gpu.launching.LAUNCH_STEPS = 32, 1
+    agree(alike, "scout", [20], range(70), None, {})
+    for options in ({}, {"row_weights": "ones"}):
+        found, expected = (
+            cs.compare(alike, ["scout", "oracle"], [5, 20], 40, engine=name, **options) for name in ("gpu", "cpu")
+        )
+        assert (found.pulls == expected.pulls).all()
+        assert found.summary()[0].keys() == expected.summary()[0].keys()
     found = paths.followed(problem, 30, 3, 0.05, 5, "gpu")
     np.testing.assert_allclose(found, paths.followed(problem, 30, 3, 0.05, 5, "cpu"), rtol=1e-12)
     print("all agree")

@@ -333,3 +333,11 @@ def test_bad_input(options, words):
     given = {"problem": UNLIKE, "policy": "scout", "budgets": [10], "replications": range(2)} | options
     with pytest.raises(InputError, match=words):
         run(**given)
+
+
+@pytest.mark.parametrize("engine_name", ["python", "cpu"])
+def test_a_batch_of_chains_whose_indices_are_all_minus_infinity(engine_name: str) -> None:
+    """−∞ also marks a chain of which nothing is known until its first observations are in."""
+    rule = cs.Policy("never", lambda sums, transitions, constants: -float("inf"), lambda row, n, q, c: (0.0,))
+    _, pulls = run(cs.problems.get("two-state"), rule, [40], range(4), 0, engine_name, batch=3)
+    assert (pulls.sum(axis=2) == 40).all()

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import pickle
 import sys
 from pathlib import Path
 
@@ -287,3 +288,9 @@ def test_long_tables_are_cut_and_say_so() -> None:
     shares = report.tables(results)[2]
     assert len(shares.rows) == 200
     assert shares.notes == ("50 more rows are left out",)
+
+
+def test_results_are_pickled_with_their_arrays_at_home(results: cs.Results) -> None:
+    again = pickle.loads(pickle.dumps(results))
+    assert again.loss.tobytes() == results.loss.tobytes()
+    assert str(again.summary()) == str(results.summary())  # nan is not equal to itself

@@ -18,7 +18,7 @@ NAMES = [name for name in policies.names() if name != "static"] + ["static:weigh
 
 
 def terms(row, exits, squares, constants):
-    return (1.0 - squares / (exits * exits) + constants[0] * row[0] / exits,)
+    return (1.0 - squares / (exits * exits) + constants[0] * abs(row[0] - row[1]) / exits,)
 
 
 def index(sums, transitions, constants):
@@ -100,6 +100,16 @@ def test_summaries_are_those_of_the_arrays_brought_home():
             for name, value in row.items():
                 same = isinstance(value, str | None) and value == other[name]
                 assert same or value == pytest.approx(other[name], rel=1e-9, nan_ok=True), name
+
+
+def test_other_losses_of_a_comparison_stay_there_too():
+    options = {"distance": "kullback-leibler", "row_weights": "ones"}
+    found, expected = (
+        cs.compare(cs.problems.get("unlike"), ["scout"], [500], 1_000, engine=name, **options)
+        for name in ("gpu", "cpu")
+    )
+    assert not isinstance(found.held_loss, np.ndarray)
+    np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-11)
 
 
 def test_several_launches_and_several_threads_give_the_same(monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ..checks import one_of
 from ..errors import FileError
 from .rendering import as_json, show
 
@@ -33,6 +34,7 @@ def verify(
     from ..report import verification as report
 
     # A quick run is over before a GPU's kernels are compiled.
+    one_of(engine, "engine", ("python", "cpu", "gpu", engines.AUTO))
     used = "cpu" if quick and engine == engines.AUTO else engines.resolved(engine)
     effort = verification.Effort(full=not quick, scale=scale, seed=seed, engine=used)
     findings = verification.verify(effort, lambda about: click.echo(f"{about} …", err=True))

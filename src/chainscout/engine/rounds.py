@@ -201,7 +201,8 @@ def make_plan(
             behind = largest(least_tree, least, value, node, chains)
             if -least[value + behind * STANDING] < floor(float(t)):
                 chain = behind
-        if standings[value + chain * STANDING] == NEVER:
+        place = value + chain * STANDING
+        if standings[place] == NEVER and standings[place + TRANSITIONS] == 0.0:
             break  # nothing is known of the chains that are left until this batch is in
         plans[plan + BATCH + planned] = chain
         planned = planned + ONE

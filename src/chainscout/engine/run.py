@@ -36,7 +36,7 @@ def resolved(engine: str) -> str:
         from . import gpu
 
         return "gpu" if gpu.is_available() else "cpu"
-    return one_of(engine, "engine", ENGINES)
+    return one_of(engine, "engine", (*ENGINES, AUTO))
 
 
 def workers(engine: str) -> tuple[int, Callable[[], None]]:
@@ -83,16 +83,27 @@ def run(
     if engine.startswith("gpu"):
         from . import gpu
 
-        # The kernel computes the paper's loss; for others it gives the counts.
-        kept = (distance, row_weights) != ("squared", "empirical")
+        if not replications:  # to be checked; whoever runs them has the device
+            shape = (len(place), 0, len(problem))
+            return np.empty(shape), np.empty(shape, np.int64)
         precision = engine.partition(":")[2] or "float64"
-        found, pulls = gpu.run(
-            problem, chosen, ordered.tolist(), replications, seed, known, factors, precision, batch, restless, kept
-        )
-        loss = _of_counts(problem, gpu.at_home(found), distance, row_weights) if kept else found
+        given = (seed, known, factors, precision, batch, restless)
+        steps = ordered.tolist()
+        if (distance, row_weights) == ("squared", "empirical"):
+            loss, pulls = gpu.run(problem, chosen, steps, replications, *given)
+        else:  # the kernel computes the paper's loss; for others it gives the counts, as many as there is room for
+            loss, pulls = np.empty((len(steps), len(replications), len(problem))), None
+            each = len(steps) * len(problem) * max(problem.sizes) ** 2 * 8
+            most = max(1, int(gpu.MEMORY_SHARE * gpu.free_bytes()) // (2 * each))
+            parts = []
+            for first in range(0, len(replications), most):
+                counts, some = gpu.run(problem, chosen, steps, replications[first : first + most], *given, True)
+                loss[:, first : first + most] = _of_counts(problem, gpu.at_home(counts), distance, row_weights)
+                parts.append(some)
+            pulls = gpu.arrays().concatenate(parts, axis=1)
         if fetch:
-            loss, pulls = gpu.at_home(loss), gpu.at_home(pulls)
-        return loss[place], pulls[place]
+            return gpu.at_home(loss)[place], gpu.at_home(pulls)[place]
+        return gpu.arrays().asarray(loss)[place], pulls[place]
     prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
     stationary = _stationary(problem, prepared.blocks) if row_weights == "stationary" else None
     loss = np.zeros((len(ordered), len(replications), len(problem)))
@@ -123,11 +134,11 @@ def trace(
 ) -> tuple[npt.NDArray[np.int64], Array]:
     """The chain observed at each step of one replication, and the index that it was observed for."""
     budget = int(_budgets([budget])[0])
+    known, chosen, factors = _checked(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
     if engine.startswith("gpu"):
         raise InputError(
             "a trace is made by the engine 'python' or 'cpu': the engine 'gpu' keeps no record of its steps"
         )
-    known, chosen, factors = _checked(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
     prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
     lanes = prepared.lanes(1)
     state = State(prepared, seed, replication, lanes)
@@ -210,9 +221,12 @@ def _of_counts(problem: Problem, counts: npt.NDArray[Any], distance: str, row_we
     for number, block in enumerate(blocks):
         chains = slice(block.first, block.first + block.number)
         laws = None if stationary is None else stationary[number]
-        for b, replication in np.ndindex(counts.shape[:2]):
-            part = counts[b, replication, chains, : block.size, : block.size].astype(np.float64)
-            loss[b, replication, chains] = _losses(part, block, slice(None), distance, row_weights, laws)
+        step = max(1, SLAB // (block.number * block.size**2))
+        for b in range(len(counts)):
+            for first in range(0, counts.shape[1], step):
+                lanes = slice(first, first + step)
+                part = counts[b, lanes, chains, : block.size, : block.size].astype(np.float64)
+                loss[b, lanes, chains] = _losses(part, block, slice(None), distance, row_weights, laws)
     return loss
 
 

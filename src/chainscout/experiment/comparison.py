@@ -97,14 +97,14 @@ def compare(
         "policies": [_identity(name, policy) for name, policy in chosen.items()],
         "versions": _versions(),
     }
-    cuts = _cuts(number, steps[-1], engine)
+    shape = (len(chosen), len(steps), number, len(problem))
+    alone = executor is None and checkpoint is None
+    arrays = _device_arrays(engine, shape) if alone else None
+    common["fetch"] = arrays is None
+    cuts = _cuts(number, steps[-1], engine, 0 if executor else len(steps) * len(problem))
     # All policies of the same replications together: an interrupted run is a comparison of fewer of them.
     tasks = [Task(p, policy, start, stop) for start, stop in cuts for p, policy in enumerate(chosen.values())]
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, steps, settings)
-    shape = (len(chosen), len(steps), number, len(problem))
-    alone = executor is None and kept is None
-    arrays = _device_arrays(engine, shape) if alone else None
-    common["fetch"] = arrays is None
     arrays = arrays or np
     loss = arrays.full(shape, np.nan)
     pulls = arrays.zeros(shape, dtype=np.int64)
@@ -154,12 +154,19 @@ def _iterated(values: Any, wanted: str) -> list[Any]:
         raise InputError(f"{wanted}, in a list, not {shown(values)}") from None
 
 
-def _cuts(replications: int, longest: int, engine: str) -> list[tuple[int, int]]:
-    """Ranges of replications: about TASK_STEPS each, and at least eight if there are enough replications."""
+def _cuts(replications: int, longest: int, engine: str, results: int = 0) -> list[tuple[int, int]]:
+    """Ranges of replications: about TASK_STEPS each, and at least eight if there are enough replications.
+
+    A GPU of this machine must have room for their ``results`` each, a loss and a number of pulls.
+    """
     kind = engine.partition(":")[0]
     together = SIDE_BY_SIDE[kind]
     size = min(TASK_STEPS[kind] // longest, -(-replications // 8))
     size = max(together, size // together * together)
+    if kind == "gpu" and results:
+        from ..engine import gpu
+
+        size = min(size, max(1, int(DEVICE_SHARE * gpu.free_bytes()) // (32 * results)))
     return [(start, min(start + size, replications)) for start in range(0, replications, size)]
 
 

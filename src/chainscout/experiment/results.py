@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,11 @@ class Results:
     def __post_init__(self) -> None:
         for array in (self.held_loss, self.held_pulls, self.targets):
             _freeze(array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: what is on a GPU is brought home, so that it can be read where there is none."""
+        held = {"held_loss": self.loss, "held_pulls": self.pulls}
+        return {field.name: held.get(field.name, getattr(self, field.name)) for field in fields(self)}
 
     @cached_property
     def loss(self) -> Array:

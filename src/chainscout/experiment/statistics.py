@@ -74,6 +74,8 @@ def mean_largest(loss: Array) -> Statistic:
 def quantile_largest(loss: Array, level: float) -> Statistic:
     """The ``level`` quantile of max_k L_k. Its influence is (level − 1{x ≤ Q})/f, the density f by order statistics."""
     largest = loss.max(axis=1)
+    if bool(np.isnan(largest).any()):  # CuPy's quantile would leave them out
+        return Statistic(math.nan, largest * math.nan)
     value = float(np.quantile(largest, level))
     # Bofinger's bandwidth for the slope of the quantile function, 1/f, kept inside (0, 1).
     z = float(ndtri(level))

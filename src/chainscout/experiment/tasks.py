@@ -103,8 +103,15 @@ def _collected(
 def _run(policy: Policy, start: int, stop: int, common: Mapping[str, Any]) -> Outcome:
     try:
         return engine.run(policy=policy, replications=range(start, stop), **common)
+    except MemoryError:
+        raise ChainscoutError(
+            f"there is not enough memory for {stop - start:,} replications of this problem at a time"
+        ) from None
     except Exception as error:
-        if not type(error).__module__.startswith("numba."):
+        module = type(error).__module__
+        if module.startswith("numba.cuda.cudadrv"):
+            raise ChainscoutError(f"the GPU failed: {str(error).splitlines()[0]}") from None
+        if not module.startswith("numba."):
             raise
         # numba says what is wrong below how it got there, and then where.
         why = next((line for line in str(error).splitlines() if line and not line.startswith("Failed in")), "")

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from ...chains import MarkovChain
 from ...problems import Problem
 from ..layout import unbound
-from .compiling import kernel
-from .devices import argument, arrays, at_home, compiler, free_bytes, is_simulated, launch
+from .compiling import kernel, launch
+from .devices import MEMORY_SHARE, argument, arrays, at_home, compiler, free_bytes, is_simulated
 from .memory import THREADS
 from .tables import tables
 
-#: Paths of one launch take at most this part of the free device memory, and are at most so many.
-MEMORY_SHARE, MOST_PATHS = 0.6, 1 << 17
+#: Paths of one launch.
+MOST_PATHS = 1 << 17
 
 # Bound when the kernel is made; these values are never used.
 cuda: Any = None

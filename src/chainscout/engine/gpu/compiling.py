@@ -1,7 +1,7 @@
 """The kernel specialised for a policy and a problem's shape, compiled for the device by numba-cuda."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -9,6 +9,9 @@ import numpy as np
 
 from ..compiling import _Copies, bound
 from .devices import is_simulated
+
+#: What a launch changes for its time is everybody's: one launch after the other. None lasts longer than compilation.
+_LAUNCHING = threading.Lock()
 
 #: Device functions that no bound name reaches, by precision: all kernels share them.
 _SHARED: dict[type, dict[Any, Any]] = {}
@@ -67,20 +70,34 @@ def kernel(
     return cuda.jit(**division, **linking, **options(real))(copy)
 
 
-@contextmanager
-def contraction(allowed: bool) -> Iterator[None]:
-    """Whether a kernel that is launched for the first time, and so compiled, may contract a·b + c to one rounding.
+def launch(ready: Any, blocks: int, threads: int, arguments: Sequence[Any], contracted: bool = True) -> None:
+    """Launches a kernel, which is compiled when it is launched for the first time.
 
-    numba-cuda has no option for it, though the compiler below has.
+    Without numba's warning that few replications leave most of the device idle; and if a·b + c may not be contracted
+    to one rounding, with the compiler told so: numba-cuda has no option for that, though what is below it has.
     """
-    if allowed or is_simulated():
-        yield
-        return
+    import numba
+
+    with _LAUNCHING:
+        config: Any = numba.config
+        warns = getattr(config, "CUDA_LOW_OCCUPANCY_WARNINGS", 0)
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+        restore = None if contracted or is_simulated() else _forbid_contraction()
+        try:
+            ready[blocks, threads](*arguments)
+        finally:
+            config.CUDA_LOW_OCCUPANCY_WARNINGS = warns
+            if restore is not None:
+                restore()
+
+
+def _forbid_contraction() -> Callable[[], None]:
     from numba.cuda.cudadrv import nvvm
 
     compile_ir = nvvm.compile_ir
-    nvvm.compile_ir = lambda modules, **options: compile_ir(modules, fma=False, **options)
-    try:
-        yield
-    finally:
+    nvvm.compile_ir = lambda modules, **options: compile_ir(modules, **{**options, "fma": False})
+
+    def restore() -> None:
         nvvm.compile_ir = compile_ir
+
+    return restore

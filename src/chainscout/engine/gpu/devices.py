@@ -1,11 +1,13 @@
 """The GPUs of this machine, and arrays in their memory."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import ChainscoutError, MissingExtraError
+
+#: What is allocated for one launch takes at most this part of the free device memory.
+MEMORY_SHARE = 0.6
 
 
 class NoDeviceError(ChainscoutError):
@@ -17,7 +19,7 @@ class NoDeviceError(ChainscoutError):
 def is_available() -> bool:
     """Whether the engine ``gpu`` can run here."""
     try:
-        compiler()
+        arrays()
     except ChainscoutError:
         return False
     return True
@@ -30,24 +32,13 @@ def compiler() -> Any:
         from numba import cuda
     except ImportError:
         raise MissingExtraError("the engine 'gpu'", "gpu") from None
+    except AttributeError:  # what numba-cuda uses of NumPy is gone from it
+        raise MissingExtraError("the engine 'gpu', with the NumPy that it works with,", "gpu") from None
     if not cuda.is_available():
         raise NoDeviceError(
             "the engine 'gpu' needs an NVIDIA GPU and its driver, and none answers; 'cpu' runs everywhere"
         )
     return cuda
-
-
-def launch(ready: Any, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
-    """Launches a kernel, without numba's warning that few replications leave most of the device idle."""
-    import numba
-
-    config: Any = numba.config
-    before = getattr(config, "CUDA_LOW_OCCUPANCY_WARNINGS", 0)
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-    try:
-        ready[blocks, threads](*arguments)
-    finally:
-        config.CUDA_LOW_OCCUPANCY_WARNINGS = before
 
 
 def is_simulated() -> bool:
@@ -59,6 +50,7 @@ def is_simulated() -> bool:
 
 def arrays() -> Any:
     """The module whose arrays are in the device's memory: CuPy, or NumPy itself under the simulator."""
+    compiler()  # says what is missing if there is no device, whatever else is
     if is_simulated():
         return np
     try:

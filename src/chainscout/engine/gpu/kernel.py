@@ -26,6 +26,8 @@ real: Any = float
 #: N_x and T, and Σ_y N[x,y]², in the narrowest type that converts to ``real`` fast.
 counted: Any = int
 squared: Any = int
+#: Σ_y N[x,y]² while it is added to: a word, or a float where it can be beyond 2⁶⁴.
+wide: Any = int
 count_type: Any = None
 square_type: Any = None
 real_type: Any = None
@@ -107,7 +109,7 @@ def replicate(
                     # lie apart, and would wait for one after the other.
                     count = whole(counts[row, after, lane])
                     leaving = whole(exits[row, lane]) + ONE
-                    square = whole(squares[row, lane]) + count + count + ONE
+                    square = wide(squares[row, lane]) + wide(count + count + ONE)
                     number = whole(transitions[chain, lane]) + ONE
                     old = take_lane(term, row, lane)
                     before = take_lane(total, chain, lane)
@@ -117,7 +119,8 @@ def replicate(
                     if not SUMMARY and length == ONE:
                         known = same if ALIKE else take_constants(constants, chain * CONSTANTS)
                         new = row_terms(
-                            counts, packed, row, size, after, lane, real(counted(leaving)), real(squared(square)), known
+                            counts, packed, reals, row, size, after, lane,
+                            real(counted(leaving)), real(squared(square)), known,
                         )  # fmt: skip
                         sums = replace_all(before, old, new)
                         put_lane(term, row, lane, new)

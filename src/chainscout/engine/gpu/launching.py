@@ -10,16 +10,14 @@ from ...errors import InputError
 from ...policies import Policy, settings
 from ...problems import Problem
 from ..state import RESTLESS_BLOCK
-from .compiling import contraction
-from .devices import argument, arrays, compiler, free_bytes, launch
+from .compiling import launch
+from .devices import MEMORY_SHARE, argument, arrays, compiler, free_bytes
 from .memory import THREADS, Layout, count_type
 from .specialising import Rule, specialised
 from .tables import tables
 
-#: The replications of one launch take at most this part of the free device memory.
-MEMORY_SHARE = 0.6
-#: And at most so many steps, about a second's worth, so that Ctrl-C is heard; but not fewer replications than keep the
-#: device busy.
+#: A launch takes at most so many steps, about a second's worth, so that Ctrl-C is heard; but not fewer replications
+#: than keep the device busy.
 LAUNCH_STEPS, LAUNCH_LANES = 40_000_000_000, 65_536
 
 #: The precisions that rules are computed in, and whether multiplications and additions are contracted.
@@ -52,15 +50,15 @@ def run(
     """
     cuda, device = compiler(), arrays()
     real, contracted = PRECISIONS[precision]
-    rule, layout, shared = _prepared(
+    rule, layout, tables = _prepared(
         problem, policy, budgets, horizon, weights, real, contracted, batch, restless, keep_counts
     )
     ready = specialised(rule, layout, layout.shared)
-    shared = [device.asarray(array) for array in shared]
+    read = [device.asarray(array) for array in tables]
     shape = (len(budgets), len(replications), layout.chains)
     counted = (*shape, layout.states, layout.states)
-    number = np.uint32 if layout.count is np.uint16 else layout.count
-    loss = device.zeros(counted, number) if keep_counts else device.empty(shape, np.float64)
+    kind = np.uint32 if layout.count is np.uint16 else layout.count
+    loss = device.zeros(counted, kind) if keep_counts else device.empty(shape, np.float64)
     pulls = device.empty(shape, np.int64)
     if not replications:
         return loss, pulls
@@ -69,7 +67,7 @@ def run(
     lanes = -(-min(most, len(replications)) // THREADS) * THREADS
     state, to_clear = layout.allocate(device, lanes)
     work = [*_scratch(device, layout, rule, lanes), *state]
-    nothing = device.empty((1,) * 5, number), device.empty((1,) * 3, np.float64)
+    nothing = device.empty((1,) * 5, kind), device.empty((1,) * 3, np.float64)
     for begin in range(0, len(replications), most):
         part = slice(begin, min(begin + most, len(replications)))
         size = part.stop - part.start
@@ -81,9 +79,8 @@ def run(
         before.record()
         for memory in to_clear:
             memory.fill(0)
-        with contraction(contracted):
-            given = [argument(array) for array in (*shared, *outcome, *work)]
-            launch(ready, -(-size // THREADS), THREADS, (*words, *given))
+        given = [argument(array) for array in (*read, *outcome, *work)]
+        launch(ready, -(-size // THREADS), THREADS, (*words, *given), contracted)
         after.record()
         after.synchronize()
         if kernel_times is not None:
@@ -130,13 +127,16 @@ def _prepared(
     looked = rule.looks_last and policy.summary is None
     states = max(problem.sizes)
     layout = Layout(len(problem), states, width, count_type(int(budgets[-1]), states), real, looked)
-    shared = tables(problem, np.array(known, real), np.array(factors, real))
-    return rule, layout, [np.array(budgets, np.uint64), *shared]
+    return (
+        rule,
+        layout,
+        [np.array(budgets, np.uint64), *tables(problem, np.array(known, real), np.array(factors, real))],
+    )
 
 
 def _scratch(device: Any, layout: Layout, rule: Rule, lanes: int) -> list[Any]:
-    """Space for a summary, and for a batch's plan; one word where there is neither."""
-    states = layout.states if rule.summary else 0
+    """Space for a summary or a row, and for a batch's plan; one word where there is neither."""
+    states = layout.states if rule.summary or rule.reads_row else 0
     batches = rule.batch > 1
     return [
         device.empty((max(1, 4 * states), lanes), layout.real),
@@ -148,6 +148,8 @@ def _scratch(device: Any, layout: Layout, rule: Rule, lanes: int) -> list[Any]:
 
 def _most(layout: Layout, rule: Rule, longest: int) -> int:
     """How many replications a launch takes, by memory and by time."""
-    scratch = 6 * layout.states * 8 * (rule.summary is not None) + (layout.chains + rule.batch) * 4 * (rule.batch > 1)
+    scratch = 6 * layout.states * 8 * (rule.summary is not None or rule.reads_row) + (
+        layout.chains + rule.batch
+    ) * 4 * (rule.batch > 1)
     in_time = max(LAUNCH_LANES, LAUNCH_STEPS // longest)
     return max(THREADS, min(int(MEMORY_SHARE * free_bytes()) // (layout.bytes + scratch + 64), in_time))

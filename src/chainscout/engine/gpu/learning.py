@@ -20,7 +20,7 @@ NONE = 0
 ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 
-def terms_of_entries(counts, packed, row, size, after, lane, exits, squares, known):
+def terms_of_entries(counts, packed, reals, row, size, after, lane, exits, squares, known):
     """``terms`` of a rule with an ``entry``, which gets Σ_y entry(N[x,y], N_x, constants)."""
     total = real(0.0)
     for y in range(size):
@@ -42,7 +42,7 @@ def add_word(word, place, size, after, total, exits, known):
     return total
 
 
-def terms_of_words(counts, packed, row, size, after, lane, exits, squares, known):
+def terms_of_words(counts, packed, reals, row, size, after, lane, exits, squares, known):
     """The same in device memory, with several counts a word and eight words at a time, before the last count is stored:
     the transition to ``after`` is added here. So all loads are under way together; one by one they took four times as
     long.
@@ -72,16 +72,23 @@ def terms_of_words(counts, packed, row, size, after, lane, exits, squares, known
     return terms(total, exits, squares, known)
 
 
-def terms_of_row(counts, packed, row, size, after, lane, exits, squares, known):
-    """``terms`` of another rule, which gets N[x,·] itself."""
-    return terms(counts[row, :size, lane], exits, squares, known)
+def terms_of_row(counts, packed, reals, row, size, after, lane, exits, squares, known):
+    """``terms`` of another rule, which gets N[x,·] itself: as real numbers, with which a difference can be negative."""
+    for y in range(size):
+        reals[y, lane] = real(counts[row, y, lane])
+    return terms(reals[:size, lane], exits, squares, known)
 
 
-def learn_row(chain, row, size, lane, known, exits, squares, counts, packed, term, total):
+def terms_of_totals(counts, packed, reals, row, size, after, lane, exits, squares, known):
+    """``terms`` of a rule that never looks at the row which it is given."""
+    return terms(reals[:, lane], exits, squares, known)
+
+
+def learn_row(chain, row, size, lane, known, exits, squares, counts, packed, reals, term, total):
     """One row's terms, and the sums with them."""
     old = take_lane(term, row, lane)
     before = take_lane(total, chain, lane)
-    new = row_terms(counts, packed, row, size, NONE, lane, exits, squares, known)
+    new = row_terms(counts, packed, reals, row, size, NONE, lane, exits, squares, known)
     put_lane(term, row, lane, new)
     put_lane(total, chain, lane, replace_all(before, old, new))
 
@@ -104,4 +111,4 @@ def learn(chain, size, lane, known, counts, packed, exits, squares, term, total,
             if left != looked[row, lane]:
                 looked[row, lane] = left
                 leaving, square = real(left), real(squares[row, lane])
-                learn_row(chain, row, size, lane, known, leaving, square, counts, packed, term, total)
+                learn_row(chain, row, size, lane, known, leaving, square, counts, packed, reals, term, total)

@@ -42,8 +42,10 @@ class Layout:
 
     @property
     def square(self) -> type:
-        """Σ_y N[x,y]² is below n²."""
-        return np.uint32 if self.count is np.uint16 else np.uint64
+        """Σ_y N[x,y]² is at most n²."""
+        if self.count is np.uint16:
+            return np.uint32
+        return np.uint64 if self.count is np.uint32 else np.float64
 
     @property
     def groups(self) -> dict[str, dict[str, Field]]:

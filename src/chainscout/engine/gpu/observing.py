@@ -9,6 +9,7 @@ from ..rounds import FIRST
 # Bound when the kernel is specialised; these values are never used.
 whole: Any = int
 signed: Any = int
+wide: Any = int
 real: Any = float
 #: K, the largest S, numbers that terms give, chains of a batch.
 CHAINS = STATES = WIDTH = BATCH = 1
@@ -54,7 +55,7 @@ def move_all(
                 count = whole(counts[row, after, lane])
                 counts[row, after, lane] = count + ONE
                 exits[row, lane] = whole(exits[row, lane]) + ONE
-                squares[row, lane] = whole(squares[row, lane]) + count + count + ONE
+                squares[row, lane] = wide(squares[row, lane]) + wide(count + count + ONE)
                 transitions[chain, lane] = whole(transitions[chain, lane]) + ONE
     nexts[chain, lane] = whole(nexts[chain, lane]) + ONE
 

@@ -63,7 +63,7 @@ def plan(t, lane, constants, weights, total, transitions, nexts, indices, pendin
     planned = ZERO
     while planned < BATCH:
         chain = choose(t, lane, indices, transitions, pending)
-        if indices[chain, lane] == NEVER:
+        if indices[chain, lane] == NEVER and transitions[chain, lane] == ZERO:
             break
         plans[planned, lane] = chain
         planned = planned + ONE

@@ -1,5 +1,6 @@
 """The kernel for one policy and one shape of problem."""
 
+import dis
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,9 +40,22 @@ class Rule:
     contracted: bool
 
     @property
+    def reads_row(self) -> bool:
+        """Whether ``terms`` looks at the row that it is given; most rules need N_x and Σ_y N[x,y]² only."""
+        if self.terms is None or self.entry is not None:
+            return False
+        row = self.terms.__code__.co_varnames[0]
+        return any(row == step.argval or row in _several(step.argval) for step in dis.get_instructions(self.terms))
+
+    @property
     def looks_last(self) -> bool:
         """Whether there are looks of more than one observation."""
         return self.block > 0 or self.shortest > 1
+
+
+def _several(argument: Any) -> tuple[Any, ...]:
+    """The names of an instruction that loads two variables at once."""
+    return argument if isinstance(argument, tuple) else ()
 
 
 @lru_cache(maxsize=64)
@@ -64,14 +78,19 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "entry": rule.entry or no_entry,
         "summary": rule.summary,
         "floor": rule.floor or no_floor,
-        "row_terms": learning.terms_of_row if rule.entry is None else of_entries,
+        "row_terms": of_entries
+        if rule.entry
+        else learning.terms_of_row
+        if rule.reads_row
+        else learning.terms_of_totals,
         "take_constants": tuples.of_length(rule.constants)["take"],
         **{name: tuples.of_length(layout.width)[name] for name in ("take_lane", "put_lane", "replace_all")},
         "whole": int if simulated else np.uint64,
         "signed": int if simulated else np.int64,
         "real": float if simulated else layout.real,
         "counted": int if simulated else np.uint64 if layout.count is np.uint64 else np.uint32,
-        "squared": int if simulated else layout.square,
+        "squared": float if layout.square is np.float64 else int if simulated else layout.square,
+        "wide": float if layout.square is np.float64 else int if simulated else np.uint64,
         "count_type": kind(layout.count),
         "square_type": kind(layout.square),
         "real_type": kind(layout.real),
