@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from ..checks import one_of
 from ..errors import FileError
 from .rendering import as_json, show
 
@@ -31,6 +30,7 @@ def verify(
     """
     from .. import engine as engines
     from .. import verification
+    from ..checks import one_of
     from ..report import verification as report
 
     # A quick run is over before a GPU's kernels are compiled.
