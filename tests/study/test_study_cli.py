@@ -169,6 +169,31 @@ def test_learn_a_problem(folder):
 
 
 @pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (None, "could not be started"),
+        ("for line in __import__('sys').stdin: print(7, flush=True)", "answered '7', which is no state of the chain"),
+        ("for line in __import__('sys').stdin: pass", "has not answered for 0.2 seconds"),
+    ],
+)
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
+    command = json.dumps(["./nosuch"] if code is None else [sys.executable, "-S", "-c", code])
+    bad = f'where = "%s.db"\nbudget = 30\n[chains.bad]\nstates = 2\ntimeout = 0.2\ncommand = {command}\n'
+    alone = CliRunner().invoke(main, ["learn", str(study_file(folder, bad % "alone")), "--json", *workers])
+    assert alone.exit_code == 1, alone.exception
+    (line,) = alone.stderr.splitlines()
+    assert line.startswith("chain 'bad' was set aside: ")
+    assert line.endswith(reason) or f"{reason}:" in line
+    assert json.loads(alone.stdout)[0]["notes"] == [line]
+    beside = bad % "beside" + "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, beside)), "--json", *workers])
+    assert found.exit_code == 0, found.exception
+    assert found.stderr.splitlines() == [line]
+    assert answer("status", folder / "beside.db")[0]["notes"] == [line]
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("where = 3\n", "where"),

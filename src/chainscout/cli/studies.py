@@ -217,7 +217,13 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
     with study:
+        for sentence in studies.set_aside(study):
+            click.echo(sentence, err=True)
         show(studies.status(study), json_output)
+        state = study.progress()
+        nothing_works = state.aside == state.chains
+    if nothing_works:
+        raise SystemExit(1)
 
 
 def demonstrate(problem: "Problem", out: Path) -> None:
