@@ -63,11 +63,23 @@ def test_batches(lab):
     assert "all at once" in run("tell", lab, "-", "x", status=2)
 
 
+def test_a_batch_with_blank_lines_and_blanks_in_names(folder):
+    path = folder / "halls.db"
+    run("new", path, "--chain", "north hall=idle,busy", "--chain", "south=2")
+    said = run("tell", path, "-", stdin="\n  north hall idle\n \nnorth hall\tbusy \nsouth 1\n\n")
+    assert said == "3 observations\n"
+    with Study.open(path) as study:
+        assert [line.state for line in study.log("north hall")] == ["idle", "busy"]
+    assert "line 3: the study has no chain 'north'" in run("tell", path, "-", stdin="south 1\n\nnorth hall\n", status=2)
+
+
 def test_leases(lab):
     lease = answer("ask", lab, "--lease", "robot", "--seconds", "30")
     assert (lease["chain"], lease["step"], lease["restarted"]) == ("north", 1, True)
     assert "held by 'robot'" in run("tell", lab, "north", "idle", status=2)
-    assert "has ended" in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    words = "the token is not that of the lease that holds the chain 'north' now"
+    assert words in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    assert "has ended" in run("tell", lab, "south", "1", "--token", lease["token"], status=1)
     answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")
     answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")  # a retry
     assert run("ask", lab, "--lease", "robot").startswith("north ")
@@ -160,6 +172,11 @@ def test_learn_from_a_file_and_resume(folder):
     assert answer("learn", path)[0]["rows"][1]["value"] == 60  # nothing more to do
     with Study.open(folder / "lab.db") as study:
         study.extend(budget=90)
+    words = "the study has the budget 90, and the smaller one of 60 was given"
+    assert words in run("learn", path, status=2)  # the file is an older one, or means less: nothing is spent
+    path.write_text(path.read_text(encoding="utf-8").replace("budget = 60", "budget = 90"), encoding="utf-8")
+    for number in ("0", "-1"):
+        assert "must be a whole number ≥ 1, not" in run("learn", path, "--workers", number, status=2)
     assert answer("learn", path, "--workers", "3")[0]["rows"][1]["value"] == 90
 
 
