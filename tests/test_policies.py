@@ -290,3 +290,15 @@ def test_no_chain_starves():
         for seed in range(3):
             choices, _ = trace(PROBLEMS["two states"], name, 1200, seed=seed, engine="python")
             assert np.bincount(choices, minlength=6).min() >= 10, name
+
+
+@pytest.mark.parametrize("given", [0.5, [0.5], None, ("half",)])
+def test_terms_that_are_no_tuple_are_refused_by_name(given):
+    """In a study and in an experiment, before the first observation."""
+    rule = Policy("slip", index=lambda sums, t, _: sums[0] / t, terms=lambda *_: given)
+    words = r"terms of the policy 'slip' must return a tuple of numbers, as \(x,\) for one, not "
+    with pytest.raises(InputError, match=words):
+        cs.Study.create(None, {"a": 2}, policy=rule)
+    for engine in ("python", "cpu"):
+        with pytest.raises(InputError, match=words):
+            cs.compare(cs.problems.get("unlike"), [rule], budgets=[30], replications=2, engine=engine)

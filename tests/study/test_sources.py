@@ -315,7 +315,9 @@ def test_a_study_needs_an_end_and_sources_for_all():
 def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
     where, sources, options = folder / "study.db", {"a": lambda: 0}, {"states": {"a": 2}, "progress": False}
     cs.learn(sources, 10, where=where, **options).close()
-    for budget in (10, 5, None):
+    with pytest.raises(InputError, match=r"the study has the budget 10, and the smaller one of 5 was given: .*extend"):
+        cs.learn(sources, 5, where=where, **options)
+    for budget in (10, None):
         with cs.learn(sources, budget, where=where, **options) as study:
             assert study.progress().observations == 10
             assert len(study.events()) == 2  # created and finished

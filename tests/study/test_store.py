@@ -205,7 +205,21 @@ def test_ones_own_policy_is_needed_and_checked(where):
     Study.open(where, RULE).close()
 
 
-def test_a_changed_built_in_rule_recomputes_indices_once_and_says_so(where, monkeypatch):
+def test_a_policy_is_given_by_name(where):
+    filled(where, "scout:power=1").close()
+    with Study.open(where, "scout:power=1") as study:
+        assert study.progress().policy == "scout:power=1"
+    for name, words in (
+        ("uniform", "the one given is 'uniform'"),
+        ("scuot", "did you mean scout"),
+        (3, "must be a string .* not 3"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Study.open(where, name)
+
+
+@pytest.mark.parametrize("given", [None, "scout"])
+def test_a_changed_built_in_rule_recomputes_indices_once_and_says_so(where, monkeypatch, given):
     filled(where, "scout").close()
     plain = policies.get("uniform")
 
@@ -215,8 +229,10 @@ def test_a_changed_built_in_rule_recomputes_indices_once_and_says_so(where, monk
     monkeypatch.setitem(catalogue._FACTORIES, "scout", changed)
     with Study.open(where, read_only=True) as reader:
         assert reader.indices() != {"a": 1 / 2, "b": 1.0}
+    with pytest.raises(InputError, match=r"version 1; the one given is 'scout', parameters \{\}, version 2"):
+        Study.open(where, policies.get("scout"))
     with pytest.warns(RecomputedWarning, match="from version 1 to 2"):
-        study = Study.open(where)
+        study = Study.open(where, given)
     assert study.indices() == {"a": 1 / 2, "b": 1.0}
     assert study.events()[-1].detail == {"policy": "scout", "old": 1, "new": 2}
     study.close()

@@ -63,11 +63,23 @@ def test_batches(lab):
     assert "all at once" in run("tell", lab, "-", "x", status=2)
 
 
+def test_a_batch_with_blank_lines_and_blanks_in_names(folder):
+    path = folder / "halls.db"
+    run("new", path, "--chain", "north hall=idle,busy", "--chain", "south=2")
+    said = run("tell", path, "-", stdin="\n  north hall idle\n \nnorth hall\tbusy \nsouth 1\n\n")
+    assert said == "3 observations\n"
+    with Study.open(path) as study:
+        assert [line.state for line in study.log("north hall")] == ["idle", "busy"]
+    assert "line 3: the study has no chain 'north'" in run("tell", path, "-", stdin="south 1\n\nnorth hall\n", status=2)
+
+
 def test_leases(lab):
     lease = answer("ask", lab, "--lease", "robot", "--seconds", "30")
     assert (lease["chain"], lease["step"], lease["restarted"]) == ("north", 1, True)
     assert "held by 'robot'" in run("tell", lab, "north", "idle", status=2)
-    assert "has ended" in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    words = "the token is not that of the lease that holds the chain 'north' now"
+    assert words in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    assert "has ended" in run("tell", lab, "south", "1", "--token", lease["token"], status=1)
     answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")
     answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")  # a retry
     assert run("ask", lab, "--lease", "robot").startswith("north ")
@@ -160,12 +172,42 @@ def test_learn_from_a_file_and_resume(folder):
     assert answer("learn", path)[0]["rows"][1]["value"] == 60  # nothing more to do
     with Study.open(folder / "lab.db") as study:
         study.extend(budget=90)
+    words = "the study has the budget 90, and the smaller one of 60 was given"
+    assert words in run("learn", path, status=2)  # the file is an older one, or means less: nothing is spent
+    path.write_text(path.read_text(encoding="utf-8").replace("budget = 60", "budget = 90"), encoding="utf-8")
+    for number in ("0", "-1"):
+        assert "must be a whole number ≥ 1, not" in run("learn", path, "--workers", number, status=2)
     assert answer("learn", path, "--workers", "3")[0]["rows"][1]["value"] == 90
 
 
 def test_learn_a_problem(folder):
     path = study_file(folder, 'where = "p.db"\nproblem = "unlike"\nbudget = 30\nseed = 3\n')
     assert "observations" in run("learn", path, "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (None, "could not be started"),
+        ("for line in __import__('sys').stdin: print(7, flush=True)", "answered '7', which is no state of the chain"),
+        ("for line in __import__('sys').stdin: pass", "has not answered for 0.2 seconds"),
+    ],
+)
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
+    command = json.dumps(["./nosuch"] if code is None else [sys.executable, "-S", "-c", code])
+    bad = f'where = "%s.db"\nbudget = 30\n[chains.bad]\nstates = 2\ntimeout = 0.2\ncommand = {command}\n'
+    alone = CliRunner().invoke(main, ["learn", str(study_file(folder, bad % "alone")), "--json", *workers])
+    assert alone.exit_code == 1, alone.exception
+    (line,) = alone.stderr.splitlines()
+    assert line.startswith("chain 'bad' was set aside: ")
+    assert line.endswith(reason) or f"{reason}:" in line
+    assert json.loads(alone.stdout)[0]["notes"] == [line]
+    beside = bad % "beside" + "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, beside)), "--json", *workers])
+    assert found.exit_code == 0, found.exception
+    assert found.stderr.splitlines() == [line]
+    assert answer("status", folder / "beside.db")[0]["notes"] == [line]
 
 
 @pytest.mark.parametrize(

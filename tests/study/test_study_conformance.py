@@ -129,6 +129,15 @@ def test_what_is_wrong_changes_nothing(place):
             study.tell(chain, state)
     with pytest.raises(InputError, match="unknown state"):
         study.tell_many([("south", 1), ("north", "broken")])
+    for batch, words in (
+        (3, "observations must be pairs"),
+        ([("south", 1), "so"], r"observation 2 of the batch must be a pair \(chain, state\), not 'so'"),
+        ([("south", 1), 7], "observation 2 .* not 7"),
+        ([("south", 1, 2)], r"observation 1 .* not \('south', 1, 2\)"),
+        ([("south", 1), (["south"], 1)], "no chain \\['south'\\]"),
+    ):
+        with pytest.raises(InputError, match=words):
+            study.tell_many(batch)
     with pytest.raises(InputError, match="number"):
         study.ask(0)
     assert (study.progress(), study.indices(), list(study.log())) == before
@@ -251,6 +260,8 @@ def test_a_chain_without_transitions_is_set_aside(place):
         study.tell("b", 0)
         study.restart("b")
     assert study.stop_reason == "every chain was set aside"
+    study.extend(target_loss=0.5)
+    assert study.stop_reason == "every chain was set aside"  # no chain is left, and so no target is met
     with pytest.raises(StudyFinished, match="set aside"):
         study.ask()
 

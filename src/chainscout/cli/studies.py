@@ -131,7 +131,8 @@ def tell(
         if chain == "-":
             if state is not None or step is not None or token is not None or restart:
                 raise InputError("lines from standard input are told all at once, without a state or options")
-            pairs = [_line(study, number, line) for number, line in enumerate(sys.stdin, start=1)]
+            lines = enumerate(sys.stdin, start=1)
+            pairs = [_line(study, number, line) for number, line in lines if line.strip()]
             study.tell_many(pairs)
         else:
             if state is None:
@@ -195,10 +196,13 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     """Run the sources of a study file until the study is finished; go on with a study that exists."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from ..checks import whole_number
     from ..report import studies
     from ..study import files
     from ..study import learn as learn_study
 
+    if workers is not None:
+        whole_number(workers, "--workers", meaning="sources at work at once")
     found = files.read(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
@@ -217,7 +221,13 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
     with study:
+        for sentence in studies.set_aside(study):
+            click.echo(sentence, err=True)
         show(studies.status(study), json_output)
+        state = study.progress()
+        nothing_works = state.aside == state.chains
+    if nothing_works:
+        raise SystemExit(1)
 
 
 def demonstrate(problem: "Problem", out: Path) -> None:
@@ -278,11 +288,12 @@ def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
 
 
 def _line(study: "Study", number: int, line: str) -> tuple[str, Any]:
-    words = line.split()
+    words = line.rsplit(maxsplit=1)  # at the last blank: a chain's name may have some
     if len(words) != 2:
         raise InputError(f"line {number} must be 'CHAIN STATE', not {line.strip()!r}")
     try:
-        return words[0], study.state_from_text(*words)
+        chain, state = words[0].strip(), words[1]
+        return chain, study.state_from_text(chain, state)
     except ChainscoutError as error:
         raise InputError(f"line {number}: {error}") from None
 

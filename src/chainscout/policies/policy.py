@@ -12,6 +12,7 @@ Running sums depend on that order in their last bits, so that all who keep it ag
 """
 
 import math
+import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -139,9 +140,16 @@ class Policy:
         """How many numbers ``terms`` or ``summary`` give."""
         lone = [1.0] + [0.0] * (size - 1)
         if self.terms is not None:
-            return len(self.row_terms(lone, size, 1.0, 1.0, constants))
+            return self._width("terms", self.row_terms(lone, size, 1.0, 1.0, constants))
         assert self.summary is not None
-        return len(self.summary(lone, lone, size, constants, [0.0] * (2 * size), [0] * (2 * size)))
+        scratch = [0.0] * (2 * size), [0] * (2 * size)
+        return self._width("summary", self.summary(lone, lone, size, constants, *scratch))
+
+    def _width(self, what: str, values: Any) -> int:
+        if not isinstance(values, tuple) or not all(isinstance(value, numbers.Real) for value in values):
+            expected = "must return a tuple of numbers, as (x,) for one"
+            raise InputError(f"{what} of the policy {self.name!r} {expected}, not {shown(values)}")
+        return len(values)
 
     def aim(self, problem: "Problem", weights: Sequence[float] | None = None) -> "npt.NDArray[np.float64] | None":
         """The shares of the budget that the rule tends to, with weights ω; None if it has no fixed aim."""

@@ -29,7 +29,18 @@ def status(study: "Study") -> list[Table]:
         ("set aside", state.aside),
         ("finished", state.stop_reason or "no"),
     ]
-    return [Table("study", ("quantity", "value"), tuple(rows)), chains(study)]
+    notes = set_aside(study)
+    if len(notes) > MOST:
+        notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]
+
+
+def set_aside(study: "Study") -> list[str]:
+    """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
+    if not study.progress().aside:
+        return []
+    found = (event for event in study.events() if event.kind == "set aside")
+    return [f"chain {event.chain!r} was set aside: {event.detail['reason']}" for event in found]
 
 
 def chains(study: "Study") -> Table:

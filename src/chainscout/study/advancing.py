@@ -1,9 +1,9 @@
 """Asking which chain to advance, and telling what was observed."""
 
 from collections.abc import Hashable, Iterable
-from typing import overload
+from typing import Any, overload
 
-from ..checks import whole_number
+from ..checks import shown, whole_number
 from ..errors import InputError, NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
 from . import choice, telling
@@ -56,7 +56,7 @@ class Advancing(Reading):
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Observations in order, (chain, state) each; all are stored at once, or none."""
-        pairs = list(observations)
+        pairs = _pairs(observations)
         with self._lock, self._store.writing() as transaction:
             rule = self._rule(transaction.study)
             moved: dict[int, ChainRecord] = {}
@@ -87,7 +87,7 @@ class Advancing(Reading):
         rows: dict[tuple[int, int], None] = {}
         price = 0.0
         for name, state in pairs:
-            chain = chains.get(name)
+            chain = chains.get(name) if isinstance(name, str) else None
             if chain is None:
                 chain = chains[name] = self._find(transaction, name)
                 telling.check_holder(transaction, chain, None)
@@ -141,6 +141,22 @@ class Advancing(Reading):
             telling.check_holder(transaction, record, token)
             telling.set_aside(transaction, record, str(reason))
             telling.settle(transaction, self._rule(transaction.study))
+
+
+def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
+    """A batch as a list of pairs; a text of two letters is none."""
+    if not isinstance(observations, Iterable):
+        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
+    found = []
+    for number, thing in enumerate(observations, start=1):
+        pair: Any = None if isinstance(thing, str) else thing
+        try:
+            chain, state = pair
+        except (TypeError, ValueError):
+            what = f"observation {number} of the batch"
+            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
+        found.append((chain, state))
+    return found
 
 
 def _check_spent(study: StudyRecord, used: float) -> None:

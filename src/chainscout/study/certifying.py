@@ -52,7 +52,7 @@ def is_due(chain: ChainRecord) -> bool:
 def meets_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> bool:
     """Whether the target is certified; ``moved``: the chains that were just advanced."""
     target = transaction.study.target_loss
-    if target is None:
+    if target is None or transaction.study.aside == transaction.study.chains:  # of no chain there is nothing to certify
         return False
     for chain in moved:
         if is_due(chain):

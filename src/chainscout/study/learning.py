@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 from ..chains import MarkovChain
-from ..checks import shown, whole_number
+from ..checks import real_number, shown, whole_number
 from ..errors import InputError, NothingFree, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
@@ -38,7 +38,8 @@ def learn(
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. ``states``: name → how many states there are, or their labels; what is neither given nor known from
     the source is discovered (open states). ``where``: a study that exists there is gone on with; a larger budget, a
-    smaller target or a later deadline than it has extends it, another policy or delta is an error. ``executor``: any
+    smaller target or a later deadline than it has extends it, a smaller budget, another policy or delta is an error.
+    ``executor``: any
     concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask executor travel
     to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of Study.create.
     """
@@ -72,7 +73,13 @@ def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[st
             raise InputError(f"the study was created with the {what} {known}: it cannot go on with {shown(given)}")
     asked = {name: options.get(name) for name in ("budget", "target_loss", "deadline")}
     asked["deadline"] = creation.deadline_of(asked["deadline"])
-    # A study that was extended since goes on to the end that it has now: an older description takes nothing back.
+    less, budget = asked["budget"], state.budget
+    if less is not None and budget is not None and real_number(less, "budget", above=0.0) < budget:
+        # Observations cost money: no more of them than was said, and nothing taken back that others work with.
+        raise InputError(
+            f"the study has the budget {budget:g}, and the smaller one of {less:g} was given: give {budget:g} or more, "
+            f"or lower the study's with extend(budget={less:g})"
+        )
     sign = {"budget": 1, "target_loss": -1, "deadline": 1}
     ends = {name: getattr(state, name) for name in asked}
     further = {
@@ -137,8 +144,9 @@ def run(
         if executor is None:
             _one_at_a_time(study, sources, told)
         else:
-            number = workers or getattr(executor, "_max_workers", None) or 4
-            Crew(study, sources, executor, whole_number(number, "workers"), told).run()
+            number = getattr(executor, "_max_workers", None) or 4 if workers is None else workers
+            number = whole_number(number, "workers", meaning="sources at work at once")
+            Crew(study, sources, executor, number, told).run()
 
 
 def _nothing() -> None:

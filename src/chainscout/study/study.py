@@ -69,11 +69,11 @@ class Study(Leasing):
         return study
 
     @classmethod
-    def open(cls, where: Where, policy: Policy | None = None, *, read_only: bool = False) -> Self:
+    def open(cls, where: Where, policy: str | Policy | None = None, *, read_only: bool = False) -> Self:
         """An existing study; ``read_only`` can never harm it.
 
-        A policy that is not built in must be given. Read-only it may be left out: then all can be read that does not
-        need the rule.
+        A policy that is not built in must be given; one that is given must be the study's. Read-only it may be left
+        out: then all can be read that does not need the rule.
         """
         store = find(where, read_only)
         try:
@@ -147,7 +147,7 @@ class Study(Leasing):
         )
 
 
-def _matching(stored: StudyRecord, policy: Policy | None, read_only: bool) -> tuple[Policy, bool]:
+def _matching(stored: StudyRecord, policy: str | Policy | None, read_only: bool) -> tuple[Policy, bool]:
     """The policy that the study was created with, and whether its rule has changed since."""
     parameters = json.loads(stored.parameters)
     if policy is None:
@@ -157,10 +157,13 @@ def _matching(stored: StudyRecord, policy: Policy | None, read_only: bool) -> tu
             raise not_built_in(stored.policy)
         rule = policies.get(stored.policy)
         return rule, rule.version != stored.version
-    given = json.loads(json.dumps(dict(policy.parameters)))
-    if (policy.name, given, policy.version) != (stored.policy, parameters, stored.version):
+    rule = policies.get(policy)
+    given = json.loads(json.dumps(dict(rule.parameters)))
+    changed = rule.version != stored.version
+    # A name means the built-in rule as it is now; an object means itself.
+    if (rule.name, given) != (stored.policy, parameters) or (changed and rule is policy):
         raise InputError(
             f"the study was created with the policy {stored.policy!r}, parameters {parameters}, version "
-            f"{stored.version}; the one given is {policy.name!r}, parameters {given}, version {policy.version}"
+            f"{stored.version}; the one given is {rule.name!r}, parameters {given}, version {rule.version}"
         )
-    return policy, False
+    return rule, changed

@@ -20,6 +20,11 @@ def check_holder(transaction: Transaction, chain: ChainRecord, token: str | None
             raise InputError(f"the chain {chain.name!r} is held by {chain.worker!r}: only its lease can advance it")
         return
     if token != chain.token:
+        if chain.expires is not None and chain.expires > transaction.now:
+            raise LeaseLost(
+                f"the token is not that of the lease that holds the chain {chain.name!r} now: its own lease has ended, "
+                "if there was one, and nothing was changed"
+            )
         raise LeaseLost(f"the lease of the chain {chain.name!r} has ended: nothing was changed")
     if chain.expires is not None and chain.expires <= transaction.now:
         late = transaction.now - chain.expires
