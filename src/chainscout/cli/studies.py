@@ -225,7 +225,8 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             click.echo(sentence, err=True)
         show(studies.status(study), json_output)
         state = study.progress()
-        nothing_works = state.aside == state.chains
+        # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.
+        nothing_works = state.aside == state.chains and state.lost > 0
     if nothing_works:
         raise SystemExit(1)
 
