@@ -159,10 +159,14 @@ def test_a_lost_worker_loses_its_lease_and_the_study_goes_on(client, tmp_path, o
     study.close()
 
 
+def die() -> None:
+    os._exit(1)
+
+
 def test_a_pool_that_is_broken_already_is_one_sentence(tmp_path):
     with ProcessPoolExecutor(1) as pool:
         with pytest.raises(BrokenExecutor):
-            pool.submit(os._exit, 1).result()
+            pool.submit(die).result()
         where = tmp_path / "study.db"
         with pytest.raises(ChainscoutError, match="the executor broke while a study ran on it"):
             cs.learn({"a": counting}, 30, states={"a": 1}, where=where, executor=pool, progress=False)
