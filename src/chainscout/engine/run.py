@@ -12,7 +12,7 @@ from ..checks import one_of, real_number, shown, whole_number
 from ..counts import smoothing
 from ..errors import InputError
 from ..losses import DISTANCES, WEIGHTS, of_transitions
-from ..policies import Policy
+from ..policies import Policy, settings
 from ..problems import Problem
 from .state import Block, State, alike_neighbours, prepare
 
@@ -81,29 +81,14 @@ def run(
         problem, policy, int(ordered[-1]), seed, engine, weights, batch, restless, horizon
     )
     if engine.startswith("gpu"):
-        from . import gpu
-
         if not replications:  # to be checked; whoever runs them has the device
+            for setting in settings(problem.sizes, known, problem):
+                chosen.prepare(setting)
             shape = (len(place), 0, len(problem))
             return np.empty(shape), np.empty(shape, np.int64)
-        precision = engine.partition(":")[2] or "float64"
-        given = (seed, known, factors, precision, batch, restless)
-        steps = ordered.tolist()
-        if (distance, row_weights) == ("squared", "empirical"):
-            loss, pulls = gpu.run(problem, chosen, steps, replications, *given)
-        else:  # the kernel computes the paper's loss; for others it gives the counts, as many as there is room for
-            loss, pulls = np.empty((len(steps), len(replications), len(problem))), None
-            each = len(steps) * len(problem) * max(problem.sizes) ** 2 * 8
-            most = max(1, int(gpu.MEMORY_SHARE * gpu.free_bytes()) // (2 * each))
-            parts = []
-            for first in range(0, len(replications), most):
-                counts, some = gpu.run(problem, chosen, steps, replications[first : first + most], *given, True)
-                loss[:, first : first + most] = _of_counts(problem, gpu.at_home(counts), distance, row_weights)
-                parts.append(some)
-            pulls = gpu.arrays().concatenate(parts, axis=1)
-        if fetch:
-            return gpu.at_home(loss)[place], gpu.at_home(pulls)[place]
-        return gpu.arrays().asarray(loss)[place], pulls[place]
+        given = (seed, known, factors, engine.partition(":")[2] or "float64", batch, restless)
+        loss, pulls = _on_gpu(problem, chosen, ordered.tolist(), replications, given, distance, row_weights, fetch)
+        return loss[place], pulls[place]
     prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
     stationary = _stationary(problem, prepared.blocks) if row_weights == "stationary" else None
     loss = np.zeros((len(ordered), len(replications), len(problem)))
@@ -190,6 +175,38 @@ def _check(state: State) -> None:
     if np.isnan(state.indices()).any():
         name = state.prepared.policy.name
         raise InputError(f"the policy {name!r} gave an index that is not a number, and indices must be comparable")
+
+
+def _on_gpu(
+    problem: Problem,
+    policy: Policy,
+    budgets: list[int],
+    replications: range,
+    given: tuple[Any, ...],
+    distance: str,
+    row_weights: str,
+    fetch: bool,
+) -> tuple[Any, Any]:
+    """Losses and pulls. The kernel computes the paper's loss; for others it gives the counts, as many as have room."""
+    from . import gpu
+
+    if (distance, row_weights) == ("squared", "empirical"):
+        loss, pulls = gpu.run(problem, policy, budgets, replications, *given)
+    else:
+        loss = np.empty((len(budgets), len(replications), len(problem)))
+        each = len(budgets) * len(problem) * max(problem.sizes) ** 2 * 8
+        most = max(1, int(gpu.MEMORY_SHARE * gpu.free_bytes()) // (2 * each))
+        parts = []
+        for first in range(0, len(replications), most):
+            counts, some = gpu.run(
+                problem, policy, budgets, replications[first : first + most], *given, keep_counts=True
+            )
+            loss[:, first : first + most] = _of_counts(problem, gpu.at_home(counts), distance, row_weights)
+            parts.append(some)
+        pulls = gpu.arrays().concatenate(parts, axis=1)
+    if fetch:
+        return gpu.at_home(loss), gpu.at_home(pulls)
+    return gpu.arrays().asarray(loss), pulls
 
 
 def _stationary(problem: Problem, blocks: Sequence[Block]) -> list[Array]:
