@@ -1,7 +1,7 @@
 """Replications of one policy on one problem: a pure function of its arguments, whatever the engine."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,14 @@ def run(
                 chosen.prepare(setting)
             shape = (len(place), 0, len(problem))
             return np.empty(shape), np.empty(shape, np.int64)
-        given = (seed, known, factors, engine.partition(":")[2] or "float64", batch, restless)
+        given = {
+            "seed": seed,
+            "horizon": known,
+            "weights": factors,
+            "precision": engine.partition(":")[2] or "float64",
+            "batch": batch,
+            "restless": restless,
+        }
         loss, pulls = _on_gpu(problem, chosen, ordered.tolist(), replications, given, distance, row_weights, fetch)
         return loss[place], pulls[place]
     prepared = prepare(problem, chosen, known, engine, factors, batch, restless)
@@ -182,7 +189,7 @@ def _on_gpu(
     policy: Policy,
     budgets: list[int],
     replications: range,
-    given: tuple[Any, ...],
+    given: Mapping[str, Any],
     distance: str,
     row_weights: str,
     fetch: bool,
@@ -191,7 +198,7 @@ def _on_gpu(
     from . import gpu
 
     if (distance, row_weights) == ("squared", "empirical"):
-        loss, pulls = gpu.run(problem, policy, budgets, replications, *given)
+        loss, pulls = gpu.run(problem, policy, budgets, replications, **given)
     else:
         loss = np.empty((len(budgets), len(replications), len(problem)))
         each = len(budgets) * len(problem) * max(problem.sizes) ** 2 * 8
