@@ -206,7 +206,7 @@ def _on_gpu(
         parts = []
         for first in range(0, len(replications), most):
             counts, some = gpu.run(
-                problem, policy, budgets, replications[first : first + most], *given, keep_counts=True
+                problem, policy, budgets, replications[first : first + most], **given, keep_counts=True
             )
             loss[:, first : first + most] = _of_counts(problem, gpu.at_home(counts), distance, row_weights)
             parts.append(some)
