@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from dashboard_servers import Running
-from dashboard_studies import HOSTILE, PROBLEM, new_study
+from dashboard_studies import HOSTILE, PROBLEM, advance, new_study
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -171,6 +171,36 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         )
         browser.until(lambda: cell(study.certificate().loss["sticky"]) in browser.text("#certificate-legend"))
         browser.until(lambda: browser.text("#leases") == "no chain is held")
+
+
+@pytest.mark.parametrize(("observed", "most"), [(300, 0), (0, 100)])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_table_stays_where_it_is(
+    browser: Browser, run: Start, tmp_path: Path, observed: int, most: int, width: int
+) -> None:
+    """What was aimed at is what is clicked: charts above the table have their room before there is a row in it.
+
+    With the first observations of all a note goes and numbers come, which moves it by a few lines.
+    """
+    places = """
+window.places = new Set();
+const look = () => {
+  const row = document.querySelector("#table tbody button");
+  if (row) window.places.add(Math.round(row.getBoundingClientRect().top + scrollY));
+  requestAnimationFrame(look);
+};
+look();
+"""
+    browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": places})
+    browser.resize(width)
+    with new_study(tmp_path / "study.db") as study:
+        advance(study, observed)
+        browser.show(run(tmp_path / "study.db"))
+        advance(study, 100)
+        browser.until(lambda: f"{observed + 100} of 2,000" in browser.text("#used") and browser.all("#share canvas"))
+        time.sleep(2)  # another round of looking
+    found = browser.run("return [...window.places]")
+    assert max(found) - min(found) <= most
 
 
 def test_search_sort_and_pages(browser: Browser, run: Start, tmp_path: Path) -> None:

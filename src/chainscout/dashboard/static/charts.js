@@ -1,6 +1,7 @@
 // Certificates and shares over time, drawn by uPlot; lines differ in dashes as well as in colour.
 import { cell, get, given, make, one } from "./format.js";
 
+const MOST = 6; // chains that are drawn at once
 const STYLES = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5"];
 const DASHES = [[], [9, 4], [3, 3], [12, 4, 3, 4], [6, 6], [1, 3]];
 // What a chain's share is held against.
@@ -20,7 +21,7 @@ export async function refresh() {
   let found = await get("/api/curves");
   if (chosen !== null && !found.curves.some((curve) => curve.number === chosen)) {
     const own = await get(`/api/curves?chain=${chosen}`);
-    found = { ...found, curves: [...own.curves, ...found.curves].slice(0, 6) };
+    found = { ...found, curves: [...own.curves, ...found.curves].slice(0, MOST) };
   }
   latest = found;
   draw();
@@ -35,31 +36,36 @@ export function draw() {
 
 function drawCertificates() {
   const { curves, target_loss: target } = latest;
-  const known = curves.map((curve) => ({ label: curve.label, x: curve.observations, y: curve.certificate }));
-  const lines = known.map((line, place) => ({ ...line, style: place % 6 })).filter((line) => line.y.some((value) => value !== null));
-  if (lines.length && target) lines.push({ label: "target", x: lines[0].x, y: lines[0].x.map(() => target), style: null, given: true });
+  const lines = curves.map((curve, place) => ({ label: curve.label, style: place % 6, ...present(curve.observations, curve.certificate) }));
+  const longest = lines.find((line) => line.x.length > 0);
+  if (target) lines.push({ label: "target", x: longest?.x ?? [], y: longest?.x.map(() => target) ?? [], style: null, given: target });
   plot(one("certificate"), one("certificate-legend"), "certificate over time", lines, { logarithmic: true, height: 260 });
+}
+
+// Room for the small charts of so many chains.
+export function reserve(chains) {
+  const box = one("share");
+  const number = Math.min(chains, MOST);
+  while (box.children.length > number) {
+    drawn.get(box.lastChild.querySelector(".chart"))?.chart.destroy();
+    drawn.delete(box.lastChild.querySelector(".chart"));
+    box.lastChild.remove();
+  }
+  while (box.children.length < number) {
+    box.append(make("figure", {}, make("figcaption", {}, make("bdi")), make("div", { class: "chart small", role: "img", "aria-label": "nothing drawn yet" }), make("ul", { class: "legend" })));
+  }
 }
 
 // One small chart a chain: its share, and what it is held against.
 function drawShares() {
   const box = one("share");
-  const curves = latest.curves.filter((curve) => curve.observations.length > 0);
-  if (curves.length === 0) box.replaceChildren(make("p", { class: "dim" }, "nothing to draw yet"));
-  else if (box.querySelector("p.dim")) box.replaceChildren();
+  const { curves } = latest;
   one("share-note").textContent = latest.note ?? "";
-  while (curves.length && box.children.length > curves.length) {
-    drawn.get(box.lastChild.querySelector(".chart"))?.chart.destroy();
-    drawn.delete(box.lastChild.querySelector(".chart"));
-    box.lastChild.remove();
-  }
-  while (box.children.length < curves.length) {
-    box.append(make("figure", {}, make("figcaption", {}, make("bdi")), make("div", { class: "chart small", role: "img" }), make("ul", { class: "legend" })));
-  }
+  reserve(curves.length);
   curves.forEach((curve, place) => {
     const [caption, chart, legend] = box.children[place].children;
     if (caption.textContent !== curve.label) caption.firstChild.textContent = curve.label;
-    const lines = SHARES.map(([label, key], style) => ({ label, style, ...present(curve.observations, curve[key]) })).filter((line) => line.x.length);
+    const lines = SHARES.map(([label, key], style) => ({ label, style, ...present(curve.observations, curve[key]) }));
     plot(chart, legend, `allocation to ${curve.label} over time`, lines, { top: highest(lines), height: 190, small: true });
   });
 }
@@ -71,13 +77,14 @@ function present(observations, values) {
 
 // The first observations, when a single chain has them all, do not set the scale.
 function highest(lines) {
-  const end = Math.max(...lines.map((line) => line.x.at(-1)));
+  const end = Math.max(...lines.map((line) => line.x.at(-1) ?? 0));
   const late = lines.flatMap((line) => line.y.filter((_, place) => line.x[place] >= end / 20));
   return Math.min(1, 1.15 * Math.max(...late, 1e-12));
 }
 
-function plot(box, list, title, lines, { logarithmic = false, top = null, height, small = false }) {
-  legend(box, list, title, lines);
+function plot(box, list, title, named, { logarithmic = false, top = null, height, small = false }) {
+  legend(box, list, title, named); // of all lines, so that it has its height before they can be drawn
+  const lines = named.filter((line) => line.x.length > 0);
   if (lines.length === 0) {
     drawn.get(box)?.chart.destroy();
     drawn.delete(box);
@@ -89,13 +96,13 @@ function plot(box, list, title, lines, { logarithmic = false, top = null, height
   const signature = JSON.stringify([lines.map((line) => [line.label, line.style]), box.clientWidth, colour("--ink")]);
   const known = drawn.get(box);
   if (known?.signature === signature) {
-    Object.assign(known, { lines, top });
+    Object.assign(known, { named, top });
     known.chart.setData(data);
     return;
   }
   known?.chart.destroy();
   box.replaceChildren();
-  const made = { signature, lines, top };
+  const made = { signature, named, top };
   const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
   const series = lines.map(({ label, style }) => ({
     label, stroke: colour(style === null ? "--ink" : STYLES[style]), dash: style === null ? [2, 4] : DASHES[style],
@@ -111,7 +118,7 @@ function plot(box, list, title, lines, { logarithmic = false, top = null, height
     scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: () => [0, made.top] } },
     axes: [{ ...axis, size: 36, values: whole, ...(small ? {} : { label: "observations of the whole study", labelSize: 22 }) }, upwards],
     series: [{}, ...series],
-    hooks: { setCursor: [(chart) => legend(box, list, title, made.lines, chart)] },
+    hooks: { setCursor: [(chart) => legend(box, list, title, made.named, chart)] },
   }, data, box);
   drawn.set(box, made);
 }
@@ -128,8 +135,8 @@ function legend(box, list, title, lines, chart = null) {
   list.replaceChildren(...lines.map((line) => {
     let place = line.x.length - 1;
     if (at !== null) while (place > 0 && line.x[place] > at) place -= 1;
-    const value = line.given ? given(line.y[place]) : cell(line.y[place]);
-    const words = `: ${value}${line.given ? "" : at === null ? " now" : ` at ${cell(line.x[place])}`}`;
+    const when = place < 0 ? "" : at === null ? " now" : ` at ${cell(line.x[place])}`;
+    const words = line.given ? `: ${given(line.given)}` : `: ${cell(line.y[place])}${when}`;
     const ink = line.style === null ? ["--ink", [2, 4]] : [STYLES[line.style], DASHES[line.style]];
     return make("li", {}, sample(...ink), make("bdi", {}, line.label), words);
   }));

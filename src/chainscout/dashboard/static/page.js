@@ -66,6 +66,8 @@ async function showLeases() {
   one("leases").replaceChildren(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "leases" }, found));
 }
 
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
 // At most one round of looking at a time, and one more if something happened meanwhile.
 let looking = false;
 let again = false;
@@ -84,7 +86,7 @@ async function look() {
     } catch (error) {
       fail(error.message);
     }
-    await new Promise((done) => setTimeout(done, 1000));
+    await pause(1000);
   } while (again);
   looking = false;
 }
@@ -110,7 +112,11 @@ function listen() {
 }
 
 try {
-  showStudy(await get("/api/study"));
+  const study = await get("/api/study");
+  showStudy(study);
+  charts.reserve(study.chains);
+  // The charts stand above the table, which must not move once there is something to click on; but nobody waits long.
+  await Promise.race([charts.refresh(), pause(500)]);
   await table.start(openChain);
   for (const event of await get("/api/log")) showEvent(event);
   performance.mark("chainscout-shown");
