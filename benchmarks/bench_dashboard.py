@@ -14,7 +14,7 @@ from recording import record
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "dashboard"
 #: What it is, the file, the marker and the test.
 MEASURED = (
-    ("100,000 chains in the browser", "test_browser.py", "system", "a_hundred_thousand_chains"),
+    ("100,000 chains in the browser", "test_browser_large.py", "system", "a_hundred_thousand_chains"),
     ("200 streams and 1,000 requests a second wanted", "test_dashboard_soak.py", "soak", "many_readers"),
 )
 

@@ -1,12 +1,14 @@
-"""Studies to look at, and servers that show them."""
+"""Studies to look at, servers that show them, and a browser to look with."""
 
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from dashboard_browser import Browser, new_tab, start_browser
 from dashboard_servers import Client, Running, connect
 from dashboard_studies import advance, new_study
+from selenium import webdriver
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +50,15 @@ def run() -> Iterator[Callable[..., Running]]:
     yield start
     for one in started:
         one.end()
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[webdriver.Chrome]:
+    """One browser for all tests."""
+    yield from start_browser()
+
+
+@pytest.fixture
+def browser(driver: webdriver.Chrome) -> Iterator[Browser]:
+    """A fresh tab; a test that expects complaints reads them itself."""
+    yield from new_tab(driver)

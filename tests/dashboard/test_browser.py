@@ -1,130 +1,25 @@
-"""The page and the report in a real browser: Debian's chromium and chromium-driver."""
+"""The live page in a real browser."""
 
-import importlib.util
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from dashboard_browser import Browser
 from dashboard_servers import Running
 from dashboard_studies import HOSTILE, PROBLEM, advance, new_study
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
 
-from chainscout import experiment
 from chainscout.report.cells import cell
-from chainscout.report.experiments import experiment_page
-from chainscout.report.study_page import study_page
 from chainscout.report.study_report import StudyReport
 from chainscout.study import Study, simulated
 
 pytestmark = pytest.mark.system
 
-OPTIONS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,1000",
-)
 Start = Callable[..., Running]
-
-
-class Browser:
-    """A tab that is looked at; what goes wrong in it is kept."""
-
-    def __init__(self, driver: webdriver.Chrome) -> None:
-        self.driver = driver
-
-    def open(self, address: str) -> None:
-        self.driver.get(address)
-
-    def show(self, server: Running) -> None:
-        """The page of a server, complete."""
-        self.open(server.entrance)
-        self.until(lambda: self.one("#table tbody button") and "loading" not in self.text("#state"))
-
-    def one(self, selector: str) -> WebElement:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector: str) -> list[WebElement]:
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def text(self, selector: str) -> str:
-        return self.one(selector).text
-
-    def until(self, condition: Callable[[], Any], seconds: float = 20) -> Any:
-        return WebDriverWait(self.driver, seconds, 0.05, ignored_exceptions=(Exception,)).until(lambda _: condition())
-
-    def run(self, script: str, *arguments: Any) -> Any:
-        return self.driver.execute_script(script, *arguments)
-
-    def press(self, *keys: str) -> None:
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    def focused(self) -> WebElement:
-        return self.driver.switch_to.active_element
-
-    def emulate(self, scheme: str) -> None:
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-    def resize(self, width: int, height: int = 900) -> None:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-    def complaints(self) -> list[dict[str, Any]]:
-        return [entry for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-
-    def barriers(self) -> list[str]:
-        """What axe-core finds that is serious or critical."""
-        found = importlib.util.find_spec("axe_core_python")
-        assert found is not None
-        assert found.origin is not None
-        self.run((Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8") + "\nwindow.axe = axe;")
-        result = self.driver.execute_async_script("axe.run(document).then(arguments[0])")
-        return [
-            f"{rule['id']} ({rule['impact']}): {[node['html'][:120] for node in rule['nodes'][:3]]}"
-            for rule in result["violations"]
-            if rule["impact"] in ("serious", "critical")
-        ]
-
-
-@pytest.fixture(scope="session")
-def driver() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    for option in OPTIONS:
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    found.set_script_timeout(60)
-    yield found
-    found.quit()
-
-
-@pytest.fixture
-def browser(driver: webdriver.Chrome) -> Iterator[Browser]:
-    """A fresh tab; a test that expects complaints reads them itself."""
-    driver.switch_to.new_window("tab")
-    found = Browser(driver)
-    found.resize(1280, 1000)
-    found.emulate("light")
-    yield found
-    complaints = found.complaints()
-    driver.delete_all_cookies()
-    driver.close()
-    driver.switch_to.window(driver.window_handles[0])
-    assert complaints == []
 
 
 def many(where: Path, chains: int = 130) -> Path:
@@ -309,47 +204,6 @@ def test_no_barriers(browser: Browser, run: Start, where: Path, width: int, sche
         assert browser.barriers() == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_report_opens_from_disk_without_a_network(
-    browser: Browser, where: Path, tmp_path: Path, scheme: str
-) -> None:
-    path = tmp_path / "report.html"
-    with Study.open(where, read_only=True) as study:
-        path.write_text(study_page(study, "Study"), encoding="utf-8")
-        certificate = study.certificate()
-    browser.emulate(scheme)
-    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-    browser.open(path.as_uri())
-    text = browser.text("body")
-    for value in certificate.loss.values():
-        assert cell(value) in text
-    browser.one("summary").click()
-    target = browser.all("table.heat td.p")[2]
-    ActionChains(browser.driver).move_to_element(target).perform()
-    assert target.find_element(By.CSS_SELECTOR, ".tip").is_displayed()
-    assert browser.barriers() == []
-
-
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_report_of_an_experiment(browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
-    results = experiment.compare(
-        PROBLEM, ["uniform", "scout", "oracle"], [100, 200], 20, engine="python", progress=False
-    )
-    path = tmp_path / "report.html"
-    path.write_text(experiment_page(results), encoding="utf-8")
-    browser.emulate(scheme)
-    browser.resize(width)
-    browser.open(path.as_uri())
-    assert len(browser.all("svg.chart polygon.band")) == 6  # three policies, two losses
-    assert len(browser.all("svg.chart line.target")) == 2  # Λ/n
-    assert len(browser.all("svg.bars rect")) == 9
-    assert len(browser.all("svg.bars line.level")) == 3  # η
-    assert browser.barriers() == []
-    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
-
-
 def test_allocation_is_held_against_plug_in_and_aim(browser: Browser, run: Start, where: Path) -> None:
     browser.show(run(where))
     browser.until(lambda: len(browser.all("#share canvas")) == 3)
@@ -399,64 +253,3 @@ def test_a_failing_study_is_said(browser: Browser, run: Start, where: Path) -> N
     server.end()
     browser.until(lambda: "the server does not answer" in browser.text("#failure"))
     browser.complaints()  # the browser reports the lost connection
-
-
-@pytest.mark.parametrize("target", [0.01, None])
-def test_a_hundred_thousand_chains(
-    browser: Browser, run: Start, tmp_path: Path, target: float | None, record_property: Callable[[str, object], None]
-) -> None:
-    """First paint within 2 s; what is asked for is there within 100 ms, the best of five, and the page never hangs.
-
-    With a target the study stores its certificates. Without one they are computed beside the page, of chains that have
-    all been observed: the page says so, and then shows the largest of all.
-    """
-    number = 100_000
-    names = [f"chain-{k:06d}" for k in range(number)]
-    with Study.create(tmp_path / "study.db", dict.fromkeys(names, 5), budget=10**7, target_loss=target) as study:
-        if target is None:
-            study.tell_many([(name, (k * t) % 5) for t in range(3) for k, name in enumerate(names)])
-        else:
-            study.tell_many([(names[k], (k * t) % 5) for k in range(0, number, 1000) for t in range(k // 5000 + 2)])
-    began = time.monotonic()
-    server = run(tmp_path / "study.db")
-    browser.show(server)
-    paint = browser.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    shown = browser.run("return performance.getEntriesByName('chainscout-shown')[0].startTime")
-    if target is None:
-        assert "certificates of 100,000 chains are being computed" in browser.text("#notes")
-        browser.until(lambda: "as of observation 300,000" in browser.text("#notes"), 300)
-        record_property("all certificates known (without a target)", f"{time.monotonic() - began:.0f} s")
-        with Study.open(tmp_path / "study.db", read_only=True) as study:
-            largest = cell(study.certificate().max)
-        assert browser.text("#figures dd") == largest
-    time.sleep(2)
-    actions = {
-        "sort by observations": "document.querySelector('[data-sort=observations]').click()",
-        "sort by certificate": "document.querySelector('[data-sort=certificate]').click()",
-        "next page": "document.getElementById('next').click()",
-        "search": "const box = document.getElementById('search'); box.value = '99' + box.value.length % 2;"
-        "box.dispatchEvent(new Event('input'))",
-    }
-    script = """
-const done = arguments[0];
-const began = performance.now();
-const table = document.getElementById('table');
-new MutationObserver((changes, watch) => {
-  if (table.hasAttribute('aria-busy')) return;
-  watch.disconnect();
-  requestAnimationFrame(() => done(performance.now() - began));
-}).observe(table, { attributes: true });
-"""
-    took = {}
-    for name, action in actions.items():
-        times = []
-        for _ in range(5):
-            times.append(browser.driver.execute_async_script(script + action))
-            time.sleep(0.3)
-        took[name] = min(times) - (120 if name == "search" else 0)  # it waits so long for more letters
-    kind = "" if target else " (without a target)"
-    for name, value in {"first paint": paint, "complete": shown, **took}.items():
-        record_property(f"{name}{kind}", f"{value:.0f} ms")
-    print({"first paint": paint, "complete": shown, **took})
-    assert paint < 2000
-    assert max(took.values()) < 100
