@@ -14,8 +14,10 @@ from .instances import coins, slow_and_fast
 #: The probability that the paper's guarantees may fail with.
 DELTA = 0.05
 
-#: Replications of a claim on a GPU; where each takes millions of steps there are as many as run side by side.
+#: Replications of a claim on a GPU, where each takes about this many steps at most (10¹² steps are half a minute of one
+#: H200); beyond that there are as many as run side by side.
 MILLION = 1_000_000
+MOST_STEPS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,9 @@ class Effort:
         return max(4, round(self.scale * (gpu if self.on_gpu else full if self.full else quick)))
 
     def runs(self, quick: dict[int, int], full: dict[int, int]) -> list[tuple[int, int]]:
-        """Budgets with their numbers of replications. On a GPU: a million at the smallest budget, and at the others as
-        many as run side by side."""
+        """Budgets with their numbers of replications."""
         if self.on_gpu:
-            smallest = min(full)
-            return [(budget, self.times(0, 0, MILLION if budget == smallest else LAUNCH_LANES)) for budget in full]
+            return [(budget, self.times(0, 0, MILLION if budget <= MOST_STEPS else LAUNCH_LANES)) for budget in full]
         chosen = full if self.full else quick
         return [(budget, self.times(number, number)) for budget, number in chosen.items()]
 
