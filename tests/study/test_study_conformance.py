@@ -9,6 +9,7 @@ from study_driving import STATES, drive, nth_state
 from study_places import set_clock
 from study_rules import BLOCKS, FLOOR, RULE, RULES, TWO_TERMS
 
+from chainscout.certificates import Estimate, certify
 from chainscout.counts import Counts
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
 from chainscout.policies import Policy, Setting
@@ -388,6 +389,18 @@ def test_an_open_chain_is_certified_for_any_number_of_states(place):
 
 
 # -- what a study is made of
+
+
+def test_counts_of_an_open_chain_are_of_the_states_seen(place):
+    study = place.create({"a": [], "b": ["x", "y"]}, policy=TWO_TERMS, open_states=["a"])
+    study.tell_many([(name, state) for state in "xyyxxyxyyx" for name in ("a", "b")])
+    counts = {name: study.counts(name) for name in study.names}
+    assert [(study.chain(name).open, counts[name].open_states) for name in "ab"] == [(True, True), (False, False)]
+    assert certify(counts).loss == study.certificate().loss
+    with pytest.raises(InputError, match="only the ones seen"):
+        _ = Estimate(counts["a"]).lower
+    again = Study.create(None, {name: study.states(name) for name in "ab"}, open_states=["a"], warm_start=counts)
+    assert again.certificate().loss == study.certificate().loss
 
 
 @pytest.mark.parametrize(

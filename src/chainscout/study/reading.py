@@ -73,6 +73,7 @@ class Reading(Browsing):
             last = None if record.last is None else self._states.label(transaction, record, record.last)
             return ChainProgress(
                 states=record.size,
+                open=record.open,
                 observations=record.observations,
                 transitions=record.transitions,
                 segments=record.segments,

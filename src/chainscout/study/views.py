@@ -42,6 +42,8 @@ class ChainProgress:
 
     #: States known.
     states: int
+    #: Whether others may appear.
+    open: bool
     observations: int
     transitions: int
     segments: int
