@@ -108,6 +108,7 @@ def test_what_is_wrong_changes_nothing(place):
         ("south", 1.0, "from 0 to 3"),
         ("west", 0, "no chain 'west'"),
         (3, 0, "no chain 3"),
+        ([1], 0, r"no chain \[1\]"),
     ):
         with pytest.raises(InputError, match=words):
             study.tell(chain, state)
@@ -358,6 +359,21 @@ def test_warm_start(place):
         place.create({"a": 3}, policy=RULE, warm_start={"a": counts})
 
 
+def test_a_warm_start_needs_counts_that_can_be_certified(place):
+    pairs = [(x, y, 500) for x in range(2) for y in range(2)]
+    correlated = Counts.from_pairs(pairs, 2, correlated=True)
+    with pytest.raises(InputError) as sentence:
+        certify({"a": correlated})
+    with pytest.raises(InputError) as refusal:
+        place.create({"a": 2}, policy=RULE, warm_start={"a": correlated})
+    assert str(refusal.value) == str(sentence.value)
+    seen = Counts.from_pairs(pairs, 2, open_states=True)
+    with pytest.raises(InputError, match="'a' must be .* states were known beforehand, .* give it open states"):
+        place.create({"a": 2}, policy=RULE, warm_start={"a": seen})
+    study = place.create({"a": 2}, policy=RULE, open_states=True, warm_start={"a": seen})
+    assert study.certificate().loss == certify({"a": seen}).loss
+
+
 # -- open states
 
 
@@ -426,6 +442,7 @@ def test_counts_of_an_open_chain_are_of_the_states_seen(place):
         ({"open_states": "a"}, "open_states"),
         ({"open_states": ["b"]}, "open_states names chains"),
         ({"warm_start": {"a": [[1]]}}, "warm-started"),
+        ({"warm_start": ["a"]}, "warm_start must be a mapping"),
     ],
 )
 def test_a_study_is_checked_before_it_is_made(place, change, words):

@@ -76,7 +76,7 @@ class Browsing:
     def number_of(self, name: str) -> int:
         """The number of the chain of this name."""
         with self._lock, self._store.reading() as transaction:
-            chain = transaction.chain(name)
+            chain = transaction.chain(name) if isinstance(name, str) else None
             if chain is None:
                 raise InputError(f"the study has no chain {shown(name)}")
             return chain.number

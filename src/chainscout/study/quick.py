@@ -42,7 +42,10 @@ class Quick:
         if study.stop_reason is not None or study.deadline is not None or study.target_loss is not None:
             return False
         with self._lock:
-            number = store.numbers.get(name)
+            try:
+                number = store.numbers.get(name)
+            except TypeError:  # not hashable
+                return False
             if number is None or not self._plain:
                 return False
             chain = store.chains[number]
