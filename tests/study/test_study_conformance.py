@@ -10,6 +10,7 @@ from study_places import set_clock
 from study_rules import BLOCKS, FLOOR, RULE, RULES, TWO_TERMS
 
 from chainscout.certificates import Estimate, certify
+from chainscout.certificates.entrywise import intervals
 from chainscout.counts import Counts
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
 from chainscout.policies import Policy, Setting
@@ -462,6 +463,30 @@ def test_estimates_hold_for_all_chains_at_once(place):
     assert estimate.entries == 9 + 16 + 4
     assert estimate.delta == 0.05
     assert estimate.transitions.tolist() == replayed_counts(study, STATES)["south"].transitions.tolist()
+
+
+def test_intervals_of_closed_and_open_chains_spend_delta_and_no_more(place):
+    study = place.create({"a": 2, "b": 3, "c": []}, policy=TWO_TERMS, open_states=["c"], delta=0.06)
+    rng = random.Random(5)
+    study.tell_many([(name, rng.randrange(2)) for _ in range(60) for name in "abc"])
+    spent = 0.0
+    for name in "ab":
+        estimate = study.estimate(name)
+        assert estimate.delta == 0.06  # what the intervals of the whole study hold with
+        level = math.log(estimate.entries / estimate.delta)
+        lower, upper = intervals(estimate.transitions, estimate.exits[:, None], level)
+        assert (estimate.lower == lower).all()
+        assert (estimate.upper == upper).all()
+        spent += estimate.transitions.size * math.exp(-level)
+    assert spent == pytest.approx(0.06 * 2 / 3, rel=0.1)  # 13 entries · 3/2, rounded up
+    assert spent <= 0.06 * 2 / 3
+    discovered = study.estimate("c")
+    low, high = intervals(discovered.transitions[0, 0] - 1, discovered.exits[0] - 1, math.log(3 * 2 / 0.06))
+    rows = [line.state for line in study.log("c")]
+    assert rows[:2] == [rows[0]] * 2  # the first pair is (0, 0), the first of its row
+    assert (discovered.lower[0, 0], discovered.upper[0, 0]) == (low, high)
+    study.tell("c", "new")  # what is discovered later does not change the others' share
+    assert study.estimate("a").entries == 20
 
 
 def test_the_user_learns_what_happened_in_one_sentence(place):

@@ -35,6 +35,8 @@ class Reading(Browsing):
         # A rule may need other functions when no end is in sight; which it is can change while the study is open.
         self._rules = {bounded: Rule(policy.facing(1 if bounded else None)) for bounded in (True, False)}
         self._states = States()
+        #: Kept, for it is the same for ever and finding it reads all chains.
+        self._split: int | None = None
         self._lock = threading.RLock()
         self._quick = self._make_quick()
 
@@ -96,7 +98,18 @@ class Reading(Browsing):
                     study.delta,
                     study.chains,
                 )
-            return Estimate(self._states.counts(transaction, record), study.delta, entries=study.pairs)
+            return Estimate(self._states.counts(transaction, record), study.delta, entries=self._entries(transaction))
+
+    def _entries(self, transaction: Transaction) -> int:
+        """Over how many entries δ is split where states are known beforehand.
+
+        An open chain has δ/K to itself, for its pairs are numbered as they are discovered. The others share what is
+        left, δ·(how many they are)/K, equally over their entries. A study without open chains has Σ S².
+        """
+        if self._split is None:
+            closed, pairs = transaction.closed()
+            self._split = -(-pairs * transaction.study.chains // closed)
+        return self._split
 
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
