@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from ..checks import shown, whole_number
 from ..errors import InputError, NothingFree, StudyFinished
-from ..store import ChainRecord, StudyRecord, Transaction
+from ..store import ChainRecord, Transaction
 from . import choice, telling
 from .absent import not_built_in
 from .reading import Reading
@@ -99,7 +99,7 @@ class Advancing(Reading):
             last[chain.number] = position
             price += chain.cost
             found.append((chain, state, position))
-        _check_spent(study, study.used + price)
+        _check_price(transaction, price, "the batch")
         transaction.expect_rows(rows)
         return found
 
@@ -116,6 +116,8 @@ class Advancing(Reading):
         if token is None and transaction.study.stop_reason is not None:
             raise StudyFinished(transaction.study.stop_reason)
         telling.check_holder(transaction, chain, token)
+        if token is None:  # what a holder tells was promised
+            _check_price(transaction, chain.cost, "the observation")
         if position is None:
             position = self._states.discover(transaction, chain, state)
         telling.observe(transaction, self._rule(transaction.study), chain, position, token)
@@ -159,11 +161,12 @@ def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
     return found
 
 
-def _check_spent(study: StudyRecord, used: float) -> None:
-    """Refuses a batch that would spend more than there is."""
-    if study.budget is not None and used > study.budget * (1 + choice.SLACK):
-        over = used - study.budget
-        raise InputError(f"the batch costs {over:g} more than is left of the budget: nothing was changed")
+def _check_price(transaction: Transaction, price: float, what: str) -> None:
+    """Refuses what would spend more than there is, or what is promised to others."""
+    over = price - choice.remaining(transaction)
+    if over > 0:
+        promised = ", less what is promised to leases" if transaction.study.leases else ""
+        raise InputError(f"{what} costs {over:g} more than is left of the budget{promised}: nothing was changed")
 
 
 def nothing_free(transaction: Transaction) -> Exception:
@@ -171,4 +174,6 @@ def nothing_free(transaction: Transaction) -> Exception:
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains:
         return StudyFinished("budget")
-    return NothingFree(f"nothing is free: {study.leases} chains are held by workers, and {study.aside} are set aside")
+    promised = ", and what is left of the budget is promised to them" * (choice.remaining(transaction) < study.least_cost)
+    held = f"{study.leases} chains are held by workers{promised}"
+    return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")

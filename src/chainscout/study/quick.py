@@ -63,8 +63,8 @@ class Quick:
                 y = position
             cost = chain.cost
             used = study.used + cost
-            if study.budget is not None and used + study.largest_cost > study.budget:
-                return False  # it may be the last
+            if study.budget is not None and used + study.reserved + study.largest_cost > study.budget:
+                return False  # it may be the last, or promised
             if x is None:
                 store.begin_segment(number, chain.observations + 1)
                 chain.segments += 1

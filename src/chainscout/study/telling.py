@@ -132,7 +132,7 @@ def _reason(transaction: Transaction, rule: Rule, moved: Iterable[ChainRecord]) 
     if certifying.meets_target(transaction, moved):
         return "target_loss"
     if study.budget is not None:
-        left = choice.remaining(transaction) + study.reserved
+        left = choice.unspent(study)
         if left < study.least_cost:
             return "budget"
         if left < study.largest_cost:
