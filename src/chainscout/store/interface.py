@@ -1,7 +1,6 @@
 """What a study needs of a store: one transaction at a time, over records that it reads, changes and saves.
 
-A transaction that ends without an error is durable; one that ends with an error has changed nothing. (In memory,
-where there is nothing to roll back to, the study checks everything before it changes anything.)
+A transaction that ends without an error is durable; one that ends with an error has changed nothing.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -40,7 +39,7 @@ class Transaction(Protocol):
         """N[x,·] of the state at ``position``; empty if it was never left."""
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
-        """Every row that was left at least once, by position."""
+        """Every row that was left at least once, by position. To change the counts of one, take it by ``row``."""
 
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         """The position of a label among a chain's open states."""

@@ -72,11 +72,7 @@ class Advancing(Reading):
     def _checked(
         self, transaction: Transaction, pairs: list[tuple[str, Hashable]]
     ) -> list[tuple[ChainRecord, Hashable, int | None]]:
-        """A batch with the positions of its states, of those that are known.
-
-        Nothing has been changed when this has ended: a bad batch is refused whole, in memory too, where there is
-        nothing to roll back to. What will be needed is read together.
-        """
+        """A batch with the positions of its states, of those that are known; what will be needed is read together."""
         study = transaction.study
         if study.stop_reason is not None:
             raise StudyFinished(study.stop_reason)
