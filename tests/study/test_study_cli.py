@@ -210,6 +210,20 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     assert answer("status", folder / "beside.db")[0]["notes"] == [line]
 
 
+def test_learn_with_a_target_that_only_the_rest_meets(folder):
+    text = (
+        'where = "rest.db"\ntarget_loss = 0.5\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
+        "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
+    )
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, text)), "--json"])
+    assert found.exit_code == 1, found.exception
+    words = "the target loss is certified but for the chains set aside"
+    assert json.loads(found.stdout)[0]["rows"][-1] == {"quantity": "finished", "value": words}
+    assert words in run("status", folder / "rest.db").replace("\n", " ")
+    assert f"the study is finished ({words})" in run("ask", folder / "rest.db", status=1)
+    assert json.loads(run("export", folder / "rest.db"))["stop_reason"] == "target_loss_of_the_rest"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -60,10 +60,13 @@ class Transaction(Protocol):
         """Chains under a lease; those whose lease ends by ``until``, if that is given."""
 
     def worst(self) -> float:
-        """The largest stored certificate of the chains that are not set aside."""
+        """The largest stored certificate of the chains that are not set aside; 0 if all are."""
+
+    def worst_aside(self) -> float:
+        """The largest stored certificate of the chains that are set aside; 0 if none is."""
 
     def stale(self) -> Iterator[ChainRecord]:
-        """Chains that moved since their certificate was computed. Saving them while they are read is allowed."""
+        """Chains, not set aside, that moved since their certificate was computed. Saving them while they are read is allowed."""
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""

@@ -155,8 +155,12 @@ class MemoryStore:
         return sorted(map(self._given, found), key=lambda chain: (chain.expires, chain.number))
 
     def worst(self) -> float:
-        """The largest stored certificate."""
+        """The largest stored certificate of the chains that are not set aside."""
         return max((chain.certificate for chain in self.chains if not chain.aside), default=0.0)
+
+    def worst_aside(self) -> float:
+        """The largest stored certificate of the chains that are."""
+        return max((chain.certificate for chain in self.chains if chain.aside), default=0.0)
 
     def stale(self) -> Iterator[ChainRecord]:
         """Chains that moved since their certificate was computed."""

@@ -158,9 +158,16 @@ class Queries:
         return [self._known(values) for values in self._database.run(statement, parameters).fetchall()]
 
     def worst(self) -> float:
-        """The largest stored certificate."""
+        """The largest stored certificate of the chains that are not set aside."""
+        return self._largest(statements.worst)
+
+    def worst_aside(self) -> float:
+        """The largest stored certificate of the chains that are."""
+        return self._largest(statements.worst_aside)
+
+    def _largest(self, statement: Executable) -> float:
         self._flush()
-        found = self._database.run(statements.worst).fetchone()
+        found = self._database.run(statement).fetchone()
         return 0.0 if found is None else float(found[0])
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:

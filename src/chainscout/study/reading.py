@@ -175,7 +175,7 @@ class Reading(Browsing):
                 lost=study.lost,
                 aside=study.aside,
                 events=study.events,
-                certificate=None if study.target_loss is None else transaction.worst(),
+                certificate=None if study.target_loss is None else certifying.largest(transaction),
                 stop_reason=telling.stopped(transaction),
             )
 
@@ -220,7 +220,10 @@ class Reading(Browsing):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the study stopped: 'budget', 'target_loss', 'deadline', …; None while it goes on."""
+        """Why the study stopped: 'budget', 'target_loss', 'deadline', …; None while it goes on.
+
+        'target_loss_of_the_rest': the target is certified for all chains but some that were set aside.
+        """
         if self._quick is not None and self._quick.study.deadline is None:
             return self._quick.study.stop_reason
         with self._lock, self._store.reading() as transaction:
