@@ -419,7 +419,7 @@ def test_a_warm_start_needs_counts_that_can_be_certified(place):
         place.create({"a": 2}, policy=RULE, warm_start={"a": correlated})
     assert str(refusal.value) == str(sentence.value)
     seen = Counts.from_pairs(pairs, 2, open_states=True)
-    with pytest.raises(InputError, match="'a' must be .* states were known beforehand, .* give it open states"):
+    with pytest.raises(InputError, match=r"'a' must be .* states were known beforehand, .* give it open states"):
         place.create({"a": 2}, policy=RULE, warm_start={"a": seen})
     study = place.create({"a": 2}, policy=RULE, open_states=True, warm_start={"a": seen})
     assert study.certificate().loss == certify({"a": seen}).loss

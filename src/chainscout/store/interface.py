@@ -66,7 +66,7 @@ class Transaction(Protocol):
         """The largest stored certificate of the chains that are set aside; 0 if none is."""
 
     def stale(self) -> Iterator[ChainRecord]:
-        """Chains, not set aside, that moved since their certificate was computed. Saving them while they are read is allowed."""
+        """Chains that are not set aside and moved since their certificate was computed. They may be saved meanwhile."""
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""

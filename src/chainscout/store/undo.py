@@ -51,10 +51,9 @@ class Undo:
             row, values = kept
             _put_back(row, _ROW, values)
             if (chain, position) in self._counts:
-                # In place, for views of the row look at the same dictionary.
-                for mapping, was in zip((row.counts, row.discoveries), self._counts[chain, position], strict=True):
-                    mapping.clear()
-                    mapping.update(was)
+                counts, row.discoveries = self._counts[chain, position]
+                row.counts.clear()  # in place, for the row's view looks at the same dictionary
+                row.counts.update(counts)
         for record, values in self._chains.values():
             _put_back(record, _CHAIN, values)
         return [record for record, _ in self._chains.values()]

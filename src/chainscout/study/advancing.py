@@ -170,6 +170,7 @@ def nothing_free(transaction: Transaction) -> Exception:
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains:
         return StudyFinished("budget")
-    promised = ", and what is left of the budget is promised to them" * (choice.remaining(transaction) < study.least_cost)
-    held = f"{study.leases} chains are held by workers{promised}"
+    held = f"{study.leases} chains are held by workers"
+    if study.leases and choice.remaining(transaction) < study.least_cost:
+        held += ", and what is left of the budget is promised to them"
     return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")
