@@ -153,7 +153,10 @@ UNCOMPILED = (
     "tests/test_mixture.py",
     "tests/test_entrywise.py",
     "tests/test_certificate_coverage.py",
-    "tests/test_verification.py",
+    "tests/test_verification_paths.py",
+    "tests/test_verification_findings.py",
+    "tests/test_verification_trials.py",
+    "tests/test_verification_command.py",
 )
 
 
