@@ -123,12 +123,13 @@ def test_every_statement_of_the_paper_has_its_row() -> None:
 
 def test_errata_and_their_tests_name_each_other() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGES["errata"]))
-    sources = {
-        file: (ROOT / "tests" / file).read_text(encoding="utf-8") for file in ("test_errata.py", "test_reference.py")
-    }
-    defined = {file: set(re.findall(r"^def (test_\w+)", text, re.M)) for file, text in sources.items()}
-    assert named <= defined["test_errata.py"] | defined["test_reference.py"]
-    assert defined["test_errata.py"] <= named
+
+    def defined(pattern: str) -> set[str]:
+        texts = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").glob(pattern)]
+        return {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.M)}
+
+    assert named <= defined("test_errata_*.py") | defined("test_reference.py")
+    assert defined("test_errata_*.py") <= named
 
 
 # ---------------------------------------------------------------- numbers

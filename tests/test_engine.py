@@ -13,7 +13,7 @@ from test_policies import ALL, LOSSES, get
 
 import chainscout as cs
 from chainscout import Policy, policies
-from chainscout.engine import run, specialising, trace, walk
+from chainscout.engine import run, state, trace, walk
 from chainscout.engine.state import CHUNK_BYTES, RESTLESS_BLOCK, prepare
 from chainscout.errors import InputError
 
@@ -67,12 +67,13 @@ def test_every_mode_agrees_too(name, options):
 
 def test_a_tree_makes_the_choices_of_a_scan(monkeypatch):
     problem = unlike([2, 3] * 45, seed=1)
-    assert len(problem) >= specialising.TREE_FROM
+    assert prepare(problem, policies.get("scout"), 9, "cpu", [1.0] * 90, 1, False).rule.tree
     for name in ("scout", "uniform", "gafs-max", "scout:block=0.1"):
         with_tree = trace(problem, name, 3000)
         same(with_tree, trace(problem, name, 3000, engine="python"))
         with monkeypatch.context() as patch:
-            patch.setattr(specialising, "TREE_FROM", 10**9)
+            patch.setattr(state, "TREE_FROM", 10**9)
+            assert not prepare(problem, policies.get(name), 9, "cpu", [1.0] * 90, 1, False).rule.tree
             same(with_tree, trace(problem, name, 3000, engine="python"))
 
 

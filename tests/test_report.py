@@ -10,11 +10,6 @@ from chainscout.certificates import certify, planning
 from chainscout.errors import InputError
 
 
-@pytest.fixture(scope="module")
-def unlike() -> cs.Problem:
-    return cs.problems.get("unlike")
-
-
 def by_quantity(tables: list[report.Table], column: int = 1) -> dict[str, float]:
     return {row[0]: row[column] for row in tables[-1].rows}
 

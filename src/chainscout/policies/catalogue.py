@@ -1,14 +1,12 @@
 """The built-in policies by name."""
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from .. import specs
-from ..checks import real_number, shown
-from ..errors import InputError
+from ..checks import real_number
 from . import bamc, bandits, certified, fixed, scout
 from .policy import Policy
 
@@ -44,20 +42,9 @@ def get(policy: "str | Policy", **parameters: Any) -> Policy:
     """
     if isinstance(policy, Policy):
         return policy
-    name, given = specs.parse(policy)
-    twice = sorted(given.keys() & parameters.keys())
-    if twice:
-        raise InputError(f"a parameter can be given only once, but {', '.join(twice)} is given twice")
-    given |= parameters
-    if name not in _FACTORIES:
-        near = difflib.get_close_matches(name, _FACTORIES, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise InputError(f"unknown policy {shown(name)}{hint}: the policies are {', '.join(_FACTORIES)}")
-    factory = _FACTORIES[name]
-    known = [*inspect.signature(factory).parameters, "block"]
-    for key in given:
-        if key not in known:
-            raise InputError(f"the policy {name} has no parameter {shown(key)}: it takes {', '.join(known)}")
+    name, given = specs.merged(policy, parameters)
+    factory = specs.look_up(name, _FACTORIES, "policy", "the policies are")
+    specs.check_keys(given, [*inspect.signature(factory).parameters, "block"], f"the policy {name}")
     own = {key: value for key, value in given.items() if key != "block"}
     made = factory(**own)
     if "block" in given:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import specs
 from ..checks import shown
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
 from .source import Source
@@ -112,13 +113,8 @@ def _parquet(file: Path) -> Iterator[dict[str, Any]]:
 
 def _number(text: Any) -> Any:
     """Whole numbers as such; other words stay words, and numbers that are not whole stay numbers, for times."""
-    if isinstance(text, str):
-        for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text
+    found = specs.number(text) if isinstance(text, str) else None
+    return text if found is None else found
 
 
 def _paths(paths: Any) -> Sequence[Any]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ...errors import InputError
 from ...policies import Policy, settings
 from ...problems import Problem
+from ..specialising import Parts
 from ..state import RESTLESS_BLOCK
 from .compiling import launch
 from .devices import MEMORY_SHARE, argument, arrays, compiler, free_bytes
@@ -108,17 +109,10 @@ def _prepared(
     known = [policy.prepare(setting) for setting in settings(problem.sizes, horizon, problem)]
     factors = [policy.factor(weight) for weight in weights]
     rule = Rule(
-        policy.terms,
-        policy.index,
-        policy.entry,
-        policy.summary,
-        policy.floor,
+        Parts.of(policy, problem.sizes, known, factors, restless),
         0.0 if batch > 1 else policy.block,
         RESTLESS_BLOCK if restless else 1,
         batch,
-        restless,
-        all(min(each) == max(each) for each in (problem.sizes, known, factors)),
-        len(known[0]),
         len(budgets),
         keep_counts,
         contracted,
@@ -136,7 +130,7 @@ def _prepared(
 
 def _scratch(device: Any, layout: Layout, rule: Rule, lanes: int) -> list[Any]:
     """Space for a summary or a row, and for a batch's plan; one word where there is neither."""
-    states = layout.states if rule.summary or rule.reads_row else 0
+    states = layout.states if rule.parts.summary or rule.reads_row else 0
     batches = rule.batch > 1
     return [
         device.empty((max(1, 4 * states), lanes), layout.real),
@@ -148,7 +142,7 @@ def _scratch(device: Any, layout: Layout, rule: Rule, lanes: int) -> list[Any]:
 
 def _most(layout: Layout, rule: Rule, longest: int) -> int:
     """How many replications a launch takes, by memory and by time."""
-    scratch = 6 * layout.states * 8 * (rule.summary is not None or rule.reads_row) + (
+    scratch = 6 * layout.states * 8 * (rule.parts.summary is not None or rule.reads_row) + (
         layout.chains + rule.batch
     ) * 4 * (rule.batch > 1)
     in_time = max(LAUNCH_LANES, LAUNCH_STEPS // longest)
