@@ -51,6 +51,8 @@ def test_interpreted_and_compiled_agree_at_every_step_of_twenty_thousand(name, p
         ("scout", {"batch": 7}),
         ("gafs-max", {"batch": 7}),
         ("certifier", {"batch": 7}),
+        ("certifier:block=0.1", {"batch": 7}),
+        ("scout:block=0.1", {"batch": 7}),
         ("uniform", {"batch": 50}),
         ("scout", {"restless": True}),
         ("scout", {"weights": (1, 5, 2, 3, 4)}),

@@ -12,7 +12,7 @@ from ..problems import Problem
 from . import alias
 from .compiling import is_off
 from .layout import BASE, FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
-from .rounds import BATCH, LATEST
+from .rounds import BATCH, FIRST, LATEST
 from .specialising import Parts, Rule, common
 
 Array = npt.NDArray[np.float64]
@@ -173,6 +173,8 @@ class State:
         plans[:, LATEST] = chains  # nobody yet
         self.plans = plans.ravel()
         self.pending = np.zeros(chains)
+        in_batches = (lanes, chains) if prepared.batch > 1 else 1
+        self.looks, self.held = np.zeros(in_batches).ravel(), np.full(in_batches, FIRST).ravel()
         self.scratch = np.zeros(4 * max(prepared.sizes))
         self.wholes = np.zeros(2 * max(prepared.sizes), np.int64)
 
@@ -194,14 +196,14 @@ class State:
                 lambda a: (*times, groups, TOGETHER, *shape, *a[:9], tracing, *a[9:]),
             )
         else:
-            arrays = [*shared, self.least, self.least_tree, self.plans, self.pending, self.scratch, self.wholes]
-            arrays += [choices, values]
+            arrays = [*shared, self.least, self.least_tree, self.plans, self.pending, self.looks, self.held]
+            arrays += [self.scratch, self.wholes, choices, values]
             schedule = (p.batch, p.policy.block, RESTLESS_BLOCK if rule.parts.restless else 1)
             call(
                 p.engine,
                 loop,
                 arrays,
-                lambda a: (*times, self.lanes, *shape, *a[:10], *schedule, *a[10:13], tracing, *a[13:]),
+                lambda a: (*times, self.lanes, *shape, *a[:10], *schedule, *a[10:15], tracing, *a[15:]),
             )
         self.time = until
 

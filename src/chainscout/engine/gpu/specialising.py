@@ -44,6 +44,11 @@ class Rule:
         """Whether there are looks of more than one observation."""
         return self.block > 0 or self.shortest > 1
 
+    @property
+    def holds(self) -> bool:
+        """Whether there are blocks in batches: a chain's index is held until it was observed so often."""
+        return self.block > 0 and self.batch > 1
+
 
 def _several(argument: Any) -> tuple[Any, ...]:
     """The names of an instruction that loads two variables at once."""
@@ -89,7 +94,8 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "CLEARED": layout.chains * layout.states if "rows" in shared else 0,
         "THREADS": THREADS,
         "BATCH": rule.batch,
-        "BLOCKS": rule.looks_last,
+        "BLOCKS": rule.looks_last and rule.batch == 1,
+        "HELD": rule.holds,
         "LOOKED": layout.looked,
         "KEEP_COUNTS": rule.keep_counts,
         "BLOCK": float(rule.block),
