@@ -19,6 +19,13 @@ def test_the_effort():
     quick, full = verification.Effort(), verification.Effort(full=True, scale=0.5)
     assert (quick.times(400, 2_000), full.times(400, 2_000), full.times(1, 2)) == (400, 1_000, 4)
     assert full.runs({10: 1}, {20: 100, 30: 40}) == [(20, 50), (30, 20)]
+    on_gpu = verification.Effort(full=True, engine="gpu")
+    assert on_gpu.times(400, 2_000) == 1_000_000
+    assert on_gpu.runs({10: 1}, {1 << 16: 9, 1 << 20: 9, 1 << 22: 9}) == [
+        (1 << 16, 1_000_000),
+        (1 << 20, 1_000_000),
+        (1 << 22, 65_536),
+    ]
     assert not quick.thorough
     assert not full.thorough
     assert verification.Effort(full=True).thorough
