@@ -78,8 +78,11 @@ def test_plan_prints_a_table_and_json(options: list[str]) -> None:
     ("arguments", "status", "words"),
     [
         (["inspect", "no-such-thing"], 2, "neither a file nor a built-in problem"),
+        (["inspect", "unlyke"], 2, "problem 'unlyke' (did you mean unlike?); built-in are two-state, "),
+        (["plan", "dirichlet:sed=1", "--budget", "99"], 2, "has no parameter 'sed' (did you mean seed?)"),
         (["inspect", "missing.toml"], 1, "missing.toml"),
         (["inspect", "unlike", "--chain", "purple"], 2, "unknown chain 'purple'"),
+        (["inspect", "unlike", "--chain", "stick"], 2, "unknown chain 'stick' (did you mean sticky?)"),
         (["inspect", "dirichlet:states=0"], 2, "states"),
         (["inspect", "unlike", "--delta", "2"], 2, "delta"),
         (["plan", "unlike"], 2, "needs a budget"),
@@ -87,6 +90,7 @@ def test_plan_prints_a_table_and_json(options: list[str]) -> None:
         (["plan", "unlike", "--target-loss", "-1"], 2, "target_loss"),
         (["plan"], 2, "FILE|NAME"),
         (["fly"], 2, "fly"),
+        (["insect", "unlike"], 2, "Did you mean 'inspect'?"),
     ],
 )
 def test_a_wrong_use_ends_with_a_sentence_and_no_traceback(arguments: list[str], status: int, words: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chainscout.cli import main
+from chainscout.errors import RenormalisedWarning
 from chainscout.problems import Problem
 from chainscout.study import Study
 
@@ -129,6 +130,12 @@ def test_wrong_uses(folder, lab):
     assert "the study is finished (deadline)" in run("ask", folder / "late.db", status=1)
     assert "there is no study at" in run("ask", folder / "none.db", status=1)
     assert "no chain 'west'" in run("status", lab, "--chain", "west", status=2)
+    assert "no chain 'nroth' (did you mean north?)" in run("status", lab, "--chain", "nroth", status=2)
+    assert "no chain 'nroth' (did you mean north?)" in run("tell", lab, "nroth", "idle", status=2)
+    assert "unknown state 'buzy' (did you mean busy?)" in run("tell", lab, "north", "buzy", status=2)
+    assert "(did you mean json?)" in run("export", lab, "--format", "josn", status=2)
+    words = run("new", folder / "x.db", "--chain", "north=2", "--cost", "nort=2", status=2)
+    assert "names chains that the study does not have: ['nort'] (did you mean north?)" in words
 
 
 STUDY = """
@@ -219,18 +226,106 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
         ('where = "x.db"\nbudgets = 5\n[chains.a]\ncommand = "rm -r x"\nstate = 3\n', "budgets: unknown key"),
         ('where = "x.db"\n[chains.a]\ncommand = "rm -r x"\n', "chains.a.command"),
         ('where = "x.db"\n[chains.a]\nstates = 3\n', "one of command, matrix, recorded, environment"),
-        ('where = "x.db"\n[chains.a]\nmatrix = [[1.5]]\n', "chains.a: "),
+        ('where = "x.db"\n[chains.a]\nmatrix = [[1.5]]\n', "chains.a.matrix: row 0 holds probabilities"),
+        ('where = "x.db"\n[chains.recorder]\nrecorded = "paths.csv"\n', "mean recorded?"),
         ('where = "x.db"\n[chains.a]\nrecorded = "none.csv"\n', "no file"),
         ('where = "x.db"\n[chains.a]\nrecorded = "paths.csv"\n', "has no chain 'a'"),
         ('where = "x.db"\n[chains.a]\nenvironment = "os:Env-v0"\n', "registered one"),
         ('where = "x.db"\nproblem = "unlike"\n[chains.a]\nmatrix = [[1.0]]\n', "not both"),
         ('where = "x.db"\nproblem = "nothing.toml"\n', "problem: "),
+        ('where = "x.db"\nproblem = "unlyke"\n', "problem 'unlyke' (did you mean unlike?)"),
+        ('where = "x.db"\nbudget = 3\n[chains.a]\nmatrix = [[1.0]]\ncost = 5.0\n', "budget: the budget 3 does not pay"),
+        ('where = "x.db"\n[chains.a]\nmatrix = [[1.0]]\n', "learning needs an end"),
         ("where = \n", "is not TOML"),
     ],
 )
 def test_study_files_are_checked_whole(folder, text, words):
     assert words in run("learn", study_file(folder, text), status=1)
     assert not (folder / "x.db").exists()
+
+
+WRONG = """
+where = "mysql://lab"
+budgett = 100
+budget = "many"
+delta = 7.0
+policy = "scuot"
+on_lost_lease = "contineu"
+deadline = "tomorrow"
+target_loss = -0.1
+
+[chains]
+"" = 3
+
+[chains.rig]
+states = "two"
+comand = ["./simulate"]
+command = ["./simulate", 7]
+weight = true
+
+[chains.model]
+matrix = [[0.9, 0.2], [0.4, 0.5]]
+states = ["up", "up"]
+cost = -1.0
+
+[chains.other]
+states = ["up", 1.5]
+matrix = [[1, "x"], [0.5, 0.5]]
+timeout = "long"
+
+[chains.both]
+matrix = [[1.0]]
+environment = "FrozenLake-v1"
+
+[chains.old]
+recorded = "none.csv"
+states = 0
+"""
+
+
+def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
+    """One line a mistake, at the place that the person wrote, with what was expected and what was given."""
+    path = study_file(folder, WRONG)
+    lines = run("learn", path, status=1).removeprefix("chainscout: ").splitlines()
+    keys = "the keys known here are where, budget, target_loss, deadline, delta, policy, on_lost_lease, problem, "
+    states = "this must be how many states there are, or a list of their labels (strings or whole numbers), not "
+    beginnings = [
+        "budgett: unknown key (did you mean budget?); " + keys,
+        "budget: this must be a number, not 'many'",
+        "deadline: this must be a date and time with a time zone, as 2026-05-01T18:00:00+02:00 without quotes, not",
+        "delta: delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 7.0",
+        "policy: unknown policy 'scuot' (did you mean scout?): the policies are ",
+        "on_lost_lease: on_lost_lease must be one of restart, continue, not 'contineu' (did you mean continue?)",
+        "target_loss: target_loss (the loss whose certificate ends the study) must be a finite number > 0, not -0.1",
+        "where: a study is kept at a path or at postgresql://…, not at 'mysql://lab'",
+        "chains.'': a chain's name must be a string that is not empty, not ''",
+        "chains.'': a chain must be a table of keys, not 3",
+        f"chains.rig.states: {states}'two'",
+        "chains.rig.comand: unknown key (did you mean command?); the keys known here are states, weight, ",
+        "chains.rig.command, item 2: this must be a string, not 7",
+        "chains.rig.weight: this must be a number, not True",
+        "chains.model.matrix: row 'up' sums to 1.1, but each row must sum to one",
+        "chains.model.matrix: row 'up' sums to 0.9, but each row must sum to one",
+        "chains.model.states: states must be unique, but 'up' stands for 2 of them",
+        "chains.model.cost: cost must be a finite number > 0, not -1.0",
+        f"chains.other.states: {states}['up', 1.5]",
+        "chains.other.matrix, row 1, column 2: this must be a number, not 'x'",
+        "chains.other.timeout: this must be a number, not 'long'",
+        "chains.both: a chain's states come from one of command, matrix, recorded, environment, and matrix, "
+        "environment are given",
+        "chains.old: there is no file",
+        "chains.old.states: the states of chain 'old' (how many there are) must be a whole number ≥ 1, not 0",
+    ]
+    for beginning in beginnings:
+        assert sum(line.startswith(f"{path}: {beginning}") for line in lines) == 1, (beginning, lines)
+    assert len(lines) == len(beginnings), lines
+
+
+def test_a_matrix_of_a_study_file_can_be_off_by_rounding(folder):
+    text = 'where = "r.db"\nbudget = 9\n[chains.a]\nmatrix = [[0.333, 0.333, 0.333], [0, 1, 0], [0, 0, 1]]\n'
+    assert "needs a 'tolerance'" in run("learn", study_file(folder, text), status=1)
+    with pytest.warns(RenormalisedWarning, match="chains.a.matrix"):
+        run("learn", study_file(folder, text + "tolerance = 0.01\n"))
 
 
 def test_a_study_file_that_is_not_there(folder):

@@ -81,6 +81,12 @@ def find(where: Where, read_only: bool = False) -> SqlStore:
     return SqlStore(database)
 
 
+def check_place(where: Where) -> None:
+    """Refuses what is neither a path nor an address, without looking there."""
+    if where is not None and not _is_address(where):
+        _path(where)
+
+
 def exists(where: Where) -> bool:
     """Whether there is something at ``where`` that could be opened."""
     if where is None:

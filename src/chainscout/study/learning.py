@@ -43,9 +43,7 @@ def learn(
     concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask executor travel
     to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of Study.create.
     """
-    ends = (budget, options.get("target_loss"), options.get("deadline"))
-    if all(end is None for end in ends) and not exists(where):
-        raise InputError("learning needs an end: a budget, a target_loss or a deadline")
+    check_end(where, budget, options.get("target_loss"), options.get("deadline"))
     found = named_sources(sources, seed)
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
@@ -63,6 +61,12 @@ def learn(
         study.close()
         raise
     return study
+
+
+def check_end(where: Where, *ends: object) -> None:
+    """Refuses to learn for ever; a study that exists has its own end, or none on purpose."""
+    if all(end is None for end in ends) and not exists(where):
+        raise InputError("learning needs an end: a budget, a target_loss or a deadline")
 
 
 def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[str, Any]) -> None:
