@@ -38,6 +38,12 @@ def test_demo_ends_well_and_says_what_it_ran(tmp_path: Path) -> None:
     assert (tmp_path / "again" / "run.nc").read_bytes() == (page.parent / "run.nc").read_bytes()
 
 
+def test_the_change_log_names_every_command() -> None:
+    text = (Path(__file__).resolve().parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    listed = next(found for found in re.findall(r"`chainscout ([^`]*)`", text) if "|" in found)
+    assert re.split(r"\s*\|\s*", listed) == list(main.commands)
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom chainscout.cli import main\n"

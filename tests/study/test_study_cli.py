@@ -87,6 +87,55 @@ def test_leases(lab):
     assert "not both" in run("ask", lab, "--lease", "robot", "--number", "2", status=2)
 
 
+def test_a_lease_is_renewed_and_given_back(lab):
+    lease = answer("ask", lab, "--lease", "robot", "--seconds", "0.5", "--steps", "3")
+    token = ("--token", lease["token"])
+    assert answer("renew", lab, "north", *token, "--seconds", "300") == {"chain": "north", "step": 1, "seconds": 300}
+    time.sleep(0.6)
+    run("tell", lab, "north", "idle", *token)  # the half second alone would be over
+    assert run("renew", lab, "north", *token, "--seconds", "30") == "north is held for 30 seconds\n"
+    assert answer("give-back", lab, "north", *token) == {"chain": "north", "step": 2, "stop_reason": None}
+    run("tell", lab, "north", "busy")  # anybody's again, and the path goes on
+    with Study.open(lab) as study:
+        assert study.counts("north").segments == 1
+        assert study.progress().lost == 0
+    for command in ("renew", "give-back"):
+        words = run(command, lab, "north", *token, status=1)
+        assert words == "chainscout: the lease of the chain 'north' has ended: nothing was changed\n"
+        assert "Missing option '--token'" in run(command, lab, "north", status=2)
+        assert "(did you mean north?)" in run(command, lab, "nroth", *token, status=2)
+    assert "seconds (how long the chain is held)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
+
+
+def test_a_lease_whose_worker_cannot_go_on_is_given_back(lab):
+    run("tell", lab, "north", "idle")
+    lease = answer("ask", lab, "--lease", "robot")
+    assert run("give-back", lab, lease["chain"], "--token", lease["token"], "--lost") == f"{lease['chain']} is free\n"
+    with Study.open(lab) as study:
+        assert study.progress().lost == 1
+
+
+def test_a_finished_study_is_extended(lab):
+    run("tell", lab, "-", stdin="south 1\n" * 40)
+    words = "the study is finished (budget); extend it with a larger budget to go on"
+    assert run("ask", lab, status=1) == f"chainscout: {words}\n"
+    assert run("extend", lab, "--budget", "1e6") == f"{lab}: budget 1,000,000\n"
+    run("tell", lab, "south", "1")
+    said = answer("extend", lab, "--target-loss", "0.25", "--deadline", "2020-05-01T18:00+02:00")
+    assert said == {
+        "budget": 1e6,
+        "target_loss": 0.25,
+        "deadline": "2020-05-01T16:00:00+00:00",
+        "stop_reason": "deadline",
+    }
+    words = "budget 1,000,000, target loss 0.3, deadline 2020-05-01T16:00:00+00:00; finished (deadline)"
+    assert run("extend", lab, "--target-loss", "0.3") == f"{lab}: {words}\n"
+    assert "extend it with a later deadline" in run("ask", lab, status=1)
+    assert "by a budget, a target loss or a deadline, and none was given" in run("extend", lab, status=2)
+    assert "41 of the budget are used: it cannot become 40" in run("extend", lab, "--budget", "40", status=2)
+    assert "must be a time as" in run("extend", lab, "--deadline", "noon", status=2)
+
+
 def test_restart(lab):
     run("tell", lab, "south", "1")
     run("tell", lab, "south", "2", "--restart")
@@ -107,15 +156,22 @@ def test_exports(lab, folder):
     with np.load(folder / "lab.npz", allow_pickle=False) as arrays:
         assert arrays["names"].tolist() == ["north", "south", "east"]
         assert arrays["matrix0"].shape == (3, 3)
+        kinds = ("states", "matrix", "lower", "upper", "transitions")  # docs/studies.md names them
+        assert set(arrays) == {"names", *(f"{kind}{number}" for kind in kinds for number in range(3))}
+        assert arrays["states2"].tolist() == ["7", "8"]
+        assert arrays["transitions0"].sum() == 1
     assert answer("export", lab, "--format", "toml", "--out", folder / "lab.toml")["written"].endswith("lab.toml")
     problem = Problem.load(folder / "lab.toml")
     assert problem["east"].states == (7, 8)
-    assert "needs --out" in run("export", lab, "--format", "toml", status=2)
+    printed = run("export", lab, "--format", "toml")
+    assert printed == (folder / "lab.toml").read_text(encoding="utf-8")
+    assert "must end in .toml" in run("export", lab, "--format", "toml", "--out", folder / "lab.txt", status=2)
     assert "must be one of" in run("export", lab, "--format", "pickle", status=2)
 
 
 def test_wrong_uses(folder, lab):
-    assert "exists already" in run("new", lab, "--chain", "a=2", status=2)
+    words = "exists already: go on with it (by ask, tell or learn on the command line, by Study.open in Python), or"
+    assert words in run("new", lab, "--chain", "a=2", status=2)
     assert "at least one" in run("new", folder / "x.db", status=2)
     assert "NAME=VALUE" in run("new", folder / "x.db", "--chain", "a", status=2)
     assert "NAME=NUMBER" in run("new", folder / "x.db", "--chain", "a=2", "--weight", "a=much", status=2)
@@ -182,6 +238,25 @@ def test_learn_from_a_file_and_resume(folder):
     words = "the study has the budget 90, and the smaller one of 60 was given"
     assert words in run("learn", path, status=2)  # the file is an older one, or means less: nothing is spent
     path.write_text(path.read_text(encoding="utf-8").replace("budget = 60", "budget = 90"), encoding="utf-8")
+    later, earlier = "2999-05-01T18:00:00+02:00", "2998-01-01T00:00:00Z"
+    path.write_text(f"target_loss = 1e-9\ndeadline = {later}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert answer("learn", path)[0]["rows"][6]["value"] == "2999-05-01T16:00:00+00:00"
+    text = path.read_text(encoding="utf-8")
+    for old, new, words in (
+        (
+            "1e-9",
+            "0.5",
+            "has the target loss 1e-09, and the larger one of 0.5 was given: give 1e-09 or less, or change",
+        ),
+        (
+            later,
+            earlier,
+            "has the deadline 2999-05-01T16:00:00+00:00, and the earlier one of 2998-01-01T00:00:00+00:00",
+        ),
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert words in run("learn", path, status=2)
+    path.write_text(text, encoding="utf-8")
     for number in ("0", "-1"):
         assert "must be a whole number ≥ 1, not" in run("learn", path, "--workers", number, status=2)
     assert answer("learn", path, "--workers", "3")[0]["rows"][1]["value"] == 90

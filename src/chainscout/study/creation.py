@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
 
@@ -49,6 +49,14 @@ def deadline_of(value: Any) -> float | None:
     return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
 
 
+def deadline_text(seconds: float) -> str:
+    """A deadline as it can be read, and given again."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # beyond the years that have a date
+        return f"{seconds:g} seconds since 1970"
+
+
 def label_of(value: Any) -> Label:
     """A label that can be stored: a string or a whole number."""
     if isinstance(value, str):
@@ -73,8 +81,10 @@ def new_content(
     warm_start: Mapping[str, Counts] | None,
 ) -> Content:
     """The records of a new study."""
-    if not isinstance(chains, Mapping) or not chains:
-        raise InputError(f"chains must be a mapping from names to states, at least one, not {shown(chains)}")
+    if not isinstance(chains, Mapping):
+        raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
+    if not chains:
+        raise InputError("a study needs at least one chain, and none was given")
     failure_probability(delta)
     one_of(on_lost_lease, "on_lost_lease", ON_LOST_LEASE)
     opened = _opened(open_states, chains)
