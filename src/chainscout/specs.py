@@ -3,11 +3,10 @@
 A value is a whole number, a number, ``true`` or ``false``, a list of numbers ``0.5/0.1/0.02``, or else a string.
 """
 
-import difflib
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from .checks import shown
+from .checks import did_you_mean, shown
 from .errors import InputError
 
 FORM = "'name' or 'name:key=value,key=value'"
@@ -46,8 +45,7 @@ def merged(specification: str, parameters: Mapping[str, Any]) -> tuple[str, dict
 def look_up(name: str, things: Mapping[str, Thing], kind: str, all_are: str) -> Thing:
     """The thing of that name. ``kind`` and ``all_are`` say to the user what it would be and which there are."""
     if name not in things:
-        near = difflib.get_close_matches(name, things, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(name, things)
         raise InputError(f"unknown {kind} {shown(name)}{hint}: {all_are} {', '.join(things)}")
     return things[name]
 
@@ -56,7 +54,8 @@ def check_keys(given: Mapping[str, Any], known: Collection[str], owner: str) -> 
     """Refuses a parameter that its owner does not have."""
     for key in given:
         if key not in known:
-            raise InputError(f"{owner} has no parameter {shown(key)}: it takes {', '.join(known) or 'none'}")
+            takes = f"it takes {', '.join(known) or 'none'}"
+            raise InputError(f"{owner} has no parameter {shown(key)}{did_you_mean(key, known)}: {takes}")
 
 
 def number(text: str) -> int | float | None:
