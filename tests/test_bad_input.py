@@ -299,6 +299,10 @@ def test_numbers_in_any_dress():
             "delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 1",
         ),
         (lambda: checks.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
+        (
+            lambda: checks.one_of("rad", "x", ["red", "blue"]),
+            "x must be one of red, blue, not 'rad' (did you mean red?)",
+        ),
     ],
 )
 def test_checks_word_by_word(call, sentence):

@@ -70,7 +70,7 @@ def test_blocks_can_be_asked_of_every_policy():
     ("specification", "words"),
     [
         ("scoot", "did you mean scout"),
-        ("scout:pover=1", "power, exploration, alpha, loss, block"),
+        ("scout:pover=1", r"'pover' \(did you mean power\?\): it takes power, exploration, alpha, loss, block"),
         ("scout:power=0", "power"),
         ("scout:exploration=-1", "exploration"),
         ("scout:loss=l3", "loss"),

@@ -1,5 +1,6 @@
 """Checks of single arguments, each with the one message that goes with it."""
 
+import difflib
 import math
 import numbers
 from collections import Counter
@@ -58,8 +59,15 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """``value``, which must be one of ``choices``."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
-        raise InputError(f"{name} must be one of {', '.join(known)}, not {shown(value)}")
+        raise InputError(f"{name} must be one of {', '.join(known)}, not {shown(value)}{did_you_mean(value, known)}")
     return value
+
+
+def did_you_mean(value: object, known: Iterable[object]) -> str:
+    """`` (did you mean …?)`` for a name that is nearly one of the ``known`` ones, else nothing."""
+    names = [name for name in known if isinstance(name, str)]
+    near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def unique_labels(states: Any) -> tuple[Hashable, ...]:

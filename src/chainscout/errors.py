@@ -32,7 +32,9 @@ class StudyFinished(ChainscoutError):
     """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"the study is finished ({reason}); extend it to go on")
+        ends = {"budget": "a larger budget", "target_loss": "a smaller target loss", "deadline": "a later deadline"}
+        further = f"; extend it with {ends[reason]} to go on" if reason in ends else ""
+        super().__init__(f"the study is finished ({reason}){further}")
         self.reason = reason
 
 

@@ -439,4 +439,4 @@ def test_the_user_learns_what_happened_in_one_sentence(place):
     study.tell("a", 0)
     with pytest.raises(ChainscoutError) as caught:
         study.ask()
-    assert str(caught.value) == "the study is finished (budget); extend it to go on"
+    assert str(caught.value) == "the study is finished (budget); extend it with a larger budget to go on"

@@ -9,11 +9,12 @@ import click
 
 from .._version import __version__
 from ..errors import ChainscoutError
+from .advancing import ask, give_back, renew, tell
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
 from .reports import report, serve
-from .studies import ask, export, learn, new, status, tell
+from .studies import export, extend, learn, new, status
 from .verification import verify
 
 
@@ -42,6 +43,8 @@ def main() -> None:
 
 
 for command in (
-    demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, count, report, serve,
+    demo, inspect, plan, compare, verify,
+    new, learn, extend, ask, tell, renew, give_back, status, export,
+    count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

@@ -1,13 +1,12 @@
 """The built-in policies by name."""
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from .. import specs
-from ..checks import real_number, shown
+from ..checks import did_you_mean, real_number, shown
 from ..errors import InputError
 from . import bamc, bandits, certified, fixed, scout
 from .policy import Policy
@@ -50,14 +49,14 @@ def get(policy: "str | Policy", **parameters: Any) -> Policy:
         raise InputError(f"a parameter can be given only once, but {', '.join(twice)} is given twice")
     given |= parameters
     if name not in _FACTORIES:
-        near = difflib.get_close_matches(name, _FACTORIES, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(name, _FACTORIES)
         raise InputError(f"unknown policy {shown(name)}{hint}: the policies are {', '.join(_FACTORIES)}")
     factory = _FACTORIES[name]
     known = [*inspect.signature(factory).parameters, "block"]
     for key in given:
         if key not in known:
-            raise InputError(f"the policy {name} has no parameter {shown(key)}: it takes {', '.join(known)}")
+            hint = did_you_mean(key, known)
+            raise InputError(f"the policy {name} has no parameter {shown(key)}{hint}: it takes {', '.join(known)}")
     own = {key: value for key, value in given.items() if key != "block"}
     made = factory(**own)
     if "block" in given:

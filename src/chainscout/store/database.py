@@ -14,6 +14,14 @@ from . import schema
 from .statements import Bulk
 
 
+def taken(where: str) -> InputError:
+    """The one error of those who want to make a study where something is already."""
+    return InputError(
+        f"{where} exists already: go on with it (by ask, tell or learn on the command line, by Study.open in Python), "
+        "or give the new study another name"
+    )
+
+
 class _Compiled:
     """A statement's text; the statement itself is kept beside it so that its id stays its own."""
 

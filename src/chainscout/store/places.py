@@ -10,7 +10,7 @@ from typing import Any
 from ..checks import shown
 from ..errors import InputError
 from . import encoding, mapping, statements
-from .database import Database
+from .database import Database, taken
 from .interface import Store
 from .memory import MemoryStore
 from .migrations import migrate
@@ -81,6 +81,12 @@ def find(where: Where, read_only: bool = False) -> SqlStore:
     return SqlStore(database)
 
 
+def check_place(where: Where) -> None:
+    """Refuses what is neither a path nor an address, without looking there."""
+    if where is not None and not _is_address(where):
+        _path(where)
+
+
 def exists(where: Where) -> bool:
     """Whether there is something at ``where`` that could be opened."""
     if where is None:
@@ -111,7 +117,7 @@ def _fill(database: Database, content: Content) -> None:
     """Makes the tables and writes the study into them, in one transaction."""
     with database.transaction(write=True):
         if database.has_tables():
-            raise InputError(f"there is a study in {database.where} already: open it, or name another place")
+            raise taken(f"a study in {database.where}")
         for statement in database.definitions():
             database.query(statement)
         for number, labels in content.label_lists.items():

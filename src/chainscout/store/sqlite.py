@@ -25,9 +25,9 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql import Executable
 
-from ..errors import ChainscoutError, FileError, InputError
+from ..errors import ChainscoutError, FileError
 from . import wal
-from .database import Database
+from .database import Database, taken
 
 #: 'chst' in ASCII: marks the file as a study.
 APPLICATION = 0x63687374
@@ -172,7 +172,7 @@ class Sqlite(Database):
 def new_file(path: Path) -> Iterator[Path]:
     """A file to fill with a new study; it gets its name when it is complete, and never takes another file's place."""
     if path.exists():
-        raise InputError(f"{path} exists already: open it, or name another file")
+        raise taken(str(path))
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         connection = sqlite3.connect(partial, isolation_level=None)
@@ -184,7 +184,7 @@ def new_file(path: Path) -> Iterator[Path]:
         yield partial
         os.link(partial, path)
     except FileExistsError:
-        raise InputError(f"{path} exists already: open it, or name another file") from None
+        raise taken(str(path)) from None
     except (OSError, sqlite3.Error) as error:
         raise FileError(f"{path} could not be made: {error}") from None
     finally:

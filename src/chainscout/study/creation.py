@@ -3,11 +3,11 @@
 import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
 
-from ..checks import failure_probability, one_of, real_number, shown, whole_number
+from ..checks import did_you_mean, failure_probability, one_of, real_number, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
@@ -28,6 +28,12 @@ def budget_of(value: Any, costs: bool) -> float | None:
     return whole_number(value, "budget", meaning="observations")
 
 
+def check_affordable(budget: float | None, least: float) -> None:
+    """Refuses a budget below the ``least`` that an observation costs."""
+    if budget is not None and budget < least:
+        raise InputError(f"the budget {budget:g} does not pay for one observation, which costs {least:g}")
+
+
 def target_of(value: Any) -> float | None:
     """A target loss, or None."""
     meaning = "the loss whose certificate ends the study"
@@ -41,6 +47,14 @@ def deadline_of(value: Any) -> float | None:
             raise InputError(f"a deadline must have a time zone, and {shown(value)} has none")
         return value.timestamp()
     return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
+
+
+def deadline_text(seconds: float) -> str:
+    """A deadline as it can be read, and given again."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # beyond the years that have a date
+        return f"{seconds:g} seconds since 1970"
 
 
 def label_of(value: Any) -> Label:
@@ -67,8 +81,10 @@ def new_content(
     warm_start: Mapping[str, Counts] | None,
 ) -> Content:
     """The records of a new study."""
-    if not isinstance(chains, Mapping) or not chains:
-        raise InputError(f"chains must be a mapping from names to states, at least one, not {shown(chains)}")
+    if not isinstance(chains, Mapping):
+        raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
+    if not chains:
+        raise InputError("a study needs at least one chain, and none was given")
     failure_probability(delta)
     one_of(on_lost_lease, "on_lost_lease", ON_LOST_LEASE)
     opened = _opened(open_states, chains)
@@ -78,8 +94,7 @@ def new_content(
     if len(price) < len(chains):
         least, largest = min(least, 1.0), max(largest, 1.0)
     limit = budget_of(budget, costs is not None)
-    if limit is not None and limit < least:
-        raise InputError(f"the budget {limit:g} does not pay for one observation, which costs {least:g}")
+    check_affordable(limit, least)
     prepared = _Chains(chains, opened)
     study = StudyRecord(
         chains=len(chains),
@@ -144,25 +159,22 @@ class _Chains:
         known: dict[tuple[Label, ...], int] = {}
         sizes: list[int] = []
         for number, (name, states) in enumerate(chains.items()):
-            if not isinstance(name, str) or not name:
-                raise InputError(f"a chain's name must be a string that is not empty, not {shown(name)}")
-            self.names.append(name)
+            self.names.append(name_of(name))
             if name in opened:
                 labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[arg-type]
                 self.open_labels[number] = labels
                 sizes.append(len(labels))
                 self._lists.append(None)
-            elif _is_number(states):
-                sizes.append(whole_number(states, f"the states of chain {name!r}", meaning="how many there are"))
+                continue
+            fixed = fixed_states(name, states)
+            if isinstance(fixed, int):
+                sizes.append(fixed)
                 self._lists.append(None)
             else:
-                labels = _labels(name, states)
-                if not labels:
-                    raise InputError(f"the chain {name!r} needs at least one state; open_states is for unknown ones")
-                place = known.setdefault(labels, len(known))
-                self.label_lists[place] = labels
+                place = known.setdefault(fixed, len(known))
+                self.label_lists[place] = fixed
                 self._lists.append(place)
-                sizes.append(len(labels))
+                sizes.append(len(fixed))
         self.sizes = tuple(sizes)
 
     def labels_of(self, number: int) -> tuple[tuple[Hashable, ...] | None, int | None]:
@@ -176,6 +188,23 @@ class _Chains:
         if number in self.open_labels:
             return self.open_labels[number]
         return range(self.sizes[number]) if place is None else self.label_lists[place]
+
+
+def name_of(value: Any) -> str:
+    """A chain's name."""
+    if not isinstance(value, str) or not value:
+        raise InputError(f"a chain's name must be a string that is not empty, not {shown(value)}")
+    return value
+
+
+def fixed_states(name: str, states: Any) -> int | tuple[Label, ...]:
+    """The states of a chain that are known beforehand: how many there are, or their labels."""
+    if _is_number(states):
+        return whole_number(states, f"the states of chain {name!r}", meaning="how many there are")
+    labels = _labels(name, states)
+    if not labels:
+        raise InputError(f"the chain {name!r} needs at least one state, unless its states are to be discovered")
+    return labels
 
 
 def _is_number(states: Any) -> bool:
@@ -213,7 +242,8 @@ def _each(values: Mapping[str, float] | None, what: str, chains: Mapping[str, An
 def _known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
     unknown = [name for name in names if name not in chains]
     if unknown:
-        raise InputError(f"{what} names chains that the study does not have: {shown(unknown)}")
+        hint = did_you_mean(unknown[0], chains)
+        raise InputError(f"{what} names chains that the study does not have: {shown(unknown)}{hint}")
 
 
 def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int, dict[int, RowRecord]]:

@@ -17,6 +17,7 @@ from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
 from .simulation import Simulated
 from .study import Study
+from .views import Progress
 
 
 def learn(
@@ -38,14 +39,12 @@ def learn(
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. ``states``: name → how many states there are, or their labels; what is neither given nor known from
     the source is discovered (open states). ``where``: a study that exists there is gone on with; a larger budget, a
-    smaller target or a later deadline than it has extends it, a smaller budget, another policy or delta is an error.
-    ``executor``: any
-    concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask executor travel
-    to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of Study.create.
+    smaller target or a later deadline than it has extends it, the contrary or another policy or delta is an error.
+    ``executor``: any concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask
+    executor travel to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of
+    Study.create.
     """
-    ends = (budget, options.get("target_loss"), options.get("deadline"))
-    if all(end is None for end in ends) and not exists(where):
-        raise InputError("learning needs an end: a budget, a target_loss or a deadline")
+    check_end(where, budget, options.get("target_loss"), options.get("deadline"))
     found = named_sources(sources, seed)
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
@@ -65,30 +64,51 @@ def learn(
     return study
 
 
+def check_end(where: Where, *ends: object) -> None:
+    """Refuses to learn for ever; a study that exists has its own end, or none on purpose."""
+    if all(end is None for end in ends) and not exists(where):
+        raise InputError("learning needs an end: a budget, a target loss or a deadline")
+
+
 def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[str, Any]) -> None:
     """What is asked of a study that exists: it can have a later end, but not another rule."""
     state = study.progress()
     for what, given, default, known in (("policy", policy, "scout", state.policy), ("delta", delta, 0.05, state.delta)):
         if not isinstance(given, Policy) and given not in (default, known):
             raise InputError(f"the study was created with the {what} {known}: it cannot go on with {shown(given)}")
-    asked = {name: options.get(name) for name in ("budget", "target_loss", "deadline")}
-    asked["deadline"] = creation.deadline_of(asked["deadline"])
-    less, budget = asked["budget"], state.budget
-    if less is not None and budget is not None and real_number(less, "budget", above=0.0) < budget:
-        # Observations cost money: no more of them than was said, and nothing taken back that others work with.
-        raise InputError(
-            f"the study has the budget {budget:g}, and the smaller one of {less:g} was given: give {budget:g} or more, "
-            f"or lower the study's with extend(budget={less:g})"
-        )
-    sign = {"budget": 1, "target_loss": -1, "deadline": 1}
-    ends = {name: getattr(state, name) for name in asked}
-    further = {
-        name: end
-        for name, end in asked.items()
-        if end is not None and (ends[name] is None or sign[name] * end > sign[name] * ends[name])
+    budget = options.get("budget")
+    asked = {
+        "budget": None if budget is None else real_number(budget, "budget", above=0.0),
+        "target_loss": creation.target_of(options.get("target_loss")),
+        "deadline": creation.deadline_of(options.get("deadline")),
     }
+    further = {name: end for name, end in asked.items() if end is not None and _is_further(state, name, end)}
     if further:
         study.extend(**further)
+
+
+#: Which way each end of a study can be moved by learning, and the words for the other one.
+_ENDS: dict[str, tuple[int, str, str, Callable[[float], str]]] = {
+    "budget": (1, "smaller", "more", "{:g}".format),
+    "target_loss": (-1, "larger", "less", "{:g}".format),
+    "deadline": (1, "earlier", "later", creation.deadline_text),
+}
+
+
+def _is_further(state: Progress, name: str, end: float) -> bool:
+    """Whether an end that is asked for is behind the study's own; one that comes before it is refused.
+
+    Observations cost money: there are to be no more of them than was said, and nothing is taken back that others work
+    with.
+    """
+    has = getattr(state, name)
+    sign, worse, better, text = _ENDS[name]
+    if has is not None and sign * end < sign * has:
+        raise InputError(
+            f"the study has the {name.replace('_', ' ')} {text(has)}, and the {worse} one of {text(end)} was given: "
+            f"give {text(has)} or {better}, or change the study's own first, with extend"
+        )
+    return has is None or sign * end > sign * has
 
 
 def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:

@@ -8,11 +8,9 @@ from typing import Self
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
-from ..checks import shown
 from ..counts import Counts
-from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, MemoryStore, Store, StudyRecord, Transaction
+from ..store import MemoryStore, Store, StudyRecord
 from . import audit, certifying, telling
 from .browsing import Browsing, event_line
 from .certifying import StudyCertificate
@@ -190,14 +188,6 @@ class Reading(Browsing):
         with self._lock, self._store.reading() as transaction:
             transaction.check_whole()
             audit.verify(transaction)
-
-    def _find(self, transaction: Transaction, name: str) -> ChainRecord:
-        chain = transaction.chain(name) if isinstance(name, str) else None
-        if chain is None:
-            raise InputError(
-                f"the study has no chain {shown(name)}; chains cannot be added, for delta is split over those there are"
-            )
-        return chain
 
     @property
     def finished(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from numbers import Integral
 
-from ..checks import shown
+from ..checks import did_you_mean, shown
 from ..counts import Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
@@ -32,8 +32,10 @@ class States:
             )
         position = self.known(chain, state)
         if position is None:
+            assert chain.labels is not None
+            hint = did_you_mean(state, chain.labels)
             raise InputError(
-                f"unknown state {shown(state)} of the chain {chain.name!r}: its states are {shown(chain.labels)}"
+                f"unknown state {shown(state)}{hint} of the chain {chain.name!r}: its states are {shown(chain.labels)}"
             )
         return position
 

@@ -94,7 +94,7 @@ class Study(Leasing):
     def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None) -> None:
         """Goes on with another budget (the whole, not what is added), target or deadline."""
         if budget is None and target_loss is None and deadline is None:
-            raise InputError("a study is extended by a budget, a target_loss or a deadline, and none was given")
+            raise InputError("a study is extended by a budget, a target loss or a deadline, and none was given")
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
             endless = study.budget is None

@@ -1,11 +1,10 @@
 """The catalogue: built-in problems by name, each with its description and source (docs/catalogue.md)."""
 
-import difflib
 import inspect
 from typing import Any
 
 from ... import specs
-from ...checks import shown
+from ...checks import did_you_mean, shown
 from ...errors import InputError
 from ..problem import Problem
 from .constructed import CONSTRUCTED
@@ -37,7 +36,7 @@ def get(name: str, **parameters: Any) -> Problem:
     for key in given:
         if key not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"problem {name} has no parameter {shown(key)}: {takes}")
+            raise InputError(f"problem {name} has no parameter {shown(key)}{did_you_mean(key, known)}: {takes}")
     chains = entry.build(**given)
     return Problem(chains, specs.compose(name, given), entry.description, entry.source)
 
@@ -49,7 +48,6 @@ def describe(name: str) -> str:
 
 def _entry(name: str) -> Entry:
     if name not in _ENTRIES:
-        near = difflib.get_close_matches(name, _ENTRIES, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(name, _ENTRIES)
         raise InputError(f"unknown problem {shown(name)}{hint}: the catalogue has {', '.join(_ENTRIES)}")
     return _ENTRIES[name]
