@@ -102,13 +102,21 @@ def test_recorded_paths_restart_and_resume():
     source = Recorded([[0, 1, 2], [3, 4]])
     source.advance()
     source.restart()
-    assert source.advance() == (3, True)
+    assert taken(source, 4) == [(1, True), (2, False), (3, True), (4, False)]  # each once, and broken where it was
     assert source.states == [0, 1, 2, 3, 4]
-    other = Recorded([[0, 1, 2], [3, 4]])
+    other = Recorded([[], [0, 1, 2], [3, 4]])
     assert other.resume(4, 3)
     assert other.advance() == (4, False)
-    assert not other.resume(4, 1)
-    assert not other.resume(9, 1)
+    assert other.resume(2, 1)  # from wherever it is
+    assert taken(other, 3) == [(2, False), (3, True), (4, False)]
+    assert other.resume(2, None)
+    assert taken(other, 3) == [(2, True), (3, True), (4, False)]
+    assert other.resume(3, None)
+    assert taken(other, 2) == [(3, True), (4, False)]
+    with pytest.raises(InputError, match="observation 4 is 3 in the recording, and the study was told 1"):
+        other.resume(4, 1)
+    with pytest.raises(InputError, match="told 9 observations of it, and 5 are recorded"):
+        other.resume(9, None)
     for wrong in ("abc", [], 3, np.zeros((1, 1, 1)), [[0], 1]):
         with pytest.raises(InputError, match="recorded states must be"):
             Recorded(wrong)

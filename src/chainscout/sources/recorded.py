@@ -13,13 +13,17 @@ from .source import Source
 
 
 class Recorded(Source):
-    """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them."""
+    """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them.
+
+    Every state is given once: what is left of a path that was broken goes on as a segment of its own.
+    """
 
     def __init__(self, paths: Any) -> None:
         """``paths``: one path (an array or a list of states), or a list of paths."""
         self._paths = [list(path) for path in _paths(paths)]
         self._path = 0
         self._place = 0
+        self._broken = False
 
     def __len__(self) -> int:
         return sum(map(len, self._paths))
@@ -35,28 +39,31 @@ class Recorded(Source):
         while self._path < len(self._paths):
             path = self._paths[self._path]
             if self._place < len(path):
+                fresh, self._broken = self._broken or self._place == 0, False
                 self._place += 1
-                return path[self._place - 1], self._place == 1
+                return path[self._place - 1], fresh
             self._path, self._place = self._path + 1, 0
         raise SourceEnded(f"all {len(self)} recorded states were given")
 
     def restart(self) -> None:
-        """Goes on with the next path; what is left of this one would not be at a fresh start."""
-        if self._place:
-            self._path, self._place = self._path + 1, 0
+        """Breaks the path: the next state is the first of a segment, wherever it was recorded."""
+        self._broken = True
 
-    def resume(self, observations: int, last: Hashable) -> bool:
-        """Skips what a study was told before, if that is what was recorded."""
-        seen = 0
-        for number, path in enumerate(self._paths):
-            if observations <= seen + len(path):
-                place = observations - seen
-                if place == 0 or path[place - 1] != last:
-                    return False
-                self._path, self._place = number, place
-                return True
-            seen += len(path)
-        return False
+    def resume(self, observations: int, last: Hashable | None) -> bool:
+        """Goes on behind what a study was told; refused if that was not recorded here, for it could be told again."""
+        if observations > len(self):
+            raise InputError(f"the study was told {observations} observations of it, and {len(self)} are recorded")
+        number, place = 0, observations
+        while place > len(self._paths[number]):
+            place -= len(self._paths[number])
+            number += 1
+        if last is not None and self._paths[number][place - 1] != last:
+            raise InputError(
+                f"observation {observations} is {shown(self._paths[number][place - 1])} in the recording, and the "
+                f"study was told {shown(last)}: a recording must begin with what the study has, or begin another study"
+            )
+        self._path, self._place, self._broken = number, place, last is None
+        return True
 
 
 def read_recorded(

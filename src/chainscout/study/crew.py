@@ -45,12 +45,20 @@ class Paths:
         self._failures[name] = 0
 
     def find(self, name: str) -> None:
-        """Brings a source to where the study is; if it cannot be, its next state is a fresh start."""
+        """Brings a source to where the study is; if it cannot be, its next state is a fresh start.
+
+        A chain whose path was broken has no last state. Its source is brought behind its observations all the same:
+        what was counted before must not be counted again.
+        """
         if name not in self._going:
-            chain = self._study.chain(name)
+            chain, source = self._study.chain(name), self._sources[name]
+            try:
+                resumed = chain.observations > 0 and source.resume(chain.observations, chain.last)
+            except InputError as error:
+                raise InputError(f"the source of the chain {name!r} cannot go on where the study is: {error}") from None
+            if chain.last is not None and not resumed:
+                source.restart()
             self._going[name] = chain.last is not None
-            if chain.last is not None and not self._sources[name].resume(chain.observations, chain.last):
-                self._sources[name].restart()
 
     def has_failed(self, name: str, going: bool = False) -> bool:
         """Notes a failure, and whether the path goes on all the same; whether the source is to be given up."""
@@ -118,6 +126,10 @@ class Crew:
                 return False
             try:
                 self._paths.find(lease.chain)
+            except BaseException:  # nothing was asked of the source, so that nothing can be lost
+                lease.give_back()
+                raise
+            try:
                 self._working[self._send(self._sources[lease.chain], lease.token)] = lease
             except BrokenExecutor as error:  # another worker has broken it, and its answer is not read yet
                 lease.abandon()
