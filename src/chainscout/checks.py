@@ -99,6 +99,15 @@ def unique_labels(states: Any) -> tuple[Hashable, ...]:
     return labels
 
 
+def label_from_text(text: str) -> str | int:
+    """What a text means as a label: a whole number if it is written as one; 007 and 1_000 are other labels than 7."""
+    try:
+        number = int(text)
+    except ValueError:
+        return text
+    return number if str(number) == text else text
+
+
 def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
     """``values`` as a new array of floats, which may be infinite or NaN."""
     try:

@@ -146,6 +146,61 @@ def test_recorded_files(tmp_path):
         read_recorded(tmp_path / "bad.parquet")
 
 
+def test_recorded_labels_are_kept_apart(tmp_path):
+    """A whole number is one if it is written as one; every other text is the label that it is."""
+    table = tmp_path / "labels.csv"
+    words = ["007", "7", "07", "1_000", "1000", "-3", "+3", "-0", "0", " 7", "x", "1.5", "nan", "\u0663", "9" * 5000]
+    table.write_text("chain,state\n" + "".join(f"a,{word}\n" for word in words), encoding="utf-8")
+    numbers = {"7": 7, "1000": 1000, "-3": -3, "0": 0}
+    source = read_recorded(table)["a"]
+    assert [state for state, _ in taken(source, len(words))] == [numbers.get(word, word) for word in words]
+    assert len(source.states) == len(words)
+    with cs.learn(read_recorded(table), 20, progress=False) as study:
+        assert set(study.states("a")) == {numbers.get(word, word) for word in words}
+    table.write_text("chain,state,segment\n7,x,1\n007,y,1\n7,y,01\n", encoding="utf-8")
+    found = read_recorded(table)
+    assert taken(found["7"], 2) == [("x", True), ("y", True)]
+    assert taken(found["007"], 1) == [("y", True)]
+
+
+@pytest.mark.parametrize(
+    ("times", "order"),
+    [
+        (["10", "9", "9.5", "-1e3"], "dbca"),
+        (["1700000000000000001", "1700000000000000000", "0", "-1"], "dcba"),  # alike as floats
+        (["2026-01-02", "2026-01-01", "2025-12-31", "2026-01-01"], "cbda"),
+    ],
+)
+def test_recorded_times_are_numbers_or_texts(tmp_path, times, order):
+    table = tmp_path / "times.csv"
+    table.write_text("chain,state,t\n" + "".join(f"c,{x},{t}\n" for x, t in zip("abcd", times, strict=True)))
+    assert "".join(state for state, _ in taken(read_recorded(table, time="t")["c"], 4)) == order
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (["1", "z", "2"], "row 2 of .* cannot be put in order: its t 'z' is no number, and those before are"),
+        (["z", "y", "2"], "row 3 of .* cannot be put in order: its t '2' has no place among those before"),
+        (["1", "nan", "2"], "row 2 of .* its t 'nan' is no number, and those before are"),
+        (["1", "1_0", "2"], "row 2 of .* its t '1_0' is no number, and those before are"),
+    ],
+)
+def test_recorded_times_of_two_kinds_have_no_order(tmp_path, times, words):
+    table = tmp_path / "times.csv"
+    table.write_text("chain,state,t\n" + "".join(f"c,x,{t}\n" for t in times))
+    with pytest.raises(FileError, match=words):
+        read_recorded(table, time="t")
+    if times[1] == "nan":
+        import duckdb
+
+        parquet = tmp_path / "times.parquet"
+        numbers = "SELECT 'c' AS chain, 'x' AS state, unnest([1.0, 'nan'::DOUBLE, 2.0]) AS t"
+        duckdb.execute(f"COPY ({numbers}) TO '{parquet}' (FORMAT parquet)")
+        with pytest.raises(FileError, match=r"row 2 of .* its t nan has no place among those before"):
+            read_recorded(parquet, time="t")
+
+
 # -- programs
 
 

@@ -1,13 +1,15 @@
 """Recorded trajectories as a source: arrays, lists of arrays (as deeptime has them), CSV and Parquet files."""
 
+import contextlib
 import csv
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..checks import shown
+from ..checks import label_from_text, shown
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
 from .source import Source
 
@@ -71,18 +73,25 @@ def read_recorded(
 ) -> dict[str, Recorded]:
     """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
 
-    A column ``segment``, if there is one, tells the paths of a chain apart.
+    A column ``segment``, if there is one, tells the paths of a chain apart. A state in a CSV file is a whole number if
+    it is written as one, and else the text as it stands: 7 is a number, 007 and 1_000 are other states. Times are all
+    numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
     if not file.exists():
         raise FileError(f"there is no file {file}")
-    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file)
+    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, state)
     paths: dict[str, dict[Any, list[tuple[Any, Hashable]]]] = {}
+    kind: type | None = None
     for number, row in enumerate(rows):
         missing = [column for column in (chain, state, *([time] if time else [])) if row.get(column) in (None, "")]
         if missing:
             raise FileError(f"row {number + 1} of {file} has no {' and no '.join(missing)}")
-        when = number if time is None else row[time]
+        when = number if time is None else _time(row[time])
+        previous, kind = kind, str if isinstance(when, str) else object
+        if time is not None and (previous not in (None, kind) or when != when):
+            what = "is no number, and those before are" if kind is str else "has no place among those before"
+            raise FileError(f"row {number + 1} of {file} cannot be put in order: its {time} {shown(row[time])} {what}")
         segments = paths.setdefault(str(row[chain]), {})
         segments.setdefault(row.get("segment"), []).append((when, row[state]))
     if not paths:
@@ -93,11 +102,13 @@ def read_recorded(
     }
 
 
-def _csv(file: Path) -> Iterator[dict[str, Any]]:
+def _csv(file: Path, state: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
-                yield {key: _number(value) for key, value in row.items() if key is not None}
+                if isinstance(row.get(state), str):  # a file of texts has no other way to say that it means a number
+                    row[state] = label_from_text(row[state])
+                yield row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{file} could not be read: {error}") from None
 
@@ -117,15 +128,14 @@ def _parquet(file: Path) -> Iterator[dict[str, Any]]:
         raise FileError(f"{file} could not be read: {str(error).splitlines()[0]}") from None
 
 
-def _number(text: Any) -> Any:
-    """Whole numbers as such; other words stay words, and numbers that are not whole stay numbers, for times."""
-    if isinstance(text, str):
+def _time(value: Any) -> Any:
+    """A text that is a number as that number, so that 9 comes before 10."""
+    if isinstance(value, str) and "_" not in value:
         for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text
+            with contextlib.suppress(ValueError):
+                number = kind(value)
+                return number if math.isfinite(number) else value
+    return value
 
 
 def _paths(paths: Any) -> Sequence[Any]:
