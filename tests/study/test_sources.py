@@ -1,5 +1,6 @@
 """Where states come from: callables, generators, recordings, programs, environments; and the loop that runs them."""
 
+import collections
 import itertools
 import random
 import shutil
@@ -15,7 +16,7 @@ import chainscout as cs
 from chainscout.errors import FileError, InputError, SourceEnded, SourceError
 from chainscout.problems import get
 from chainscout.sources import Environment, Program, Recorded, Restartable, convert, read_recorded
-from chainscout.study import Study, simulated
+from chainscout.study import Study, files, simulated
 
 
 def taken(source, number):
@@ -364,6 +365,27 @@ def test_states_that_nobody_gave_are_discovered():
     assert study.states("b") == [0, 1]
     assert study.certificate().aside == ("b",)
     assert "all 4 recorded states were given" in study.events()[1].detail["reason"]
+
+
+def test_the_states_of_a_recording_are_open_unless_they_are_given(folder):
+    """Those that occur are chosen by the data (MATH §7): a certificate must hold whatever others there are."""
+    path = np.random.default_rng(0).integers(0, 2, 501).tolist()
+    pairs = collections.Counter(itertools.pairwise(path))
+    transitions = [(x, y, number) for (x, y), number in pairs.items()]
+    opened = cs.certify({"a": cs.Counts.from_pairs(transitions, 2, open_states=True)}).max
+    closed = cs.certify({"a": cs.Counts.from_pairs(transitions, 2)}).max
+    assert opened > 1.5 * closed
+    (folder / "paths.csv").write_text("chain,state\n" + "".join(f"a,{state}\n" for state in path))
+    text = 'where = "%s.db"\nbudget = 501\n[chains.a]\nrecorded = "paths.csv"\n%s'
+    for name, states, certificate in (("open", None, opened), ("closed", {"a": 2}, closed)):
+        with cs.learn({"a": Recorded(path)}, 501, states=states, progress=False) as study:
+            assert study.certificate().max == certificate
+            assert study.line(0).open == (states is None)
+        file = folder / f"{name}.toml"
+        file.write_text(text % (name, "states = [0, 1]\n" if states else ""))
+        found = files.read(file)
+        with cs.learn(found.sources, where=found.where, states=found.states, progress=False, **found.options) as study:
+            assert study.certificate().max == certificate
 
 
 def test_a_study_needs_an_end_and_sources_for_all():

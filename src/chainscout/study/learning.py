@@ -11,7 +11,7 @@ from ..checks import real_number, shown, whole_number
 from ..errors import InputError, NothingFree, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Recorded, Source, convert
+from ..sources import Source, convert
 from ..store import Where, exists
 from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
@@ -37,9 +37,10 @@ def learn(
     """Samples from ``sources`` until the budget is used, the target is certified or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
-    is simulated. ``states``: name → how many states there are, or their labels; what is neither given nor known from
-    the source is discovered (open states). ``where``: a study that exists there is gone on with; a larger budget, a
-    smaller target or a later deadline than it has extends it, the contrary or another policy or delta is an error.
+    is simulated. ``states``: name → how many states there are, or their labels; where they are not given, those of a
+    simulated chain are known, and those of all other sources, recordings too, are discovered (open states).
+    ``where``: a study that exists there is gone on with; a larger budget, a smaller target or a later deadline than it
+    has extends it, the contrary or another policy or delta is an error.
     ``executor``: any concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask
     executor travel to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of
     Study.create.
@@ -126,7 +127,10 @@ def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[s
 def chain_states(
     sources: Mapping[str, Source], states: Mapping[str, int | Sequence[Hashable]]
 ) -> tuple[dict[str, int | Sequence[Hashable]], list[str]]:
-    """The states of every chain, and the chains whose states are open."""
+    """The states of every chain, and the chains whose states are open.
+
+    Those that occur in a recording are chosen by the data, so that they are no more known than a callable's.
+    """
     unknown = [name for name in states if name not in sources]
     if unknown:
         raise InputError(f"states names chains that have no source: {shown(unknown)}")
@@ -134,7 +138,7 @@ def chain_states(
     opened = []
     for name, source in sources.items():
         known = states.get(name)
-        if known is None and isinstance(source, (Simulated, Recorded)):
+        if known is None and isinstance(source, Simulated):
             known = source.states
         if known is None:
             opened.append(name)
