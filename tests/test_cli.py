@@ -100,7 +100,6 @@ def test_plan_prints_a_table_and_json(options: list[str]) -> None:
         (["plan", "unlike", "--target-loss", "-1"], 2, "target_loss"),
         (["plan"], 2, "FILE|NAME"),
         (["fly"], 2, "fly"),
-        (["insect", "unlike"], 2, "Did you mean 'inspect'?"),
     ],
 )
 def test_a_wrong_use_ends_with_a_sentence_and_no_traceback(arguments: list[str], status: int, words: str) -> None:

@@ -80,6 +80,7 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
     ("where", "options", "text"),
     [
         (FRAME, {"state": "nowhere"}, "the log has no state column 'nowhere': its columns are ['id', 'at', 'what']"),
+        (FRAME, {"state": "waht"}, "the log has no state column 'waht' (did you mean what?): its columns are "),
         (FRAME, {"chain": 3}, "chain must be the name of a column, not 3"),
         (FRAME, {"time": None}, "time must be the name of a column, not None"),
         (FRAME, {"lag": 0}, "lag (how many steps lie between the two states of a transition) must be a whole number"),

@@ -96,7 +96,7 @@ def new(
 def extend(
     where: str, budget: float | None, target_loss: float | None, deadline: str | None, json_output: bool
 ) -> None:
-    """Give a study another budget, target or deadline; one that was finished goes on."""
+    """Give a study another budget, target or deadline. One that was finished goes on."""
     from ..study.creation import deadline_text
 
     with opened(where) as study:
@@ -134,7 +134,7 @@ def status(where: str, chain: str | None, json_output: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
 @as_json
 def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
-    """Write the estimates, their intervals and the certificate; toml has the estimates alone."""
+    """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate."""
     from ..checks import one_of
     from ..study import exporting
 
