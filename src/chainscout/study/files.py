@@ -69,9 +69,9 @@ class StudyTable(_Strict):
     budget: float | None = None
     target_loss: float | None = None
     deadline: datetime | None = None
-    delta: float = 0.05
-    policy: str = "scout"
-    on_lost_lease: str = "restart"
+    delta: float | None = None
+    policy: str | None = None
+    on_lost_lease: str | None = None
     problem: str | None = None
     seed: Annotated[int, PlainValidator(_seed)] = 0
     chains: dict[str, Any] = Field(default_factory=dict)
@@ -171,12 +171,15 @@ def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bo
     """
     options = found.options
     costs = options["costs"] or {}
-    with errors.at("policy"):
-        policies.get(options["policy"])
-    with errors.at("delta"):
-        failure_probability(options["delta"])
-    with errors.at("on_lost_lease"):
-        one_of(options["on_lost_lease"], "on_lost_lease", creation.ON_LOST_LEASE)
+    if options["policy"] is not None:
+        with errors.at("policy"):
+            policies.get(options["policy"])
+    if options["delta"] is not None:
+        with errors.at("delta"):
+            failure_probability(options["delta"])
+    if options["on_lost_lease"] is not None:
+        with errors.at("on_lost_lease"):
+            one_of(options["on_lost_lease"], "on_lost_lease", creation.ON_LOST_LEASE)
     with errors.at("target_loss"):
         creation.target_of(options["target_loss"])
     with errors.at("deadline"):

@@ -1,7 +1,7 @@
 """What a study shows: estimates, certificates, its log. Nothing here changes anything."""
 
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -127,9 +127,13 @@ class Reading(Browsing):
 
     def states(self, chain: str) -> list[Hashable]:
         """The chain's states, as far as they are known."""
+        return list(self.known_states(chain))
+
+    def known_states(self, chain: str) -> Sequence[Hashable]:
+        """The same; numbered states as a range, however many there are."""
         with self._lock, self._store.reading() as transaction:
             known = self._states.all(transaction, self._find(transaction, chain))
-            return list(range(known)) if isinstance(known, int) else list(known)
+            return range(known) if isinstance(known, int) else known
 
     def next_step(self, chain: str) -> int:
         """The number of the chain's next observation, from 1."""
@@ -155,6 +159,7 @@ class Reading(Browsing):
                 deadline=study.deadline,
                 delta=study.delta,
                 policy=study.policy,
+                on_lost_lease=study.on_lost_lease,
                 leases=study.leases,
                 lost=study.lost,
                 aside=study.aside,
