@@ -16,7 +16,7 @@ from study_places import set_clock
 import chainscout as cs
 from chainscout.engine import Walk
 from chainscout.errors import InputError
-from chainscout.sources import Recorded, convert
+from chainscout.sources import Program, Recorded, convert
 from chainscout.study import Study, simulated
 from chainscout.study.learning import run
 
@@ -187,3 +187,111 @@ def test_a_callable_that_begins_anew_is_new_randomness(place):
     run(study, {"a": convert(iter([2, 2, 1, 1]).__next__)}, progress=False)
     assert [line.segment for line in study.log("a")] == [1] * 10 + [2] * 4
     assert study.counts("a").transitions[0].tolist() == [0, 3, 0]
+
+
+# -- somebody else at the same study
+
+
+class Cycle:
+    """0, 1, 2, 0, … from its start: any other transition was never seen. ``meanwhile`` happens in its sixth step."""
+
+    def __init__(self, meanwhile=None):
+        self.state, self.calls, self.meanwhile = -1, 0, meanwhile
+
+    def __call__(self):
+        self.calls += 1
+        if self.calls == 6 and self.meanwhile is not None:
+            self.meanwhile()
+        self.state = (self.state + 1) % 3
+        return self.state
+
+    def restart(self):
+        self.state = -1
+
+
+def is_cyclic(counts):
+    return (counts.transitions == counts.transitions * np.roll(np.eye(3, dtype=int), 1, axis=1)).all()
+
+
+def told_by_another(where, states):
+    def tell():
+        with Study.open(where) as other:
+            other.restart("a")
+            other.tell_many([("a", state) for state in states])
+
+    return tell
+
+
+def test_another_worker_that_is_faster_leaves_no_false_transition(folder):
+    """While a source is at work, the chain is advanced elsewhere: the observation that comes second is not counted."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 3}, 40).close()
+    source = Cycle(told_by_another(where, [0, 1, 2, 0]))
+    with cs.learn({"a": source}, where=where, progress=False) as study:
+        assert is_cyclic(study.counts("a"))
+        assert study.progress().observations == 40
+        assert study.chain("a").segments == 3
+        assert source.calls == 40 - 4 + 1  # one of its states came too late
+        replayed_counts(study, {"a": 3})
+
+
+def test_another_worker_between_two_leases_leaves_no_false_transition(folder):
+    """While one chain's source is at work, the other chain is advanced elsewhere."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 3, "b": 3}, 60, "uniform").close()
+    sources = {"a": Cycle(), "b": Cycle(told_by_another(where, [0, 1, 2, 0]))}
+    with ThreadPoolExecutor(1) as pool:
+        study = cs.learn(sources, where=where, executor=pool, progress=False)
+    assert study.progress().observations == 60
+    assert is_cyclic(study.counts("a"))
+    assert study.chain("a").segments == 3
+    replayed_counts(study, {"a": 3, "b": 3})
+    study.close()
+
+
+def test_a_program_whose_chain_was_advanced_elsewhere_is_not_to_blame(folder):
+    where, script, flag = folder / "study.db", folder / "cycle.py", folder / "told"
+    script.write_text(
+        "import os, sys, time\nstate = -1\nfor number, line in enumerate(sys.stdin):\n"
+        f"    if number == 5:\n        open({str(flag)!r} + '.wanted', 'w').close()\n"
+        f"        while not os.path.exists({str(flag)!r}): time.sleep(0.01)\n"
+        "    state = 0 if line.strip() == 'restart' else (state + 1) % 3\n    print(state, flush=True)\n"
+    )
+    Study.create(where, {"a": 3}, 30).close()
+
+    def meanwhile():
+        while not flag.with_suffix(".wanted").exists():
+            time.sleep(0.01)
+        told_by_another(where, [0, 1, 2, 0])()
+        flag.touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(meanwhile)
+        source = Program([sys.executable, "-S", str(script)], timeout=30.0)
+        study = cs.learn({"a": source}, where=where, progress=False)
+        other.result()
+    assert study.progress().lost == 0
+    assert is_cyclic(study.counts("a"))
+    assert study.progress().observations == 30
+    study.close()
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+def test_two_at_once_on_the_same_simulated_chains_are_one(folder, executor):
+    """Each has the same paths: together they tell every state of them once."""
+    where, chains = folder / "study.db", {"a": CHAIN, "b": CHAIN, "c": CHAIN}
+    Study.create(where, dict.fromkeys(chains, 3), 300).close()
+
+    def learn():
+        with threads(executor) as pool:
+            cs.learn(chains, where=where, seed=3, executor=pool, progress=False).close()
+
+    with ThreadPoolExecutor(2) as pair:
+        for done in [pair.submit(learn) for _ in range(2)]:
+            done.result()
+    with Study.open(where) as study:
+        assert study.progress().observations == 300
+        for number, name in enumerate(chains):
+            path = [line.state for line in study.log(name)]
+            assert path == list(itertools.islice(Walk(CHAIN, number, seed=3), len(path)))
+            assert study.chain(name).segments == 1

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from typing import Any
 
 from ..chains import MarkovChain
 from ..checks import shown, whole_number
 from ..counts import Counts
-from ..errors import InputError, NothingFree, SourceEnded, SourceError, StudyFinished
+from ..errors import InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
 from ..sources import Source, convert
@@ -179,14 +180,18 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
         except NothingFree:  # other workers hold what there is
             time.sleep(PAUSE)
             continue
-        paths.find(name)
+        step = paths.find(name)
         source = sources[name]
         try:
             state, fresh = source.advance()
             if paths.is_broken(name, fresh):
                 study.restart(name)
-            tell_from(study, name, source, state, study.tell)
+            tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
             paths.has_told(name)
+        except StudyFinished:  # by somebody else
+            return
+        except OutOfStep:  # somebody else came first, and is right
+            paths.lose(name)
         except SourceEnded as end:
             study.set_aside(name, str(end))
         except SourceError as error:

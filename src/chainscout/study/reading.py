@@ -141,6 +141,11 @@ class Reading(Browsing):
             return self._find(transaction, chain).observations + 1
 
     @property
+    def is_shared(self) -> bool:
+        """Whether others can advance the study at the same time; one in memory is its process's own."""
+        return not isinstance(self._store, MemoryStore)
+
+    @property
     def names(self) -> list[str]:
         """The chains, by number."""
         with self._lock, self._store.reading() as transaction:
