@@ -30,12 +30,6 @@ class Recorded(Source):
     def __len__(self) -> int:
         return sum(map(len, self._paths))
 
-    @property
-    def states(self) -> list[Hashable]:
-        """The states that occur, in order."""
-        found = {state for path in self._paths for state in path}
-        return sorted(found, key=lambda state: (isinstance(state, str), state))
-
     def advance(self) -> tuple[Hashable, bool]:
         """The next recorded state."""
         while self._path < len(self._paths):
