@@ -13,7 +13,7 @@ from test_policies import ALL, LOSSES, get
 
 import chainscout as cs
 from chainscout import Policy, policies
-from chainscout.engine import run, state, trace, walk
+from chainscout.engine import Walk, run, state, trace
 from chainscout.engine.state import CHUNK_BYTES, RESTLESS_BLOCK, prepare
 from chainscout.errors import InputError
 
@@ -139,7 +139,7 @@ def test_losses_are_those_of_the_counts(distance, weights):
     loss, pulls = run(UNLIKE, "scout", [300], range(5, 7), seed=2, distance=distance, row_weights=weights)
     for r in range(2):
         for k, chain in enumerate(UNLIKE.chains.values()):
-            path = walk(chain, k, 5 + r, seed=2)
+            path = Walk(chain, k, replication=5 + r, seed=2)
             counts = cs.Counts.from_path((next(path) for _ in range(pulls[0, r, k])), chain.size)
             assert loss[0, r, k] == pytest.approx(cs.loss(chain, counts, distance=distance, weights=weights), rel=1e-12)
 

@@ -12,7 +12,7 @@ from playing import Player, play
 
 import chainscout as cs
 from chainscout import policies, predictions
-from chainscout.engine import trace, walk
+from chainscout.engine import Walk, trace
 from chainscout.errors import InputError
 from chainscout.guarantees import beta, beta_unknown_horizon
 from chainscout.policies import Policy, settings
@@ -30,7 +30,7 @@ def get(name, problem):
 
 
 def paths(problem, replication=0):
-    return [walk(chain, k, replication) for k, chain in enumerate(problem.chains.values())]
+    return [Walk(chain, k, replication=replication) for k, chain in enumerate(problem.chains.values())]
 
 
 # -- the catalogue
@@ -243,7 +243,7 @@ def test_relabelling_the_chains_permutes_the_choices(name):
 def test_asking_is_pure(name):
     policy = get(name, UNLIKE)
     player = Player(policy, next(settings(UNLIKE.sizes, 100, UNLIKE)))
-    for state in itertools.islice(walk(UNLIKE["chain-0"]), 30):
+    for state in itertools.islice(Walk(UNLIKE["chain-0"]), 30):
         player.observe(state)
         player.learn()
         before = player.index, player.sums
@@ -255,7 +255,7 @@ def test_asking_is_pure(name):
 def test_more_pending_means_less_urgent(name):
     policy = get(name, UNLIKE)
     player = Player(policy, next(settings(UNLIKE.sizes, 100, UNLIKE)))
-    for state in itertools.islice(walk(UNLIKE["chain-0"]), 30):
+    for state in itertools.islice(Walk(UNLIKE["chain-0"]), 30):
         player.observe(state)
     player.learn()
     values = [player.value(pending) for pending in range(5)]

@@ -55,6 +55,16 @@ def failure_probability(value: Any) -> float:
     return real_number(value, "delta", above=0.0, below=1.0, meaning="the probability with which a guarantee may fail")
 
 
+def seed_number(value: Any) -> int:
+    """``seed``, which all randomness follows from."""
+    return _word(value, "seed", "what all randomness follows from")
+
+
+def replication_number(value: Any) -> int:
+    """``replication``, the number of one run among those of a seed."""
+    return _word(value, "replication", "the number of a run among those of a seed")
+
+
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """``value``, which must be one of ``choices``."""
     known = list(choices)
@@ -89,6 +99,15 @@ def unique_labels(states: Any) -> tuple[Hashable, ...]:
     return labels
 
 
+def label_from_text(text: str) -> str | int:
+    """What a text means as a label: a whole number if it is written as one; 007 and 1_000 are other labels than 7."""
+    try:
+        number = int(text)
+    except ValueError:
+        return text
+    return number if str(number) == text else text
+
+
 def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
     """``values`` as a new array of floats, which may be infinite or NaN."""
     try:
@@ -100,6 +119,14 @@ def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
             return array.astype(np.float64, copy=False)
     except Exception:  # whatever the conversion of a foreign object raises
         raise InputError(f"{name} must be numbers in rows of equal length, not {shown(values)}") from None
+
+
+def _word(value: Any, name: str, meaning: str) -> int:
+    """A whole number that the generator can hash: one from 2**64 on would be another one's double."""
+    number = whole_number(value, name, least=0, meaning=meaning)
+    if number >= 1 << 64:
+        raise InputError(f"{name}{_meaning(meaning)} must be below 2**64, not {shown(value)}")
+    return number
 
 
 def _is_finite(value: Any) -> bool:

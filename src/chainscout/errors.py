@@ -14,6 +14,10 @@ class InputError(ChainscoutError, ValueError):
     exit_status = 2
 
 
+class OutOfStep(InputError):
+    """An observation that is neither the next one of its chain nor what was told under its number before."""
+
+
 class NotErgodicError(InputError):
     """A quantity was asked for that this chain does not have because it is not irreducible, aperiodic or reversible."""
 

@@ -311,6 +311,15 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
         ('where = "x.db"\nproblem = "unlyke"\n', "problem 'unlyke' (did you mean unlike?)"),
         ('where = "x.db"\nbudget = 3\n[chains.a]\nmatrix = [[1.0]]\ncost = 5.0\n', "budget: the budget 3 does not pay"),
         ('where = "x.db"\n[chains.a]\nmatrix = [[1.0]]\n', "learning needs an end"),
+        (
+            'where = "x.db"\nseed = -1\nproblem = "unlike"\n',
+            "seed: this must be a whole number ≥ 0 and below 2**64, not -1",
+        ),
+        (
+            f'where = "x.db"\n[chains.a]\nmatrix = [[1.0]]\nseed = {2**64}\n',
+            "chains.a.seed: this must be a whole number ≥ 0 and below 2**64, not 18446744073709551616",
+        ),
+        ('where = "x.db"\n[chains.a]\nenvironment = "FrozenLake-v1"\nseed = 1.5\n', "chains.a.seed: this must be"),
         ("where = \n", "is not TOML"),
     ],
 )

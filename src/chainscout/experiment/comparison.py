@@ -15,7 +15,7 @@ import numpy as np
 from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import failure_probability, number_array, shown, whole_number
+from ..checks import failure_probability, number_array, seed_number, shown, whole_number
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
@@ -78,7 +78,7 @@ def compare(
     steps = _budgets(budgets)
     number = whole_number(replications, "replications", meaning="how often each policy is run")
     options: dict[str, Any] = {
-        "seed": whole_number(seed, "seed", least=0, meaning="what all randomness follows from"),
+        "seed": seed_number(seed),
         "engine": (engine := engines.resolved(engine)),
         "weights": None if weights is None else number_array(weights, "weights").ravel().tolist(),
         "batch": batch,

@@ -87,9 +87,9 @@ def new_content(
         raise InputError("a study needs at least one chain, and none was given")
     failure_probability(delta)
     one_of(on_lost_lease, "on_lost_lease", ON_LOST_LEASE)
-    opened = _opened(open_states, chains)
-    omega = _each(weights, "weights", chains)
-    price = _each(costs, "costs", chains)
+    opened = opened_of(open_states, chains)
+    omega = each_of(weights, "weights", chains)
+    price = each_of(costs, "costs", chains)
     least, largest = min(price.values(), default=1.0), max(price.values(), default=1.0)
     if len(price) < len(chains):
         least, largest = min(least, 1.0), max(largest, 1.0)
@@ -161,7 +161,7 @@ class _Chains:
         for number, (name, states) in enumerate(chains.items()):
             self.names.append(name_of(name))
             if name in opened:
-                labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[arg-type]
+                labels = labels_beforehand(name, states)
                 self.open_labels[number] = labels
                 sizes.append(len(labels))
                 self._lists.append(None)
@@ -207,6 +207,11 @@ def fixed_states(name: str, states: Any) -> int | tuple[Label, ...]:
     return labels
 
 
+def labels_beforehand(name: str, states: Any) -> tuple[Label, ...]:
+    """The states of a chain with open states that are known beforehand; there may be none."""
+    return _labels(name, range(int(states)) if _is_number(states) else states)
+
+
 def _is_number(states: Any) -> bool:
     return isinstance(states, Real) and not isinstance(states, bool)
 
@@ -220,26 +225,29 @@ def _labels(name: str, states: Any) -> tuple[Label, ...]:
     return labels
 
 
-def _opened(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:
+def opened_of(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the chains whose states are open."""
     if isinstance(open_states, bool):
         return frozenset(chains) if open_states else frozenset()
     if isinstance(open_states, str) or not hasattr(open_states, "__iter__"):
         raise InputError(f"open_states must be True, False or names of chains, not {shown(open_states)}")
     opened = frozenset(open_states)
-    _known(opened, "open_states", chains)
+    check_known(opened, "open_states", chains)
     return opened
 
 
-def _each(values: Mapping[str, float] | None, what: str, chains: Mapping[str, Any]) -> dict[str, float]:
+def each_of(values: Mapping[str, float] | None, what: str, chains: Mapping[str, Any]) -> dict[str, float]:
+    """A number > 0 for some of the chains: weights or costs."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):
         raise InputError(f"{what} must be a mapping from names of chains to numbers > 0, not {shown(values)}")
-    _known(values, what, chains)
+    check_known(values, what, chains)
     return {name: real_number(value, f"{what} of chain {name!r}", above=0.0) for name, value in values.items()}
 
 
-def _known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
+def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
+    """Refuses names of chains that there are not."""
     unknown = [name for name in names if name not in chains]
     if unknown:
         hint = did_you_mean(unknown[0], chains)
@@ -249,7 +257,7 @@ def _known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
 def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int, dict[int, RowRecord]]:
     if warm_start is None:
         return {}
-    _known(warm_start, "warm_start", dict.fromkeys(chains.names))
+    check_known(warm_start, "warm_start", dict.fromkeys(chains.names))
     found: dict[int, dict[int, RowRecord]] = {}
     for number, name in enumerate(chains.names):
         counts = warm_start.get(name)

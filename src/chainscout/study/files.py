@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from .. import policies, problems
-from ..checks import did_you_mean, failure_probability, one_of, real_number
-from ..errors import FileError
+from ..checks import did_you_mean, failure_probability, one_of, real_number, seed_number
+from ..errors import FileError, InputError
 from ..problems.schema import Errors, chain_of, label, place_of
 from ..sources import Environment, Program, Recorded, Source, read_recorded
 from ..store import check_place
@@ -36,6 +36,13 @@ def _states(value: object) -> int | list[str | int]:
     )
 
 
+def _seed(value: object) -> int:
+    if isinstance(value, int):  # a file's 5.0 is no whole number
+        with suppress(InputError):
+            return seed_number(value)
+    raise PydanticCustomError("seed", "this must be a whole number ≥ 0 and below 2**64")
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -52,7 +59,7 @@ class ChainTable(_Strict):
     tolerance: float | None = None
     recorded: str | None = None
     environment: str | None = None
-    seed: int | None = None
+    seed: Annotated[int | None, PlainValidator(_seed)] = None
 
 
 class StudyTable(_Strict):
@@ -62,11 +69,11 @@ class StudyTable(_Strict):
     budget: float | None = None
     target_loss: float | None = None
     deadline: datetime | None = None
-    delta: float = 0.05
-    policy: str = "scout"
-    on_lost_lease: str = "restart"
+    delta: float | None = None
+    policy: str | None = None
+    on_lost_lease: str | None = None
     problem: str | None = None
-    seed: int = 0
+    seed: Annotated[int, PlainValidator(_seed)] = 0
     chains: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -164,12 +171,15 @@ def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bo
     """
     options = found.options
     costs = options["costs"] or {}
-    with errors.at("policy"):
-        policies.get(options["policy"])
-    with errors.at("delta"):
-        failure_probability(options["delta"])
-    with errors.at("on_lost_lease"):
-        one_of(options["on_lost_lease"], "on_lost_lease", creation.ON_LOST_LEASE)
+    if options["policy"] is not None:
+        with errors.at("policy"):
+            policies.get(options["policy"])
+    if options["delta"] is not None:
+        with errors.at("delta"):
+            failure_probability(options["delta"])
+    if options["on_lost_lease"] is not None:
+        with errors.at("on_lost_lease"):
+            one_of(options["on_lost_lease"], "on_lost_lease", creation.ON_LOST_LEASE)
     with errors.at("target_loss"):
         creation.target_of(options["target_loss"])
     with errors.at("deadline"):
