@@ -296,7 +296,7 @@ def test_numbers_in_any_dress():
         (lambda: checks.real_number(9, "x", least=0, below=5), "x must be a finite number ≥ 0 and < 5, not 9"),
         (
             lambda: checks.failure_probability(1),
-            "delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 1",
+            "delta (the probability with which a guarantee may fail) must be a finite number ≥ 1e-12 and < 1, not 1",
         ),
         (lambda: checks.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
     ],

@@ -1,6 +1,6 @@
 """Simulated replications of a policy: interpreted, compiled, or on a GPU, on the same paths."""
 
-from .run import AUTO, ENGINES, resolved, run, trace, workers
+from .run import AUTO, ENGINES, resolved, run, trace, whole_budget, workers
 from .walking import walk
 
-__all__ = ["AUTO", "ENGINES", "resolved", "run", "trace", "walk", "workers"]
+__all__ = ["AUTO", "ENGINES", "resolved", "run", "trace", "walk", "whole_budget", "workers"]
