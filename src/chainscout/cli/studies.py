@@ -131,7 +131,7 @@ def tell(
         if chain == "-":
             if state is not None or step is not None or token is not None or restart:
                 raise InputError("lines from standard input are told all at once, without a state or options")
-            lines = enumerate(sys.stdin, start=1)
+            lines = enumerate(_standard_input(), start=1)
             pairs = [_line(study, number, line) for number, line in lines if line.strip()]
             study.tell_many(pairs)
         else:
@@ -286,6 +286,15 @@ def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
         except ValueError:
             raise InputError(f"{option} must be given as NAME=NUMBER, not {name}={value}") from None
     return found or None
+
+
+def _standard_input() -> list[str]:
+    try:
+        return list(sys.stdin)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"standard input must be text in {error.encoding}, and byte 0x{error.object[error.start]:02x} in it is not"
+        ) from None
 
 
 def _line(study: "Study", number: int, line: str) -> tuple[str, Any]:

@@ -7,8 +7,8 @@ from datetime import datetime
 from numbers import Integral, Real
 from typing import Any
 
-from ..checks import failure_probability, one_of, real_number, shown, whole_number
-from ..counts import Counts
+from ..checks import failure_probability, one_of, real_number, shown, unicode_text, whole_number
+from ..counts import MOST_STATES, MOST_TRANSITIONS, Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
 from ..store import ChainRecord, Content, RowRecord, StudyRecord
@@ -19,13 +19,24 @@ Label = str | int
 ON_LOST_LEASE = ("restart", "continue")
 
 
-def budget_of(value: Any, costs: bool) -> float | None:
-    """A budget: whole observations, or cost units where observations have costs; None for no end."""
+def budget_of(value: Any, costs: bool, least: float) -> float | None:
+    """A budget: whole observations, or cost units where observations have costs, ``least`` at least; None for no end.
+
+    It must pay for one observation, and for no more than can be counted.
+    """
     if value is None:
         return None
-    if costs:
-        return real_number(value, "budget", above=0.0, meaning="in cost units")
-    return whole_number(value, "budget", meaning="observations")
+    if not costs:
+        return whole_number(value, "budget", meaning="observations", most=MOST_TRANSITIONS)
+    limit = real_number(value, "budget", above=0.0, meaning="in cost units")
+    if limit < least:
+        raise InputError(f"the budget {limit:g} does not pay for one observation, which costs {least:g}")
+    if limit / least > MOST_TRANSITIONS:
+        raise InputError(
+            f"the budget {limit:g} pays for {limit / least:g} observations at {least:g} each, and at most"
+            f" {MOST_TRANSITIONS} can be counted"
+        )
+    return limit
 
 
 def target_of(value: Any) -> float | None:
@@ -46,7 +57,7 @@ def deadline_of(value: Any) -> float | None:
 def label_of(value: Any) -> Label:
     """A label that can be stored: a string or a whole number."""
     if isinstance(value, str):
-        return str(value)
+        return unicode_text(value, "a state's label")
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
@@ -77,9 +88,7 @@ def new_content(
     least, largest = min(price.values(), default=1.0), max(price.values(), default=1.0)
     if len(price) < len(chains):
         least, largest = min(least, 1.0), max(largest, 1.0)
-    limit = budget_of(budget, costs is not None)
-    if limit is not None and limit < least:
-        raise InputError(f"the budget {limit:g} does not pay for one observation, which costs {least:g}")
+    limit = budget_of(budget, costs is not None, least)
     prepared = _Chains(chains, opened)
     study = StudyRecord(
         chains=len(chains),
@@ -146,14 +155,17 @@ class _Chains:
         for number, (name, states) in enumerate(chains.items()):
             if not isinstance(name, str) or not name:
                 raise InputError(f"a chain's name must be a string that is not empty, not {shown(name)}")
-            self.names.append(name)
+            self.names.append(unicode_text(name, "a chain's name"))
+            if _is_number(states):
+                what, least = f"the states of chain {name!r}", int(name not in opened)  # none may be known as yet
+                states = whole_number(states, what, least, meaning="how many there are", most=MOST_STATES)
             if name in opened:
-                labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[arg-type]
+                labels = _labels(name, range(states) if isinstance(states, int) else states)
                 self.open_labels[number] = labels
                 sizes.append(len(labels))
                 self._lists.append(None)
-            elif _is_number(states):
-                sizes.append(whole_number(states, f"the states of chain {name!r}", meaning="how many there are"))
+            elif isinstance(states, int):
+                sizes.append(states)
                 self._lists.append(None)
             else:
                 labels = _labels(name, states)
