@@ -85,6 +85,7 @@ def test_plan_prints_a_table_and_json(options: list[str]) -> None:
         (["plan", "unlike"], 2, "needs a budget"),
         (["plan", "unlike", "--budget", "many"], 2, "--budget"),
         (["plan", "unlike", "--target-loss", "-1"], 2, "target_loss"),
+        (["plan", "unlike", "--budget", "100", "--delta", "1e-320"], 2, "delta"),
         (["plan"], 2, "FILE|NAME"),
         (["fly"], 2, "fly"),
     ],
