@@ -1,6 +1,7 @@
 """The command line as a person meets it: real processes for the entry point, the runner for the rest."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,18 @@ def test_a_wrong_use_ends_with_a_sentence_and_no_traceback(arguments: list[str],
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_what_the_terminal_cannot_write_is_one_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "chainscout", "inspect", "two-state"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip() == r"chainscout: '\u03b3' cannot be written in ascii"
 
 
 def test_a_bad_file_has_every_error_listed(tmp_path: Path) -> None:

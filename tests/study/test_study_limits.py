@@ -144,3 +144,12 @@ def test_tell_refuses_bytes_that_are_no_text(folder, encoding):
     assert is_one_sentence(command(folder, "ask", "lab.db", "--lease", b"\xff"), "a worker's name must be text")
     with Study.open(folder / "lab.db") as study:
         assert study.progress().observations == 0
+
+
+def test_a_file_whose_name_cannot_be_printed(folder):
+    Study.create(folder / "lab.db", {"a": 2}).close()
+    how = {"PYTHONIOENCODING": "utf-8:strict"}
+    done = command(folder, "export", "lab.db", "--out", b"\xff.json", environment=how)
+    assert done.returncode == 1
+    assert done.stderr.decode().strip() == r"chainscout: '\udcff' cannot be written in utf-8"
+    assert (folder / f"{HALF}.json").exists()  # what was asked for is done

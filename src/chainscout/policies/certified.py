@@ -35,10 +35,11 @@ def excess(exits: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[floa
 
 def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:
     """T·b: the numerator of the certificate."""
-    if c[1] == 0.0:  # one state: nothing is to be learnt, and the certificate is 0
-        return (0.0,)
-    width, number = excess(exits, size, c, reals, wholes)
-    return (combine(width, smoothing_excess(reals, number, c[0], c[3]), 1.0),)
+    bound = 0.0
+    if c[1] > 0.0:  # with one state nothing is to be learnt
+        width, number = excess(exits, size, c, reals, wholes)
+        bound = combine(width, smoothing_excess(reals, number, c[0], c[3]), 1.0)
+    return (bound,)
 
 
 def certifier(delta: float = 0.05) -> Policy:

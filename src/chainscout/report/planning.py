@@ -23,7 +23,8 @@ def plan(
         raise InputError("a plan needs a budget, a target loss, or both")
     chains = len(problem)
     if budget is not None:
-        whole_number(budget, "budget", least=2 * chains, meaning="two observations of each chain at least")
+        meaning = "two observations of each chain at least"
+        whole_number(budget, "budget", least=2 * chains, meaning=meaning, most=BEYOND)
     if target_loss is not None:
         real_number(target_loss, "target_loss", above=0.0, meaning="the largest loss that is good enough")
     if problem.variability == 0:
