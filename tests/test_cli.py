@@ -98,6 +98,7 @@ def test_plan_prints_a_table_and_json(options: list[str]) -> None:
         (["plan", "unlike"], 2, "needs a budget"),
         (["plan", "unlike", "--budget", "many"], 2, "--budget"),
         (["plan", "unlike", "--target-loss", "-1"], 2, "target_loss"),
+        (["plan", "unlike", "--budget", "100", "--delta", "1e-320"], 2, "delta"),
         (["plan"], 2, "FILE|NAME"),
         (["fly"], 2, "fly"),
     ],
@@ -108,6 +109,18 @@ def test_a_wrong_use_ends_with_a_sentence_and_no_traceback(arguments: list[str],
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_what_the_terminal_cannot_write_is_one_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "chainscout", "inspect", "two-state"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip() == r"chainscout: '\u03b3' cannot be written in ascii"
 
 
 def test_a_bad_file_has_every_error_listed(tmp_path: Path) -> None:

@@ -27,6 +27,14 @@ def lines_of(text: str) -> list[str]:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").split("\n")
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_still_to_be_written(page: str) -> None:
+    """No comments of MyST's, which readers do not see: what goes there is written or is not promised."""
+    without_blocks = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.M | re.S)
+    assert not re.findall(r"^%.*$", without_blocks, flags=re.M)
+    assert not re.findall(r"\b(?:TODO|TBD|FIXME)\b|goes here", without_blocks)
+
+
 # ---------------------------------------------------------------- blocks
 
 

@@ -35,6 +35,28 @@ def test_arrays_and_all_that_repeats_the_run(unlike: cs.Problem) -> None:
     assert repr(results) == "Results(3 policies, 2 budgets, 12 replications)"
 
 
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"batch": 2.0}, {"batch": 2}),
+        ({"batch": np.int64(2)}, {"batch": 2}),
+        ({"horizon": np.bool_(False), "restless": np.bool_(True)}, {"horizon": False, "restless": True}),
+        ({"seed": np.uint8(7), "delta": np.float32(0.5)}, {"seed": 7, "delta": 0.5}),
+    ],
+    ids=str,
+)
+def test_options_are_kept_as_plain_numbers(
+    unlike: cs.Problem, tmp_path: Path, given: dict[str, Any], plain: dict[str, Any]
+) -> None:
+    results = cs.compare(unlike, ["uniform"], [50], 4, **given)
+    assert same(results, cs.compare(unlike, ["uniform"], [50], 4, **plain))
+    for option, value in plain.items():
+        assert results.settings[option] == value
+        assert type(results.settings[option]) is type(value)
+    results.save(tmp_path / "run.nc")
+    assert cs.Results.load(tmp_path / "run.nc").settings == results.settings
+
+
 def test_it_is_what_the_engine_gives(unlike: cs.Problem) -> None:
     options: dict[str, Any] = {"seed": 5, "weights": (1.0, 2.0, 3.0), "batch": 3}
     results = cs.compare(unlike, ["scout", "uniform"], [100, 300], 10, **options)
@@ -169,6 +191,12 @@ def test_one_replication_has_no_errors(unlike: cs.Problem) -> None:
         ({"weights": [1, 2, -3]}, "weights"),
         ({"weights": "many"}, "weights must be numbers"),
         ({"batch": 0}, "batch"),
+        ({"batch": 2.5}, "batch"),
+        ({"restless": "no"}, "restless .* must be True or False, not 'no'"),
+        ({"horizon": 1}, "horizon .* must be True or False, not 1"),
+        ({"budgets": [50, 10**20]}, "a budget .* must be at most 9007199254740992, not 100000000000000000000"),
+        ({"replications": 10**20}, "there is no room for them"),
+        ({"delta": 1e-17}, "delta .* must be a finite number ≥ 1e-12 and < 1, not 1e-17"),
         ({"distance": "far"}, "distance must be one of"),
         ({"row_weights": "lead"}, "row_weights must be one of"),
     ],

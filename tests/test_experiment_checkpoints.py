@@ -45,6 +45,9 @@ def test_an_interruption_carries_what_all_policies_have_finished(
     assert part.replications % 4 == 0
     assert np.array_equal(part.loss, whole.loss[:, :, : part.replications])
     assert part.summary()
+    # Its settings repeat what was done.
+    assert part.settings["replications"] == part.replications
+    assert same(part, cs.compare(unlike, ["uniform", "scout"], [100], part.settings["replications"]))
     with pytest.raises(KeyboardInterrupt) as nothing:
         cs.compare(unlike, ["uniform"], [100], 40, executor=Interrupting(0))
     assert isinstance(nothing.value, Interrupted)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .._version import __version__
-from ..errors import ChainscoutError
+from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, tell
 from .experiments import compare
 from .logs import count
@@ -28,6 +28,10 @@ class Commands(click.Group):
         except ChainscoutError as error:
             click.echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
+        except UnicodeEncodeError as error:  # a name with bytes that are no text, or a terminal that has few letters
+            letter = error.object[error.start : error.start + 1]
+            click.echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
+            ctx.exit(FileError.exit_status)
         except KeyboardInterrupt as interruption:
             click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
             with suppress(OSError):

@@ -59,7 +59,7 @@ def tell(
         if chain == "-":
             if state is not None or step is not None or token is not None or restart:
                 raise InputError("lines from standard input are told all at once, without a state or options")
-            lines = enumerate(sys.stdin, start=1)
+            lines = enumerate(_standard_input(), start=1)
             pairs = [_line(study, number, line) for number, line in lines if line.strip()]
             study.tell_many(pairs)
         else:
@@ -101,6 +101,15 @@ def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool)
         study.give_back(chain, token, lost=lost)
         step, reason = study.next_step(chain), study.stop_reason
     say({"chain": chain, "step": step, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
+
+
+def _standard_input() -> list[str]:
+    try:
+        return list(sys.stdin)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"standard input must be text in {error.encoding}, and byte 0x{error.object[error.start]:02x} in it is not"
+        ) from None
 
 
 def _line(study: "Study", number: int, line: str) -> tuple[str, Any]:

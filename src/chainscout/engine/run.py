@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .. import policies
 from ..checks import one_of, real_number, replication_number, seed_number, shown, whole_number
-from ..counts import smoothing
+from ..counts import MOST_TRANSITIONS, smoothing
 from ..errors import InputError
 from ..losses import DISTANCES, WEIGHTS, of_transitions
 from ..policies import Policy, settings
@@ -142,10 +142,15 @@ def trace(
 
 
 def _budgets(budgets: Sequence[int]) -> list[int]:
-    checked = [whole_number(budget, "a budget", meaning="a number of observations") for budget in budgets]
+    checked = [whole_budget(budget) for budget in budgets]
     if not checked:
         raise InputError("a run needs at least one budget, and none was given")
     return checked
+
+
+def whole_budget(budget: Any) -> int:
+    """A budget that can be counted: counts are floats, which hold every whole number up to there."""
+    return whole_number(budget, "a budget", meaning="a number of observations", most=MOST_TRANSITIONS)
 
 
 def _checked(

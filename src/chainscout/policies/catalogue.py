@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from .. import specs
-from ..checks import real_number
+from ..checks import real_number, shown
+from ..errors import InputError
 from . import bamc, bandits, certified, fixed, scout
 from .policy import Policy
 
@@ -36,11 +37,17 @@ def names() -> tuple[str, ...]:
 
 
 def get(policy: "str | Policy", **parameters: Any) -> Policy:
-    """A policy by name: ``get("ba-mc", delta=0.01)`` or ``get("ba-mc:delta=0.01")``; a Policy is given back as it is.
+    """A policy by name: ``get("ba-mc", delta=0.01)`` or ``get("ba-mc:delta=0.01")``; a Policy is given back as it is,
+    and takes no parameters.
 
     Every policy takes ``block`` (see :class:`Policy`) beside its own parameters.
     """
     if isinstance(policy, Policy):
+        if parameters:
+            raise InputError(
+                f"parameters are for policies by name, and {shown(policy.name)} is a Policy already: it cannot be"
+                f" given {', '.join(parameters)}"
+            )
         return policy
     name, given = specs.merged(policy, parameters)
     factory = specs.look_up(name, _FACTORIES, "policy", "the policies are")

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..checks import shown
+from ..checks import shown, unicode_text
 from ..errors import InputError
 from . import encoding, mapping, statements
 from .database import Database, taken
@@ -102,7 +102,10 @@ def exists(where: Where) -> bool:
 
 
 def _is_address(where: Any) -> bool:
-    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        unicode_text(where, "where")
+        return True
+    return False
 
 
 def _path(where: Any) -> Path:
@@ -110,7 +113,7 @@ def _path(where: Any) -> Path:
         raise InputError(f"a study is kept at a path or at postgresql://…, not at {shown(where)}")
     if not isinstance(where, (str, os.PathLike)) or not str(where):
         raise InputError(f"where must be a path, a postgresql:// address or None, not {shown(where)}")
-    return Path(where)
+    return Path(unicode_text(str(where), "where"))
 
 
 def _fill(database: Database, content: Content) -> None:

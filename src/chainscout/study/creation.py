@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
 
-from ..checks import did_you_mean, failure_probability, one_of, real_number, shown, whole_number
-from ..counts import Counts
+from ..checks import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text, whole_number
+from ..counts import MOST_STATES, MOST_TRANSITIONS, Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
 from ..store import ChainRecord, Content, RowRecord, StudyRecord
@@ -25,13 +25,20 @@ def budget_of(value: Any, costs: bool) -> float | None:
         return None
     if costs:
         return real_number(value, "budget", above=0.0, meaning="in cost units")
-    return whole_number(value, "budget", meaning="observations")
+    return whole_number(value, "budget", meaning="observations", most=MOST_TRANSITIONS)
 
 
 def check_affordable(budget: float | None, least: float) -> None:
-    """Refuses a budget below the ``least`` that an observation costs."""
-    if budget is not None and budget < least:
+    """Refuses a budget that does not pay for one observation, at ``least``, or for more than can be counted."""
+    if budget is None:
+        return
+    if budget < least:
         raise InputError(f"the budget {budget:g} does not pay for one observation, which costs {least:g}")
+    if budget / least > MOST_TRANSITIONS:
+        raise InputError(
+            f"the budget {budget:g} pays for {budget / least:g} observations at {least:g} each, and at most"
+            f" {MOST_TRANSITIONS} can be counted"
+        )
 
 
 def target_of(value: Any) -> float | None:
@@ -60,7 +67,7 @@ def deadline_text(seconds: float) -> str:
 def label_of(value: Any) -> Label:
     """A label that can be stored: a string or a whole number."""
     if isinstance(value, str):
-        return str(value)
+        return unicode_text(value, "a state's label")
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
@@ -194,13 +201,13 @@ def name_of(value: Any) -> str:
     """A chain's name."""
     if not isinstance(value, str) or not value:
         raise InputError(f"a chain's name must be a string that is not empty, not {shown(value)}")
-    return value
+    return unicode_text(value, "a chain's name")
 
 
 def fixed_states(name: str, states: Any) -> int | tuple[Label, ...]:
     """The states of a chain that are known beforehand: how many there are, or their labels."""
     if _is_number(states):
-        return whole_number(states, f"the states of chain {name!r}", meaning="how many there are")
+        return _number_of_states(name, states, least=1)
     labels = _labels(name, states)
     if not labels:
         raise InputError(f"the chain {name!r} needs at least one state, unless its states are to be discovered")
@@ -209,11 +216,16 @@ def fixed_states(name: str, states: Any) -> int | tuple[Label, ...]:
 
 def labels_beforehand(name: str, states: Any) -> tuple[Label, ...]:
     """The states of a chain with open states that are known beforehand; there may be none."""
-    return _labels(name, range(int(states)) if _is_number(states) else states)
+    return _labels(name, range(_number_of_states(name, states, least=0)) if _is_number(states) else states)
 
 
 def _is_number(states: Any) -> bool:
     return isinstance(states, Real) and not isinstance(states, bool)
+
+
+def _number_of_states(name: str, states: Any, least: int) -> int:
+    what = f"the states of chain {name!r}"
+    return whole_number(states, what, least, meaning="how many there are", most=MOST_STATES)
 
 
 def _labels(name: str, states: Any) -> tuple[Label, ...]:

@@ -99,7 +99,9 @@ class Study(Leasing):
             study = transaction.study
             endless = study.budget is None
             if budget is not None:
-                limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
+                costs = (study.least_cost, study.largest_cost) != (1.0, 1.0)
+                limit = creation.budget_of(budget, costs)
+                creation.check_affordable(limit, study.least_cost)
                 assert limit is not None
                 if limit < study.used:
                     raise InputError(f"{study.used:g} of the budget are used: it cannot become {limit:g}")
