@@ -67,6 +67,12 @@ def with_gpu() -> Path:
     return prepare(".venv-gpu", "gpu", ["-e", ".[gpu]", "--group", "test"])
 
 
+def with_peers() -> Path:
+    """What benchmarks need: the tests' packages, and libraries that nothing but a benchmark compares with."""
+    extras = with_extras({*SOURCES_ONLY, *GPU_ONLY})
+    return prepare(".venv-bench", "bench", ["-e", extras, "--group", "test", "--group", "bench"])
+
+
 def interop() -> Path:
     """Libraries whose pins conflict with ours. The package is not installed beside them but found by its sources."""
     return prepare(".venv-interop", "interop", ["--group", "interop"])
@@ -153,7 +159,10 @@ UNCOMPILED = (
     "tests/test_mixture.py",
     "tests/test_entrywise.py",
     "tests/test_certificate_coverage.py",
-    "tests/test_verification.py",
+    "tests/test_verification_paths.py",
+    "tests/test_verification_findings.py",
+    "tests/test_verification_trials.py",
+    "tests/test_verification_command.py",
 )
 
 
@@ -181,9 +190,9 @@ def docs() -> int:
 
 
 def bench() -> int:
-    """run every benchmark that needs no GPU"""
+    """run every benchmark that needs no GPU, in .venv-bench"""
     scripts = sorted(set((ROOT / "benchmarks").glob("bench_*.py")) - {GPU_BENCHMARK})
-    python = str(development())
+    python = str(with_peers())
     return sum([run([python, str(script)]) for script in scripts])
 
 
@@ -194,8 +203,9 @@ def bench_gpu() -> int:
 
 def clean() -> int:
     """remove the environments and everything else that these commands make"""
-    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", "dist", "docs/_build", "chainscout-demo"]
-    made += [".coverage", ".coverage.*", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
+    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", ".venv-bench"]
+    made += ["dist", "docs/_build", "chainscout-demo", ".coverage", ".coverage.*", ".hypothesis"]
+    made += [".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
     for pattern in made:
         for path in list(ROOT.glob(pattern)):
             if path.is_dir():

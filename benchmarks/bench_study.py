@@ -5,7 +5,8 @@ is measured in turn, a tenth of a second each, over and over: a machine or a dis
 it alike. Rates are medians, by the clock and by the processor time of this process (for PostgreSQL that leaves out the
 server); ratios are medians of the ratios within a turn. The fsync rate is that of the same disk: as many bytes as a
 commit of the study writes, over and over at the same place, as a write-ahead log is written that is used again. Optuna
-(if it is installed) asks and tells trials of one float in its own SQLite storage.
+asks and tells trials of one float in its own SQLite storage; it comes with the group ``bench``, which ``make bench``
+installs (into another environment: ``pip install --group bench``), and a row says so where it is missing.
 
 The study of many chains is made by ``tell_many``, ten observations a chain. Full size takes some GB and about twenty
 minutes; ``--chains 10000`` takes a minute.

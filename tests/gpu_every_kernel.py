@@ -13,6 +13,7 @@ OPTIONS = [
     ("scout:block=0.1", {}),
     ("certifier", {}),
     ("gafs-max", {"batch": 4}),
+    ("certifier:block=0.1", {"batch": 4}),
     ("scout", {"restless": True}),
     ("scout", {"row_weights": "ones"}),
 ]

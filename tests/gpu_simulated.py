@@ -38,6 +38,9 @@ PLACES = {
 OPTIONS = [
     ("ba-mc", {"batch": 3}),
     ("certifier", {"batch": 3}),
+    ("certifier:block=0.2", {"batch": 3}),
+    ("scout:block=0.1", {"batch": 5}),
+    ("gafs-max:block=0.1", {"batch": 3}),
     ("gafs-max", {"batch": 4}),
     ("scout", {"restless": True}),
     ("certifier:block=0.2", {"restless": True}),

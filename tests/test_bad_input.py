@@ -316,6 +316,8 @@ def test_numbers_in_any_dress():
     assert [checks.whole_number(value, "n") for value in (5, 5.0, np.int8(5), np.float32(5), Fraction(5))] == [5] * 5
     assert [checks.real_number(value, "x") for value in (0.5, np.float64(0.5), Fraction(1, 2))] == [0.5] * 3
     assert checks.whole_number(0, "n", least=0) == 0
+    assert checks.whole_number(9, "n", most=9) == 9
+    assert [checks.truth_value(value, "x", "") for value in (True, np.bool_(False))] == [True, False]
     assert checks.failure_probability(0.05) == 0.05
 
 
@@ -323,14 +325,23 @@ def test_numbers_in_any_dress():
     ("call", "sentence"),
     [
         (lambda: checks.whole_number(2.5, "n", 3, "how many"), "n (how many) must be a whole number ≥ 3, not 2.5"),
+        (lambda: checks.whole_number(2.5, "n", most=9), "n must be a whole number ≥ 1, not 2.5"),
+        (lambda: checks.whole_number(10, "n", meaning="how many", most=9), "n (how many) must be at most 9, not 10"),
+        (lambda: checks.truth_value(1, "open", "whether"), "open (whether) must be True or False, not 1"),
+        (lambda: checks.unicode_text("\udcff", "a name"), r"a name must be text that UTF-8 can hold, not '\udcff'"),
         (lambda: checks.real_number(math.inf, "x"), "x must be a finite number, not inf"),
+        (lambda: checks.real_number(11, "x", above=0, most=10), "x must be a finite number > 0 and ≤ 10, not 11"),
         (lambda: checks.real_number(1, "x", above=1), "x must be a finite number > 1, not 1"),
         (lambda: checks.real_number(9, "x", least=0, below=5), "x must be a finite number ≥ 0 and < 5, not 9"),
         (
             lambda: checks.failure_probability(1),
-            "delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 1",
+            "delta (the probability with which a guarantee may fail) must be a finite number ≥ 1e-12 and < 1, not 1",
         ),
         (lambda: checks.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
+        (
+            lambda: checks.one_of("rad", "x", ["red", "blue"]),
+            "x must be one of red, blue, not 'rad' (did you mean red?)",
+        ),
     ],
 )
 def test_checks_word_by_word(call, sentence):

@@ -207,12 +207,29 @@ def test_gini_and_variance_by_hand(matrix, gini, variance):
     assert chain.loss_variance == pytest.approx(variance, **CLOSE)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1e-9, 1e-15])
-def test_limit_variance_of_a_nearly_deterministic_chain(epsilon):
-    stay, leave = Fraction(1 - epsilon), Fraction(epsilon)
-    exact = 2 * ((stay * (1 - stay)) ** 2 + (leave * (1 - leave)) ** 2 + 2 * (stay * leave) ** 2)
-    chain = MarkovChain([[1 - epsilon, epsilon], [0, 1]])
-    assert chain.loss_variance == pytest.approx(float(exact), rel=1e-12)
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-9, 1e-15, 1e-16, 1e-17, 1e-20, 1e-100])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_nearly_deterministic_rows_keep_their_digits(epsilon, mirrored):
+    leave = Fraction(epsilon)
+    gini = 2 * leave * (1 - leave)
+    rows = np.array([[1 - epsilon, epsilon], [0, 1]])
+    chain = MarkovChain(rows[::-1, ::-1] if mirrored else rows)
+    assert chain.variability == pytest.approx(float(gini), rel=1e-14, abs=0)
+    assert chain.loss_variance == pytest.approx(float(2 * gini**2), rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("concentration", [0.02, 0.1])
+def test_gini_and_variance_of_random_sparse_rows_in_exact_arithmetic(concentration):
+    """The limit law's covariance is diag(p) − ppᵀ with 1 − p the sum of the others: v is at most 2μ², in floats too."""
+    for matrix in np.random.default_rng(0).dirichlet(np.full(3, concentration), size=(200, 3)):
+        chain = MarkovChain(matrix)
+        rows = [[Fraction(p) for p in row] for row in matrix.tolist()]
+        diagonal = [[p * (sum(row[:y]) + sum(row[y + 1 :])) for y, p in enumerate(row)] for row in rows]
+        off = sum(2 * (p * q) ** 2 for row in rows for y, p in enumerate(row) for q in row[:y])
+        variance = 2 * (sum(d * d for row in diagonal for d in row) + off)
+        assert chain.gini == pytest.approx([float(sum(row)) for row in diagonal], rel=1e-14, abs=0)
+        assert chain.loss_variance == pytest.approx(float(variance), rel=1e-14, abs=0)
+        assert chain.loss_variance <= 2 * chain.variability**2 * (1 + 1e-14)
 
 
 @given(POSITIVE)

@@ -1,6 +1,10 @@
 """The command line as a person meets it: real processes for the entry point, the runner for the rest."""
 
+import contextlib
 import json
+import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +36,12 @@ def test_demo_ends_well_and_says_what_it_ran(tmp_path: Path) -> None:
     # What it says that it ran gives the same files.
     run(*said.split()[2:-1], str(tmp_path / "again"))
     assert (tmp_path / "again" / "run.nc").read_bytes() == (page.parent / "run.nc").read_bytes()
+
+
+def test_the_change_log_names_every_command() -> None:
+    text = (Path(__file__).resolve().parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    listed = next(found for found in re.findall(r"`chainscout ([^`]*)`", text) if "|" in found)
+    assert re.split(r"\s*\|\s*", listed) == list(main.commands)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -78,13 +88,17 @@ def test_plan_prints_a_table_and_json(options: list[str]) -> None:
     ("arguments", "status", "words"),
     [
         (["inspect", "no-such-thing"], 2, "neither a file nor a built-in problem"),
+        (["inspect", "unlyke"], 2, "problem 'unlyke' (did you mean unlike?); built-in are two-state, "),
+        (["plan", "dirichlet:sed=1", "--budget", "99"], 2, "has no parameter 'sed' (did you mean seed?)"),
         (["inspect", "missing.toml"], 1, "missing.toml"),
         (["inspect", "unlike", "--chain", "purple"], 2, "unknown chain 'purple'"),
+        (["inspect", "unlike", "--chain", "stick"], 2, "unknown chain 'stick' (did you mean sticky?)"),
         (["inspect", "dirichlet:states=0"], 2, "states"),
         (["inspect", "unlike", "--delta", "2"], 2, "delta"),
         (["plan", "unlike"], 2, "needs a budget"),
         (["plan", "unlike", "--budget", "many"], 2, "--budget"),
         (["plan", "unlike", "--target-loss", "-1"], 2, "target_loss"),
+        (["plan", "unlike", "--budget", "100", "--delta", "1e-320"], 2, "delta"),
         (["plan"], 2, "FILE|NAME"),
         (["fly"], 2, "fly"),
     ],
@@ -95,6 +109,18 @@ def test_a_wrong_use_ends_with_a_sentence_and_no_traceback(arguments: list[str],
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_what_the_terminal_cannot_write_is_one_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "chainscout", "inspect", "two-state"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip() == r"chainscout: '\u03b3' cannot be written in ascii"
 
 
 def test_a_bad_file_has_every_error_listed(tmp_path: Path) -> None:
@@ -124,6 +150,62 @@ def test_a_bad_file_has_every_error_listed(tmp_path: Path) -> None:
 )
 def test_a_cell_is_short_and_true(value: object, text: str) -> None:
     assert cell(value) == text
+
+
+def in_terminal(columns: int, *arguments: str) -> str:
+    """What a person sees in a terminal of so many columns."""
+    main_end, other_end = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+    command = [sys.executable, "-m", "chainscout", *arguments]
+    with subprocess.Popen(command, stdout=other_end, stderr=subprocess.PIPE, env=environment) as process:
+        os.close(other_end)
+        found = b""
+        with contextlib.suppress(OSError):  # Linux: the other end was closed
+            while piece := os.read(main_end, 65536):
+                found += piece
+        os.close(main_end)
+        assert process.stderr is not None
+        words = process.stderr.read()
+    assert process.returncode == 0, words
+    return re.sub(r"\x1b\[[0-9;]*m", "", found.decode())
+
+
+@pytest.mark.parametrize("columns", [100, 80, 60, 40])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "unlike"],
+        ["inspect", "unlike", "--chain", "sticky"],
+        ["inspect"],
+        ["plan", "unlike", "--budget", "100000", "--target-loss", "0.01"],
+        ["compare", "unlike", "--policies", "uniform,oracle", "--budgets", "300", "--replications", "20"],
+        ["status", "lab.db"],
+    ],
+)
+def test_tables_break_no_word_and_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int, arguments: list[str]
+) -> None:
+    """Every word and every number of what a wide pipe gets is there, whole, in lines that have room."""
+    monkeypatch.chdir(tmp_path)
+    if arguments[0] == "status":
+        with cs.learn(cs.problems.get("unlike"), 300, where="lab.db", progress=False):
+            pass
+    shown = in_terminal(columns, *arguments)
+    assert max(map(len, shown.splitlines())) <= columns
+    wide = run(*arguments).output
+    longest = (columns - 7) // 2  # only words that are longer may be broken
+    words = {word for word in wide.split() if len(word) <= longest and not set(word) <= {"─"}}
+    assert words <= set(shown.split())
+
+
+def test_a_name_that_is_too_long_for_a_line_is_broken_and_nothing_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "names.json"
+    name = "z" * 70
+    cs.Problem({name: cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])}).save(file)
+    shown = in_terminal(60, "inspect", str(file))
+    assert "z" * 26 in shown
+    assert shown.count("z") % 70 == 0
+    assert "5.735e+07" in in_terminal(20, "inspect", str(file)), "a number stays whole where there is no room"
 
 
 def test_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:

@@ -27,6 +27,14 @@ def lines_of(text: str) -> list[str]:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").split("\n")
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_still_to_be_written(page: str) -> None:
+    """No comments of MyST's, which readers do not see: what goes there is written or is not promised."""
+    without_blocks = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.M | re.S)
+    assert not re.findall(r"^%.*$", without_blocks, flags=re.M)
+    assert not re.findall(r"\b(?:TODO|TBD|FIXME)\b|goes here", without_blocks)
+
+
 # ---------------------------------------------------------------- blocks
 
 
@@ -123,12 +131,13 @@ def test_every_statement_of_the_paper_has_its_row() -> None:
 
 def test_errata_and_their_tests_name_each_other() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGES["errata"]))
-    sources = {
-        file: (ROOT / "tests" / file).read_text(encoding="utf-8") for file in ("test_errata.py", "test_reference.py")
-    }
-    defined = {file: set(re.findall(r"^def (test_\w+)", text, re.M)) for file, text in sources.items()}
-    assert named <= defined["test_errata.py"] | defined["test_reference.py"]
-    assert defined["test_errata.py"] <= named
+
+    def defined(pattern: str) -> set[str]:
+        texts = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").glob(pattern)]
+        return {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.M)}
+
+    assert named <= defined("test_errata_*.py") | defined("test_reference.py")
+    assert defined("test_errata_*.py") <= named
 
 
 # ---------------------------------------------------------------- numbers

@@ -13,7 +13,7 @@ from test_policies import ALL, LOSSES, get
 
 import chainscout as cs
 from chainscout import Policy, policies
-from chainscout.engine import run, specialising, trace, walk
+from chainscout.engine import Walk, run, state, trace
 from chainscout.engine.state import CHUNK_BYTES, RESTLESS_BLOCK, prepare
 from chainscout.errors import InputError
 
@@ -51,6 +51,8 @@ def test_interpreted_and_compiled_agree_at_every_step_of_twenty_thousand(name, p
         ("scout", {"batch": 7}),
         ("gafs-max", {"batch": 7}),
         ("certifier", {"batch": 7}),
+        ("certifier:block=0.1", {"batch": 7}),
+        ("scout:block=0.1", {"batch": 7}),
         ("uniform", {"batch": 50}),
         ("scout", {"restless": True}),
         ("scout", {"weights": (1, 5, 2, 3, 4)}),
@@ -67,12 +69,13 @@ def test_every_mode_agrees_too(name, options):
 
 def test_a_tree_makes_the_choices_of_a_scan(monkeypatch):
     problem = unlike([2, 3] * 45, seed=1)
-    assert len(problem) >= specialising.TREE_FROM
+    assert prepare(problem, policies.get("scout"), 9, "cpu", [1.0] * 90, 1, False).rule.tree
     for name in ("scout", "uniform", "gafs-max", "scout:block=0.1"):
         with_tree = trace(problem, name, 3000)
         same(with_tree, trace(problem, name, 3000, engine="python"))
         with monkeypatch.context() as patch:
-            patch.setattr(specialising, "TREE_FROM", 10**9)
+            patch.setattr(state, "TREE_FROM", 10**9)
+            assert not prepare(problem, policies.get(name), 9, "cpu", [1.0] * 90, 1, False).rule.tree
             same(with_tree, trace(problem, name, 3000, engine="python"))
 
 
@@ -136,7 +139,7 @@ def test_losses_are_those_of_the_counts(distance, weights):
     loss, pulls = run(UNLIKE, "scout", [300], range(5, 7), seed=2, distance=distance, row_weights=weights)
     for r in range(2):
         for k, chain in enumerate(UNLIKE.chains.values()):
-            path = walk(chain, k, 5 + r, seed=2)
+            path = Walk(chain, k, replication=5 + r, seed=2)
             counts = cs.Counts.from_path((next(path) for _ in range(pulls[0, r, k])), chain.size)
             assert loss[0, r, k] == pytest.approx(cs.loss(chain, counts, distance=distance, weights=weights), rel=1e-12)
 

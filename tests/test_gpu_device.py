@@ -51,6 +51,7 @@ def test_paths_are_those_of_the_cpu(rule, precision, record_property):
     [
         ("ba-mc", {"batch": 8}),
         ("gafs-max", {"batch": 8}),
+        ("certifier:block=0.1", {"batch": 8}),
         ("scout", {"restless": True}),
         ("certifier", {"restless": True}),
         ("scout", {"distance": "kullback-leibler", "row_weights": "stationary"}),

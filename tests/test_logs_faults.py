@@ -40,11 +40,11 @@ def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) 
     ("rows", "options", "text"),
     [
         ([Row("b", 1, 0), Row("a", 4, 0), Row("a", 3, 1), Row("a", 3, 0), Row("b", 1, 0)], {},
-         "chain 'a' has two rows at at = 3, and which came first is not known: give order=, a column that tells"),
+         "chain 'a' has two rows at at = 3, and which came first is not known: name a column that tells as the order"),
         ([Row("a", 1, 0, 0, 5), Row("a", 1, 1, 0, 5)], {"order": "nth"},
          "chain 'a' has two rows at at, nth = 1 that are equal in the order column too"),
         ([Row("b", 1, None), Row("a", 2, 0), Row("a", 7, None), Row("a", 6, None)], {},
-         "chain 'a' has no state in column 'what' at at = 6; missing=\"break\" begins a new segment"),
+         "chain 'a' has no state in column 'what' at at = 6; 'break' for what is missing begins a new segment"),
         ([Row("a", 1, 0), Row(None, 2, 0)], {}, "every row needs a chain, but 1 row has none in column 'id'"),
         ([Row("a", 1, 0), Row("a", None, 0), Row("a", None, 1)], {},
          "every row needs a time, but 2 rows have none in column 'at'"),
@@ -80,6 +80,7 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
     ("where", "options", "text"),
     [
         (FRAME, {"state": "nowhere"}, "the log has no state column 'nowhere': its columns are ['id', 'at', 'what']"),
+        (FRAME, {"state": "waht"}, "the log has no state column 'waht' (did you mean what?): its columns are "),
         (FRAME, {"chain": 3}, "chain must be the name of a column, not 3"),
         (FRAME, {"time": None}, "time must be the name of a column, not None"),
         (FRAME, {"lag": 0}, "lag (how many steps lie between the two states of a transition) must be a whole number"),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from playing import Player, play
 
 import chainscout as cs
 from chainscout import policies, predictions
-from chainscout.engine import trace, walk
+from chainscout.counts import MOST_STATES
+from chainscout.engine import Walk, run, trace
 from chainscout.errors import InputError
 from chainscout.guarantees import beta, beta_unknown_horizon
 from chainscout.policies import Policy, settings
@@ -30,7 +32,7 @@ def get(name, problem):
 
 
 def paths(problem, replication=0):
-    return [walk(chain, k, replication) for k, chain in enumerate(problem.chains.values())]
+    return [Walk(chain, k, replication=replication) for k, chain in enumerate(problem.chains.values())]
 
 
 # -- the catalogue
@@ -70,8 +72,9 @@ def test_blocks_can_be_asked_of_every_policy():
     ("specification", "words"),
     [
         ("scoot", "did you mean scout"),
-        ("scout:pover=1", "power, exploration, alpha, loss, block"),
+        ("scout:pover=1", r"'pover' \(did you mean power\?\): it takes power, exploration, alpha, loss, block"),
         ("scout:power=0", "power"),
+        ("scout:power=2000", "power .* must be a finite number > 0 and ≤ 10, not 2000"),
         ("scout:exploration=-1", "exploration"),
         ("scout:loss=l3", "loss"),
         ("scout:loss=ones,power=0.5", "power is for the loss 'squared' only"),
@@ -93,6 +96,31 @@ def test_bad_specifications(specification, words):
 def test_a_parameter_given_twice():
     with pytest.raises(InputError, match="delta is given twice"):
         policies.get("ba-mc:delta=0.1", delta=0.2)
+
+
+def test_a_policy_object_takes_no_parameters():
+    made = policies.get("ba-mc", delta=0.1)
+    assert policies.get(made) is made
+    with pytest.raises(InputError, match=r"'ba-mc:delta=0\.1' is a Policy already: it cannot be given delta, block"):
+        policies.get(made, delta=0.01, block=0.1)
+
+
+@pytest.mark.parametrize("engine", ["python", "cpu"])
+def test_the_largest_power_is_finite_on_every_engine(engine):
+    """Once 2,000 was too: Python overflowed, and compiled code went on with infinities."""
+    loss, _ = run(UNLIKE, "scout:power=10", [200], range(4), engine=engine)
+    again, _ = run(UNLIKE, "scout:power=10", [200], range(4), engine="python")
+    assert np.isfinite(loss).all()
+    assert np.array_equal(loss, again)
+    _, values = trace(UNLIKE, "scout:power=10", 200, engine=engine)
+    assert np.isfinite(values[2 * len(UNLIKE) :]).all()
+    largest = policies.get("scout:power=10")
+    assert math.isfinite(largest.index((float(MOST_STATES),), 1.0, (1.0, 2.0, 0.0, 0.0, 10.0, 1.0)))
+
+
+def test_a_weight_too_large_for_the_power():
+    with pytest.raises(InputError, match=r"a weight of 1e\+300 is too large for the policy 'scout:power=10'"):
+        run(UNLIKE, "scout:power=10", [100], range(1), engine="python", weights=[1e300] * len(UNLIKE))
 
 
 def test_what_cannot_be_a_policy():
@@ -243,7 +271,7 @@ def test_relabelling_the_chains_permutes_the_choices(name):
 def test_asking_is_pure(name):
     policy = get(name, UNLIKE)
     player = Player(policy, next(settings(UNLIKE.sizes, 100, UNLIKE)))
-    for state in itertools.islice(walk(UNLIKE["chain-0"]), 30):
+    for state in itertools.islice(Walk(UNLIKE["chain-0"]), 30):
         player.observe(state)
         player.learn()
         before = player.index, player.sums
@@ -255,7 +283,7 @@ def test_asking_is_pure(name):
 def test_more_pending_means_less_urgent(name):
     policy = get(name, UNLIKE)
     player = Player(policy, next(settings(UNLIKE.sizes, 100, UNLIKE)))
-    for state in itertools.islice(walk(UNLIKE["chain-0"]), 30):
+    for state in itertools.islice(Walk(UNLIKE["chain-0"]), 30):
         player.observe(state)
     player.learn()
     values = [player.value(pending) for pending in range(5)]
@@ -267,7 +295,7 @@ def test_one_state_and_deterministic_chains():
     for name in ALL:
         choices, values = trace(problem, get(name, problem), 300, engine="python")
         assert not np.isnan(values).any()
-        if name in ("scout", "oracle"):  # there is nothing to learn about a chain of one state
+        if name in ("scout", "oracle", "certifier", "gini-ucb"):  # there is nothing to learn about a chain of one state
             assert (choices == 0).sum() == 2
 
 
@@ -290,6 +318,31 @@ def test_no_chain_starves():
         for seed in range(3):
             choices, _ = trace(PROBLEMS["two states"], name, 1200, seed=seed, engine="python")
             assert np.bincount(choices, minlength=6).min() >= 10, name
+
+
+def test_scout_explores_as_the_documentation_says():
+    """At its last draw the chain with T ≥ n/K has an index of at most (S−1)^p·K/(n−K): the printed bound, on a run."""
+    text = (Path(__file__).resolve().parent.parent / "docs" / "policies.md").read_text(encoding="utf-8")
+    assert "was at most (S−1)^p·K/(n−K), while" in " ".join(text.split())
+    for power in (0.5, 0.75, 1.0):
+        for budget in (60, 400, 3_000):
+            choices, values = trace(UNLIKE, f"scout:power={power}", budget, engine="python")
+            most = int(np.bincount(choices).argmax())
+            index = values[np.flatnonzero(choices == most)[-1]]
+            number = len(UNLIKE)
+            assert index <= (max(UNLIKE.sizes) - 1) ** power * number / (budget - number)
+
+
+def test_the_width_of_a_rule_takes_no_room():
+    """A thousand million states are allowed, and rules are looked at before the first observation."""
+    size = MOST_STATES
+    for name in ALL:
+        if name not in ("oracle", "oracle-max", "static"):
+            policy = policies.get(name)
+            constants = policy.prepare(policies.Setting(0, size, 1, size * size, 1_000))
+            assert policy.width(size, constants) >= 1
+    own = Policy("own", lambda s, t, c: s[0] / t, lambda row, n, q, c: (row[0], row[len(row) - 1]))
+    assert own.width(size, ()) == 2
 
 
 @pytest.mark.parametrize("given", [0.5, [0.5], None, ("half",)])

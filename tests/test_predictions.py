@@ -94,11 +94,11 @@ def test_moments_are_those_of_the_eigenvalues(chain):
     assert abs(sample.var() - v) <= 4 * math.sqrt((48 * (values**4).sum() + 2 * v**2) / DRAWS)
 
 
-@pytest.mark.parametrize("epsilon", [1e-2, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-6, 1e-9, 1e-12, 1e-16, 1e-20, 1e-100])
 def test_a_nearly_deterministic_chain(epsilon):
     """Each row has the one eigenvalue 2ε(1−ε), which s₂ − 2s₃ + s₂² would lose below ε ≈ 1e-8."""
     chain = MarkovChain([[1 - epsilon, epsilon], [epsilon, 1 - epsilon]])
-    assert chain.loss_variance == pytest.approx(4 * (2 * epsilon * (1 - epsilon)) ** 2, rel=1e-15 / epsilon + 1e-12)
+    assert chain.loss_variance == pytest.approx(4 * (2 * epsilon * (1 - epsilon)) ** 2, rel=1e-14, abs=0)
     # Two rows alike: W/ΣG is exponential, as it is for the fair coin.
     both = Problem({"nearly deterministic": chain}), Problem({"fair": FAIR})
     means = [predictions.mean_of_maximum(p, np.ones(1)) / p.variability for p in both]
@@ -192,6 +192,20 @@ def test_shares_of_a_problem(name):
         assert (share == 0) == (problem[name].variability == 0)
 
 
+def test_random_chains_that_are_nearly_deterministic_have_shares():
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        chain = MarkovChain(random.dirichlet(np.full(3, 0.02), size=3))
+        problem = Problem({"sparse": chain, "fair": FAIR})
+        share = predictions.shares(problem, "oracle-max")
+        assert share.sum() == pytest.approx(1, **EXACT)
+        ratios = [
+            predictions.quantile_at(c.variability, c.loss_variance, -ndtri(s / 2)) / s
+            for c, s in zip(problem.chains.values(), share, strict=True)
+        ]
+        assert ratios[0] == pytest.approx(ratios[1], rel=1e-6)
+
+
 @pytest.mark.parametrize("problem", [PROBLEMS[name] for name in ("two unlike", "three sizes", "four")])
 def test_the_share_rule_is_nearly_optimal(problem):
     """On the same draws, so that no Monte Carlo error remains: within 0.5 % of the least E[max], and better than η."""
@@ -257,6 +271,8 @@ def test_shares_scale_the_maximum():
 # ---------------------------------------------------------------- bad input
 
 TWO = PROBLEMS["two unlike"]
+#: The square of its ΣG is no float.
+TINY = Problem({"tiny": MarkovChain([[1.0, 1e-200], [1e-200, 1.0]]), "fair": FAIR})
 BAD = {
     "q = 0": lambda: predictions.quantile(1.0, 2.0, 0.0),
     "q = 1": lambda: predictions.quantile(1.0, 2.0, 1.0),
@@ -275,6 +291,11 @@ BAD = {
     "three shares for two": lambda: predictions.mean_of_maximum(TWO, [0.3, 0.3, 0.4]),
     "no share": lambda: predictions.mean_of_maximum(TWO, [0.0, 1.0]),
     "share nan": lambda: predictions.mean_of_maximum(TWO, [math.nan, 1.0]),
+    "tiny, oracle-max": lambda: predictions.shares(TINY, "oracle-max"),
+    "tiny, mean": lambda: predictions.mean_of_maximum(TINY, [0.5, 0.5]),
+    "tiny, quantile": lambda: predictions.quantile_of_maximum(TINY, TINY.allocation, 0.9),
+    "a tiny share": lambda: predictions.mean_of_maximum(TWO, [1e-310, 1.0]),
+    "huge": lambda: predictions.share_rule([1e200, 1.0], [1.0, 1.0]),
     "share text": lambda: predictions.quantile_of_maximum(TWO, ["a", "b"], 0.9),
 }
 

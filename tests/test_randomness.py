@@ -8,10 +8,13 @@ from engine_problems import UNLIKE, scaled
 from scipy.stats import chi2
 
 import chainscout as cs
-from chainscout.engine import alias, run, walk
+from chainscout.engine import Walk, alias, run, trace
 from chainscout.engine.randomness import GOLDEN, MASK, mix, mix_gamma, sample, stream
 from chainscout.engine.specialising import common
 from chainscout.engine.state import State, prepare
+from chainscout.errors import InputError
+from chainscout.sources import Environment
+from chainscout.verification import Effort
 
 #: The first outputs of SplitMix64 from the seed 1234567 (Vigna's public-domain C, splitmix64.c).
 PUBLISHED = (
@@ -123,7 +126,7 @@ def test_a_walk_is_what_the_engine_counts():
         counted = state.counts(block)[0]
         for j in range(block.number):
             k = block.first + j
-            path = itertools.islice(walk(chains[k], k, replication=3, seed=11), int(pulls[0, 0, k]))
+            path = itertools.islice(Walk(chains[k], k, replication=3, seed=11), int(pulls[0, 0, k]))
             assert (cs.Counts.from_path(path, block.size).transitions == counted[j]).all()
 
 
@@ -150,7 +153,73 @@ def test_transition_frequencies():
 
 def test_first_states_follow_the_initial_law():
     chain = cs.MarkovChain(np.full((3, 3), 1 / 3), initial=[0.5, 0.0, 0.5])
-    first = [next(walk(chain, 0, replication, 0)) for replication in range(2000)]
+    first = [next(Walk(chain, replication=replication)) for replication in range(2000)]
     counts = np.bincount(first, minlength=3)
     assert counts[1] == 0
     assert abs(counts[0] - 1000) < 5 * np.sqrt(500)
+
+
+# -- seeds and replications as they are given
+
+SEEDED = {
+    "compare": lambda seed: cs.compare(UNLIKE, ["uniform"], [20], 2, seed=seed, engine="python").loss.tolist(),
+    "run": lambda seed: run(UNLIKE, "scout", [60], range(2), seed=seed, engine="python")[1].tolist(),
+    "trace": lambda seed: trace(UNLIKE, "scout", 60, seed=seed, engine="python")[0].tolist(),
+    "trace, compiled": lambda seed: trace(UNLIKE, "scout", 60, seed=seed, engine="cpu")[0].tolist(),
+    "walk": lambda seed: list(itertools.islice(Walk(UNLIKE["chain-0"], seed=seed), 20)),
+    "simulated": lambda seed: [cs.simulated(UNLIKE, seed=seed)["chain-0"].advance() for _ in range(2)],
+    "learn": lambda seed: [line.state for line in cs.learn(UNLIKE, 30, seed=seed, progress=False).log()],
+    "environment": lambda seed: Environment("FrozenLake-v1", seed=seed).advance(),
+    "verify": lambda seed: Effort(seed=seed) and None,
+}
+REPLICATED = {
+    "trace": lambda number: trace(UNLIKE, "scout", 60, number, engine="python")[0].tolist(),
+    "trace, compiled": lambda number: trace(UNLIKE, "scout", 60, number, engine="cpu")[0].tolist(),
+    "walk": lambda number: list(itertools.islice(Walk(UNLIKE["chain-0"], replication=number), 20)),
+    "simulated": lambda number: [cs.simulated(UNLIKE, replication=number)["chain-0"].advance() for _ in range(2)],
+}
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**64, 2**64 + 5, "x", 1.5, True, [3]], ids=str)
+@pytest.mark.parametrize("entry", SEEDED)
+def test_what_is_no_seed_is_refused_everywhere_in_the_same_words(entry, wrong):
+    limit = "below" if wrong in (2**64, 2**64 + 5) else "a whole number ≥ 0"
+    with pytest.raises(InputError, match=rf"^seed \(what all randomness follows from\) must be {limit}.*, not "):
+        SEEDED[entry](wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**64 + 5, "x", 1.5], ids=str)
+@pytest.mark.parametrize("entry", REPLICATED)
+def test_what_is_no_replication_is_refused_everywhere_in_the_same_words(entry, wrong):
+    with pytest.raises(InputError, match=r"^replication \(the number of a run .*\) must be .*, not "):
+        REPLICATED[entry](wrong)
+    with pytest.raises(InputError, match=r"^replication .* must be below 2\*\*64"):
+        run(UNLIKE, "scout", [20], range(2**64, 2**64 + 2), engine="python")
+
+
+@pytest.mark.parametrize("entries", [SEEDED, REPLICATED], ids=["seeds", "replications"])
+def test_a_number_is_the_same_however_it_is_written(entries):
+    for entry in entries.values():
+        assert entry(5.0) == entry(np.int64(5)) == entry(5)
+        entry(2**64 - 1)
+
+
+def test_a_walk_goes_on_behind_any_draw():
+    chain = UNLIKE["chain-1"]
+    whole = list(itertools.islice(Walk(chain, 1, seed=8), 50))
+    for draws in range(50):
+        walk = Walk(chain, 1, seed=8)
+        next(walk)  # where it stood before does not matter
+        walk.resume(draws, whole[draws - 1] if draws else None)
+        assert walk.is_fresh == (draws == 0)
+        assert list(itertools.islice(walk, 50 - draws)) == whole[draws:]
+    chain = cs.MarkovChain(np.eye(3), initial=[0.2, 0.3, 0.5])
+    walk = Walk(chain, seed=8)
+    starts = []
+    for _ in range(40):
+        starts.append(next(walk))
+        assert not walk.is_fresh
+        walk.restart()
+    assert set(starts) == {0, 1, 2}
+    walk.resume(17, None)
+    assert [next(walk)] == starts[17:18]

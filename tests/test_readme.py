@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chainscout.errors import InputError
+
 ROOT = Path(__file__).resolve().parent.parent
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
 
@@ -41,6 +43,16 @@ def test_python_blocks_then_commands(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M)
                 or words[1] in (ROOT / "Makefile").read_text().split()
             )
+
+
+def test_who_repeats_the_first_block_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = next(text for kind, text in BLOCKS if kind == "python")
+    exec(compile(first, "README.md", "exec"), {})
+    with pytest.raises(
+        InputError, match=r"^lab\.db exists already: go on with it \(.*, by Study\.open in Python\), or"
+    ):
+        exec(compile(first, "README.md", "exec"), {})
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -10,11 +10,6 @@ from chainscout.certificates import certify, planning
 from chainscout.errors import InputError
 
 
-@pytest.fixture(scope="module")
-def unlike() -> cs.Problem:
-    return cs.problems.get("unlike")
-
-
 def by_quantity(tables: list[report.Table], column: int = 1) -> dict[str, float]:
     return {row[0]: row[column] for row in tables[-1].rows}
 
@@ -99,12 +94,28 @@ def test_a_bound_that_never_comes_down_has_no_budget() -> None:
     assert math.isfinite(rows["certificate 'mixture'"])
 
 
+@pytest.mark.parametrize("target", [1e-30, 1e-55, 1e-70, 1e-100, 1e-150, 1e-300, 5e-324])
+def test_a_budget_is_right_or_none_however_small_the_target(unlike: cs.Problem, target: float) -> None:
+    """At 1e-300, 8 observations were said to certify it by 'paper': the search had not settled, and told nobody."""
+    rows = by_quantity(report.plan(unlike, target_loss=target))
+    certificates = [rows["certificate 'mixture'"], rows["certificate 'paper'"]]
+    if target > 1e-50:
+        assert certificates[0] < certificates[1]
+        for quantity, budget in zip(("certificate 'mixture'", "certificate 'paper'"), certificates, strict=True):
+            at = by_quantity(report.plan(unlike, budget=int(budget)))[quantity]
+            assert target * (1 - 1e-3) <= at <= target * (1 + 1e-3)
+    elif target < 1e-60:
+        assert certificates == [None, None]
+    assert (rows["Λ/n"] is None) == (unlike.variability / target == math.inf)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({}, "needs a budget, a target loss, or both"),
         ({"budget": 5}, "two observations of each chain"),
         ({"budget": 2.5}, "whole number"),
+        ({"budget": 10**400}, "budget .* must be at most 1000000"),
         ({"target_loss": 0.0}, "target_loss"),
         ({"target_loss": math.nan}, "target_loss"),
         ({"budget": 100, "delta": 1.0}, "delta"),

@@ -1,5 +1,6 @@
 """Checks of single arguments, each with the one message that goes with it."""
 
+import difflib
 import math
 import numbers
 from collections import Counter
@@ -22,13 +23,22 @@ def shown(value: object, length: int = 80) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def whole_number(value: Any, name: str, least: int = 1, meaning: str = "") -> int:
-    """``value`` as an int, which must be a whole number ≥ ``least``."""
+def whole_number(value: Any, name: str, least: int = 1, meaning: str = "", most: int | None = None) -> int:
+    """``value`` as an int, which must be a whole number ≥ ``least`` and, where there is such a limit, ≤ ``most``."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     whole = whole or (_is_finite(value) and float(value).is_integer())
     if not whole or int(value) < least:
         raise InputError(f"{name}{_meaning(meaning)} must be a whole number ≥ {least}, not {shown(value)}")
+    if most is not None and int(value) > most:
+        raise InputError(f"{name}{_meaning(meaning)} must be at most {most}, not {shown(value)}")
     return int(value)
+
+
+def truth_value(value: Any, name: str, meaning: str) -> bool:
+    """``value`` as a bool, which must be one of Python's or numpy's."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name}{_meaning(meaning)} must be True or False, not {shown(value)}")
+    return bool(value)
 
 
 def real_number(
@@ -38,28 +48,67 @@ def real_number(
     above: float = -math.inf,
     below: float = math.inf,
     least: float = -math.inf,
+    most: float = math.inf,
     meaning: str = "",
 ) -> float:
-    """``value`` as a float, finite, > ``above``, < ``below`` and ≥ ``least``."""
-    if not _is_finite(value) or not above < float(value) < below or float(value) < least:
+    """``value`` as a float, finite, > ``above``, < ``below``, ≥ ``least`` and ≤ ``most``."""
+    if not _is_finite(value) or not above < float(value) < below or not least <= float(value) <= most:
         limits = [f"> {above:g}"] * (above > -math.inf) + [f"≥ {least:g}"] * (least > -math.inf)
-        limits += [f"< {below:g}"] * (below < math.inf)
+        limits += [f"< {below:g}"] * (below < math.inf) + [f"≤ {most:g}"] * (most < math.inf)
         wanted = " ".join(["a finite number", " and ".join(limits)]).strip()
         raise InputError(f"{name}{_meaning(meaning)} must be {wanted}, not {shown(value)}")
     return float(value)
 
 
+#: Below this 1 − δ, the probability of the quantiles that are reported, keeps no digits of δ.
+LEAST_DELTA = 1e-12
+
+
 def failure_probability(value: Any) -> float:
     """``delta``, the probability with which a guarantee may fail."""
-    return real_number(value, "delta", above=0.0, below=1.0, meaning="the probability with which a guarantee may fail")
+    meaning = "the probability with which a guarantee may fail"
+    return real_number(value, "delta", least=LEAST_DELTA, below=1.0, meaning=meaning)
+
+
+def seed_number(value: Any) -> int:
+    """``seed``, which all randomness follows from."""
+    return _word(value, "seed", "what all randomness follows from")
+
+
+def replication_number(value: Any) -> int:
+    """``replication``, the number of one run among those of a seed."""
+    return _word(value, "replication", "the number of a run among those of a seed")
 
 
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """``value``, which must be one of ``choices``."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
-        raise InputError(f"{name} must be one of {', '.join(known)}, not {shown(value)}")
+        raise InputError(f"{name} must be one of {', '.join(known)}, not {shown(value)}{did_you_mean(value, known)}")
     return value
+
+
+def did_you_mean(value: object, known: Iterable[object]) -> str:
+    """`` (did you mean …?)`` for a name that is nearly one of the ``known`` ones, else nothing."""
+    names = [name for name in known if isinstance(name, str)]
+    near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written at all: a byte that was no UTF-8 is in it as half a character, which cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def unicode_text(text: str, what: str) -> str:
+    """``text``, which must be text that UTF-8 can hold."""
+    if not is_unicode(text):
+        raise InputError(f"{what} must be text that UTF-8 can hold, not {shown(text)}")
+    return str(text)
 
 
 def unique_labels(states: Any) -> tuple[Hashable, ...]:
@@ -81,6 +130,15 @@ def unique_labels(states: Any) -> tuple[Hashable, ...]:
     return labels
 
 
+def label_from_text(text: str) -> str | int:
+    """What a text means as a label: a whole number if it is written as one; 007 and 1_000 are other labels than 7."""
+    try:
+        number = int(text)
+    except ValueError:
+        return text
+    return number if str(number) == text else text
+
+
 def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
     """``values`` as a new array of floats, which may be infinite or NaN."""
     try:
@@ -92,6 +150,14 @@ def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
             return array.astype(np.float64, copy=False)
     except Exception:  # whatever the conversion of a foreign object raises
         raise InputError(f"{name} must be numbers in rows of equal length, not {shown(values)}") from None
+
+
+def _word(value: Any, name: str, meaning: str) -> int:
+    """A whole number that the generator can hash: one from 2**64 on would be another one's double."""
+    number = whole_number(value, name, least=0, meaning=meaning)
+    if number >= 1 << 64:
+        raise InputError(f"{name}{_meaning(meaning)} must be below 2**64, not {shown(value)}")
+    return number
 
 
 def _is_finite(value: Any) -> bool:

@@ -14,6 +14,10 @@ class InputError(ChainscoutError, ValueError):
     exit_status = 2
 
 
+class OutOfStep(InputError):
+    """An observation that is neither the next one of its chain nor what was told under its number before."""
+
+
 class NotErgodicError(InputError):
     """A quantity was asked for that this chain does not have because it is not irreducible, aperiodic or reversible."""
 
@@ -44,7 +48,14 @@ class StudyFinished(ChainscoutError):
     """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"the study is finished ({stop_in_words(reason)}); extend it to go on")
+        ends = {
+            "budget": "a larger budget",
+            "target_loss": "a smaller target loss",
+            "target_loss_of_the_rest": "a smaller target loss",
+            "deadline": "a later deadline",
+        }
+        further = f"; extend it with {ends[reason]} to go on" if reason in ends else ""
+        super().__init__(f"the study is finished ({stop_in_words(reason)}){further}")
         self.reason = reason
 
 

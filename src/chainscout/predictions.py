@@ -22,6 +22,9 @@ Array = npt.NDArray[np.float64]
 #: How a budget can be shared: the paper's η, the share rule of MATH §6, or equally.
 ALLOCATIONS = ("oracle", "oracle-max", "uniform")
 
+#: Between these a mean's square, and a variance that goes with it, can be computed with.
+LEAST_MEAN, LARGEST_MEAN = 1e-140, 1e140
+
 
 def quantile(mean: float, variance: float, q: float) -> float:
     """The q-quantile of the limit law: Q = μ·max(0, 1 − v/(9μ²) + z_q·√v/(3μ))³."""
@@ -45,6 +48,7 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
     both = np.concatenate([mean.ravel(), variance.ravel()])
     if mean.ndim != 1 or mean.shape != variance.shape or not (np.isfinite(both) & (both >= 0)).all():
         raise InputError("means and variances must be finite numbers ≥ 0, one of each a chain")
+    _check_range(mean[mean > 0])
     if (variance > 2 * mean**2 * (1 + 1e-9)).any():  # v = 2Σλ² and μ = Σλ
         raise InputError("the variance of a chain's limit law is at most twice its squared mean")
     if not mean.any():
@@ -130,7 +134,21 @@ def _scaled(problem: "Problem", share: Array) -> tuple[Array, Array]:
     used = mean > 0  # a deterministic chain is known after one visit of each state and never the worst
     if (given[used] <= 0).any():
         raise InputError("every chain that is not deterministic needs a positive share of the budget")
-    return mean[used] / given[used], variance[used] / given[used] ** 2
+    mean, variance, given = mean[used], variance[used], given[used]
+    _check_range(mean)
+    with np.errstate(over="ignore"):  # by a tiny share: infinite, and out of range
+        _check_range(mean / given)
+    return mean / given, variance / given / given
+
+
+def _check_range(means: Array) -> None:
+    """Refuses what floats cannot square."""
+    outside = means[(means < LEAST_MEAN) | (means > LARGEST_MEAN)]
+    if outside.size:
+        raise InputError(
+            f"the mean of a chain's limit law (ΣG, over its share) must be 0 or from {LEAST_MEAN:g} to"
+            f" {LARGEST_MEAN:g} to be computed with, not {outside[0]:g}"
+        )
 
 
 def _law(mean: Array, variance: Array, w: float) -> float:

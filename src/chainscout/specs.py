@@ -3,13 +3,15 @@
 A value is a whole number, a number, ``true`` or ``false``, a list of numbers ``0.5/0.1/0.02``, or else a string.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
 
-from .checks import shown
+from .checks import did_you_mean, shown
 from .errors import InputError
 
 FORM = "'name' or 'name:key=value,key=value'"
+
+Thing = TypeVar("Thing")
 
 
 def parse(specification: str) -> tuple[str, dict[str, Any]]:
@@ -31,6 +33,41 @@ def parse(specification: str) -> tuple[str, dict[str, Any]]:
     return name, parameters
 
 
+def merged(specification: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of a specification, and its parameters together with those that are given beside it."""
+    name, given = parse(specification)
+    twice = sorted(given.keys() & parameters.keys())
+    if twice:
+        raise InputError(f"a parameter can be given only once, but {', '.join(twice)} is given twice")
+    return name, given | dict(parameters)
+
+
+def look_up(name: str, things: Mapping[str, Thing], kind: str, all_are: str) -> Thing:
+    """The thing of that name. ``kind`` and ``all_are`` say to the user what it would be and which there are."""
+    if name not in things:
+        hint = did_you_mean(name, things)
+        raise InputError(f"unknown {kind} {shown(name)}{hint}: {all_are} {', '.join(things)}")
+    return things[name]
+
+
+def check_keys(given: Mapping[str, Any], known: Collection[str], owner: str) -> None:
+    """Refuses a parameter that its owner does not have."""
+    for key in given:
+        if key not in known:
+            takes = f"it takes {', '.join(known) or 'none'}"
+            raise InputError(f"{owner} has no parameter {shown(key)}{did_you_mean(key, known)}: {takes}")
+
+
+def number(text: str) -> int | float | None:
+    """What is written as a number: whole if it can be; None if it is none."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
 def compose(name: str, parameters: Mapping[str, Any]) -> str:
     """The specification that ``parse`` reads as this name and these parameters."""
     pairs = ",".join(f"{key}={_text(value)}" for key, value in parameters.items())
@@ -41,19 +78,10 @@ def _value(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
     if "/" in text:
-        numbers = [_number(part) for part in text.split("/")]
+        numbers = [number(part) for part in text.split("/")]
         return tuple(numbers) if None not in numbers else text
-    number = _number(text)
-    return text if number is None else number
-
-
-def _number(text: str) -> int | float | None:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
+    value = number(text)
+    return text if value is None else value
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,10 @@ RULE = Policy(
     lambda *row: (1.0,),
     parameters={"c": 2.0},
 )
-SENTENCE = "the study uses the policy 'os:system <b>', which is not built in: open it with policy=…"
+SENTENCE = (
+    "the study uses the policy 'os:system <b>', which is not built in: only a Python program "
+    "that gives this policy to Study.open can go on with it"
+)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Where states come from: callables, generators, recordings, programs, environments; and the loop that runs them."""
 
+import collections
 import itertools
 import random
 import shutil
@@ -15,7 +16,7 @@ import chainscout as cs
 from chainscout.errors import FileError, InputError, SourceEnded, SourceError
 from chainscout.problems import get
 from chainscout.sources import Environment, Program, Recorded, Restartable, convert, read_recorded
-from chainscout.study import Study, simulated
+from chainscout.study import Study, files, simulated
 
 
 def taken(source, number):
@@ -102,13 +103,20 @@ def test_recorded_paths_restart_and_resume():
     source = Recorded([[0, 1, 2], [3, 4]])
     source.advance()
     source.restart()
-    assert source.advance() == (3, True)
-    assert source.states == [0, 1, 2, 3, 4]
-    other = Recorded([[0, 1, 2], [3, 4]])
+    assert taken(source, 4) == [(1, True), (2, False), (3, True), (4, False)]  # each once, and broken where it was
+    other = Recorded([[], [0, 1, 2], [3, 4]])
     assert other.resume(4, 3)
     assert other.advance() == (4, False)
-    assert not other.resume(4, 1)
-    assert not other.resume(9, 1)
+    assert other.resume(2, 1)  # from wherever it is
+    assert taken(other, 3) == [(2, False), (3, True), (4, False)]
+    assert other.resume(2, None)
+    assert taken(other, 3) == [(2, True), (3, True), (4, False)]
+    assert other.resume(3, None)
+    assert taken(other, 2) == [(3, True), (4, False)]
+    with pytest.raises(InputError, match="observation 4 is 3 in the recording, and the study was told 1"):
+        other.resume(4, 1)
+    with pytest.raises(InputError, match="told 9 observations of it, and 5 are recorded"):
+        other.resume(9, None)
     for wrong in ("abc", [], 3, np.zeros((1, 1, 1)), [[0], 1]):
         with pytest.raises(InputError, match="recorded states must be"):
             Recorded(wrong)
@@ -136,6 +144,60 @@ def test_recorded_files(tmp_path):
     (tmp_path / "bad.parquet").write_text("no parquet")
     with pytest.raises(FileError, match="could not be read"):
         read_recorded(tmp_path / "bad.parquet")
+
+
+def test_recorded_labels_are_kept_apart(tmp_path):
+    """A whole number is one if it is written as one; every other text is the label that it is."""
+    table = tmp_path / "labels.csv"
+    words = ["007", "7", "07", "1_000", "1000", "-3", "+3", "-0", "0", " 7", "x", "1.5", "nan", "\u0663", "9" * 5000]
+    table.write_text("chain,state\n" + "".join(f"a,{word}\n" for word in words), encoding="utf-8")
+    numbers = {"7": 7, "1000": 1000, "-3": -3, "0": 0}
+    source = read_recorded(table)["a"]
+    assert [state for state, _ in taken(source, len(words))] == [numbers.get(word, word) for word in words]
+    with cs.learn(read_recorded(table), 20, progress=False) as study:
+        assert study.states("a") == [numbers.get(word, word) for word in words]
+    table.write_text("chain,state,segment\n7,x,1\n007,y,1\n7,y,01\n", encoding="utf-8")
+    found = read_recorded(table)
+    assert taken(found["7"], 2) == [("x", True), ("y", True)]
+    assert taken(found["007"], 1) == [("y", True)]
+
+
+@pytest.mark.parametrize(
+    ("times", "order"),
+    [
+        (["10", "9", "9.5", "-1e3"], "dbca"),
+        (["1700000000000000001", "1700000000000000000", "0", "-1"], "dcba"),  # alike as floats
+        (["2026-01-02", "2026-01-01", "2025-12-31", "2026-01-01"], "cbda"),
+    ],
+)
+def test_recorded_times_are_numbers_or_texts(tmp_path, times, order):
+    table = tmp_path / "times.csv"
+    table.write_text("chain,state,t\n" + "".join(f"c,{x},{t}\n" for x, t in zip("abcd", times, strict=True)))
+    assert "".join(state for state, _ in taken(read_recorded(table, time="t")["c"], 4)) == order
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (["1", "z", "2"], "row 2 of .* cannot be put in order: its t 'z' is no number, and those before are"),
+        (["z", "y", "2"], "row 3 of .* cannot be put in order: its t '2' has no place among those before"),
+        (["1", "nan", "2"], "row 2 of .* its t 'nan' is no number, and those before are"),
+        (["1", "1_0", "2"], "row 2 of .* its t '1_0' is no number, and those before are"),
+    ],
+)
+def test_recorded_times_of_two_kinds_have_no_order(tmp_path, times, words):
+    table = tmp_path / "times.csv"
+    table.write_text("chain,state,t\n" + "".join(f"c,x,{t}\n" for t in times))
+    with pytest.raises(FileError, match=words):
+        read_recorded(table, time="t")
+    if times[1] == "nan":
+        import duckdb
+
+        parquet = tmp_path / "times.parquet"
+        numbers = "SELECT 'c' AS chain, 'x' AS state, unnest([1.0, 'nan'::DOUBLE, 2.0]) AS t"
+        duckdb.execute(f"COPY ({numbers}) TO '{parquet}' (FORMAT parquet)")
+        with pytest.raises(FileError, match=r"row 2 of .* its t nan has no place among those before"):
+            read_recorded(parquet, time="t")
 
 
 # -- programs
@@ -301,6 +363,27 @@ def test_states_that_nobody_gave_are_discovered():
     assert study.states("b") == [0, 1]
     assert study.certificate().aside == ("b",)
     assert "all 4 recorded states were given" in study.events()[1].detail["reason"]
+
+
+def test_the_states_of_a_recording_are_open_unless_they_are_given(folder):
+    """Those that occur are chosen by the data (MATH §7): a certificate must hold whatever others there are."""
+    path = np.random.default_rng(0).integers(0, 2, 501).tolist()
+    pairs = collections.Counter(itertools.pairwise(path))
+    transitions = [(x, y, number) for (x, y), number in pairs.items()]
+    opened = cs.certify({"a": cs.Counts.from_pairs(transitions, 2, open_states=True)}).max
+    closed = cs.certify({"a": cs.Counts.from_pairs(transitions, 2)}).max
+    assert opened > 1.5 * closed
+    (folder / "paths.csv").write_text("chain,state\n" + "".join(f"a,{state}\n" for state in path))
+    text = 'where = "%s.db"\nbudget = 501\n[chains.a]\nrecorded = "paths.csv"\n%s'
+    for name, states, certificate in (("open", None, opened), ("closed", {"a": 2}, closed)):
+        with cs.learn({"a": Recorded(path)}, 501, states=states, progress=False) as study:
+            assert study.certificate().max == certificate
+            assert study.line(0).open == (states is None)
+        file = folder / f"{name}.toml"
+        file.write_text(text % (name, "states = [0, 1]\n" if states else ""))
+        found = files.read(file)
+        with cs.learn(found.sources, where=found.where, states=found.states, progress=False, **found.options) as study:
+            assert study.certificate().max == certificate
 
 
 def test_a_study_needs_an_end_and_sources_for_all():

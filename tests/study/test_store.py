@@ -46,7 +46,7 @@ def test_format_1_is_brought_up_and_goes_on(where):
     study = filled(where)
     set_format(study, 1)
     study.close()
-    with pytest.raises(FileError, match="older format 1: open it once to be written"):
+    with pytest.raises(FileError, match="older format 1, and was opened to be read only: whatever writes to it"):
         Study.open(where, RULE, read_only=True)
     with Study.open(where, RULE) as again:
         again.verify()
@@ -72,7 +72,7 @@ def test_an_older_format_is_brought_up(where, monkeypatch):
         Study.open(where, RULE)
     done = []
     monkeypatch.setitem(migrations.STEPS, 0, lambda database: done.append(database.where))
-    with pytest.raises(FileError, match="open it once to be written"):
+    with pytest.raises(FileError, match="whatever writes to it"):
         Study.open(where, RULE, read_only=True)
     assert not done
     with Study.open(where, RULE) as again:
@@ -193,7 +193,9 @@ def test_a_study_is_not_used_across_a_fork(folder):
 
 def test_ones_own_policy_is_needed_and_checked(where):
     filled(where).close()
-    with pytest.raises(InputError, match="'gini-rule', which is not built in: open it with policy="):
+    with pytest.raises(
+        InputError, match="'gini-rule', which is not built in: only a Python program that gives this policy"
+    ):
         Study.open(where)
     for other in (
         replace(RULE, version=2),

@@ -62,7 +62,9 @@ def test_weights_mean_the_same_live_and_compiled(place, policy):
     assert choices == expected.tolist()
 
 
-@pytest.mark.parametrize("policy", ["scout", "ba-mc", "gafs-max"])
+@pytest.mark.parametrize(
+    "policy", ["scout", "ba-mc", "gafs-max", "scout:block=0.1", "gini-ucb:block=0.05", "certifier:block=0.1"]
+)
 def test_a_batch_means_the_same_live_and_compiled(policy):
     study = Study.create(None, {n: list(c.states) for n, c in PROBLEM.chains.items()}, budget=400, policy=policy)
     sources = simulated(PROBLEM, seed=4)

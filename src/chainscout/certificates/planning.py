@@ -14,6 +14,9 @@ from . import mixture, paper
 if TYPE_CHECKING:
     from ..problems import Problem
 
+#: No budget above this is looked for: a bound that has not come down by then is infinite.
+BEYOND = 10**60
+
 #: (chain, T) → the certificate at T transitions.
 Bound = Callable[[MarkovChain, float], float]
 
@@ -51,6 +54,7 @@ def certified_loss(problem: "Problem", budget: int, bound: Bound) -> float:
     """The smallest max_k b_k that ``budget`` observations are expected to certify.
 
     T·b(T) hardly depends on T, so sharing the transitions in proportion to it, again and again, makes all b_k equal.
+    What is given is what the last shares certify, whether or not they would still move.
     """
     chains = list(problem.chains.values())
     transitions = budget - len(chains)
@@ -65,24 +69,31 @@ def certified_loss(problem: "Problem", budget: int, bound: Bound) -> float:
     return float(found.max())
 
 
-def certified_budget(problem: "Problem", target: float, bound_for: Callable[[int], Bound]) -> int:
-    """The observations that are expected to certify max_k L_k ≤ ``target``; ``bound_for`` takes the budget."""
+def certified_budget(problem: "Problem", target: float, bound_for: Callable[[int], Bound]) -> float:
+    """The observations that are expected to certify max_k L_k ≤ ``target``; ``bound_for`` takes the budget.
+
+    Infinite where there are none up to BEYOND, or none that the search settles on.
+    """
     budget = 2 * len(problem)
     for _ in range(100):  # β depends on log log of the budget: two or three rounds do
         bound = bound_for(budget)
         needed = sum(1 + _transitions(chain, target, bound) for chain in problem.chains.values())
+        if needed > BEYOND:
+            return math.inf
         if needed <= budget * 1.0001 and budget <= needed * 1.0001:
-            break
-        budget = needed
-    return needed
+            return needed
+        budget = int(needed)
+    return math.inf
 
 
-def _transitions(chain: MarkovChain, target: float, bound: Bound) -> int:
-    """The least T ≥ 1, to a relative 1e-6, with b(T) ≤ target."""
+def _transitions(chain: MarkovChain, target: float, bound: Bound) -> float:
+    """The least T ≥ 1, to a relative 1e-6, with b(T) ≤ target; infinite if it is not found."""
     transitions = 1.0
     for _ in range(1000):
         ratio = bound(chain, transitions) / target
         if ratio <= 1 and (transitions <= 1 or ratio > 1 - 1e-6):
-            break
+            return math.ceil(transitions)
         transitions = max(1.0, transitions * ratio * (1 + 1e-7))
-    return math.ceil(transitions)
+        if transitions > BEYOND:
+            break
+    return math.inf

@@ -240,10 +240,11 @@ class MarkovChain:
     @cached_property
     def gini(self) -> Array:
         """G(x) = Σ_y P(x,y)(1 − P(x,y)) for each state."""
-        # A probability may be above one by ROW_TOLERANCE.
-        values = (self.matrix * np.maximum(1 - self.matrix, 0)).sum(axis=1)
+        from .variability import gini
+
+        values = gini(self.matrix)
         values.setflags(write=False)
-        return np.asarray(values)
+        return values
 
     @cached_property
     def variability(self) -> float:
@@ -253,11 +254,9 @@ class MarkovChain:
     @cached_property
     def loss_variance(self) -> float:
         """v = 2Σ_x(s₂ − 2s₃ + s₂²), s_j = Σ_y P(x,y)^j: the limit of the variance of T·L (MATH §6)."""
-        # As the sum of the squares of all entries of diag(p) − ppᵀ, p a row: as written above, nearly deterministic
-        # rows would leave nothing but rounding errors.
-        squares = self.matrix**2
-        before = np.pad(np.cumsum(squares, axis=1)[:, :-1], ((0, 0), (1, 0)))
-        return float(2 * ((self.matrix * (1 - self.matrix)) ** 2 + 2 * squares * before).sum())
+        from .variability import loss_variance
+
+        return loss_variance(self.matrix)
 
     # -- to other libraries (by duck typing: none is a dependency)
 

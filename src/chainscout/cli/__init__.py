@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from .._version import __version__
-from ..errors import ChainscoutError
+from ..errors import ChainscoutError, FileError
+from .advancing import ask, give_back, renew, tell
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
 from .reports import report, serve
-from .studies import ask, export, learn, new, status, tell
+from .studies import export, extend, learn, new, status
 from .verification import verify
 
 
@@ -27,6 +28,10 @@ class Commands(click.Group):
         except ChainscoutError as error:
             click.echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
+        except UnicodeEncodeError as error:  # a name with bytes that are no text, or a terminal that has few letters
+            letter = error.object[error.start : error.start + 1]
+            click.echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
+            ctx.exit(FileError.exit_status)
         except KeyboardInterrupt as interruption:
             click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
             with suppress(OSError):
@@ -42,6 +47,8 @@ def main() -> None:
 
 
 for command in (
-    demo, inspect, plan, compare, verify, new, learn, ask, tell, status, export, count, report, serve,
+    demo, inspect, plan, compare, verify,
+    new, learn, extend, ask, tell, renew, give_back, status, export,
+    count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import InputError
 from .rendering import as_json, show
 
 if TYPE_CHECKING:
@@ -79,13 +78,7 @@ def find_problem(text: str) -> "Problem":
     """The problem in a file or directory, or the built-in one of that name."""
     from .. import problems
 
-    name = text.partition(":")[0]
-    if name in problems.names():
-        return problems.get(text)
-    if Path(text).exists() or Path(text).suffix in {".toml", ".json", ".csv"}:
-        return problems.Problem.load(text)
-    names = ", ".join(problems.names())
-    raise InputError(f"there is neither a file nor a built-in problem {text!r}; built-in are {names}")
+    return problems.find(text)
 
 
 def _catalogue() -> "list[Table]":

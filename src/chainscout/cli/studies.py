@@ -1,4 +1,4 @@
-"""``new``, ``ask``, ``tell``, ``status``, ``export`` and ``learn``: a study for scripts in any language."""
+"""``new``, ``extend``, ``status``, ``export`` and ``learn``: a study from its beginning to what leaves it."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ChainscoutError, FileError, InputError, stop_in_words
+from ..errors import FileError, InputError, stop_in_words
 from .problems import delta_option
 from .rendering import as_json, show
 
@@ -89,60 +89,31 @@ def new(
 
 @click.command()
 @where_argument
-@click.option("--number", type=int, help="How many observations to plan at once.")
-@click.option("--lease", "worker", metavar="WORKER", help="Hold the chain for this worker, and print a token.")
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long a lease lasts.")
-@click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
+@click.option("--budget", type=float, help="The whole budget, not what is added to it.")
+@click.option("--target-loss", type=float, help="Stop when this loss is certified.")
+@click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
 @as_json
-def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int, json_output: bool) -> None:
-    """Print the chain to advance next."""
-    if worker is not None:
-        if number is not None:
-            raise InputError("a lease is of one chain: give --number or --lease, not both")
-        with opened(where) as study:
-            lease = study.lease(worker, seconds, steps=steps, wait=0)
-        answer = {
-            "chain": lease.chain,
-            "token": lease.token,
-            "step": lease.step,
-            "steps": lease.steps,
-            "restarted": lease.restarted,
-        }
-        say(answer, f"{lease.chain} {lease.token}", json_output)
-        return
-    with opened(where, read_only=True) as study:
-        chosen = [study.ask()] if number is None else study.ask(number)
-    say({"chains": chosen}, "\n".join(chosen), json_output)
-
-
-@click.command()
-@where_argument
-@click.argument("chain", metavar="CHAIN|-")
-@click.argument("state", required=False)
-@click.option("--step", type=int, help="The observation's number in its chain; the same again is harmless.")
-@click.option("--token", help="Of the lease under which the chain is held.")
-@click.option("--restart", is_flag=True, help="The state begins a new segment.")
-@as_json
-def tell(
-    where: str, chain: str, state: str | None, step: int | None, token: str | None, restart: bool, json_output: bool
+def extend(
+    where: str, budget: float | None, target_loss: float | None, deadline: str | None, json_output: bool
 ) -> None:
-    """Store an observation. With - for the chain, read lines 'CHAIN STATE' and store them all at once."""
+    """Give a study another budget, target or deadline. One that was finished goes on."""
+    from ..study.creation import deadline_text
+
     with opened(where) as study:
-        if chain == "-":
-            if state is not None or step is not None or token is not None or restart:
-                raise InputError("lines from standard input are told all at once, without a state or options")
-            lines = enumerate(sys.stdin, start=1)
-            pairs = [_line(study, number, line) for number, line in lines if line.strip()]
-            study.tell_many(pairs)
-        else:
-            if state is None:
-                raise InputError("tell needs a chain and a state")
-            if restart:
-                study.restart(chain, token=token)
-            study.tell(chain, study.state_from_text(chain, state), step, token=token)
-        progress = study.progress()
-    answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
-    say(answer, f"{progress.observations} observations" + _finished(progress.stop_reason), json_output)
+        study.extend(budget=budget, target_loss=target_loss, deadline=_moment(deadline))
+        state = study.progress()
+    ends = {
+        "budget": state.budget,
+        "target_loss": state.target_loss,
+        "deadline": None if state.deadline is None else deadline_text(state.deadline),
+    }
+    words = (
+        f"{key.replace('_', ' ')} {end if isinstance(end, str) else f'{end:,.10g}'}"
+        for key, end in ends.items()
+        if end is not None
+    )
+    answer = {**ends, "stop_reason": state.stop_reason}
+    say(answer, f"{where}: {', '.join(words)}{finished(state.stop_reason)}", json_output)
 
 
 @click.command()
@@ -163,20 +134,18 @@ def status(where: str, chain: str | None, json_output: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
 @as_json
 def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
-    """Write the estimates, their intervals and the certificate."""
+    """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate."""
     from ..checks import one_of
     from ..study import exporting
 
     one_of(kind, "--format", exporting.FORMATS)
+    if kind == "toml" and out is not None and out.suffix != ".toml":
+        raise InputError(f"the name of a problem file in TOML must end in .toml, not {str(out)!r}")
     with opened(where, read_only=True) as study:
-        if kind == "toml":
-            if out is None or out.suffix != ".toml":
-                raise InputError("a problem file needs --out with a name that ends in .toml")
+        if kind == "toml" and out is not None:
             exporting.problem(study).save(out)
         else:
-            content = {"json": exporting.export_json, "csv": exporting.export_csv, "npz": exporting.export_npz}[kind](
-                study
-            )
+            content = exporting.FORMATS[kind](study)
             if out is None:
                 sys.stdout.buffer.write(content)
                 return
@@ -288,16 +257,6 @@ def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
     return found or None
 
 
-def _line(study: "Study", number: int, line: str) -> tuple[str, Any]:
-    words = line.rsplit(maxsplit=1)  # at the last blank: a chain's name may have some
-    if len(words) != 2:
-        raise InputError(f"line {number} must be 'CHAIN STATE', not {line.strip()!r}")
-    try:
-        chain, state = words[0].strip(), words[1]
-        return chain, study.state_from_text(chain, state)
-    except ChainscoutError as error:
-        raise InputError(f"line {number}: {error}") from None
-
-
-def _finished(reason: str | None) -> str:
+def finished(reason: str | None) -> str:
+    """The end of a sentence about a study that may have stopped."""
     return "" if reason is None else f"; finished ({stop_in_words(reason)})"

@@ -71,13 +71,9 @@ class Writing:
     async def tell(self, request: Request) -> Response:
         """POST /api/tell."""
         given = await read(request, Tell)
-
-        def work() -> Told:
-            self._find(given.chain)
-            self._study.tell(given.chain, given.state, given.step, token=given.token)
-            return Told(next_step=self._study.next_step(given.chain))
-
-        return await _answer(work)
+        return await self._done(
+            given.chain, lambda: self._study.tell(given.chain, given.state, given.step, token=given.token)
+        )
 
     async def lease(self, request: Request) -> Response:
         """POST /api/lease."""
@@ -94,41 +90,32 @@ class Writing:
     async def renew(self, request: Request) -> Response:
         """POST /api/renew."""
         given = await read(request, Renew)
-
-        def work() -> Told:
-            self._find(given.chain)
-            self._study.renew(given.chain, given.token, given.seconds)
-            return Told(next_step=self._study.next_step(given.chain))
-
-        return await _answer(work)
+        return await self._done(given.chain, lambda: self._study.renew(given.chain, given.token, given.seconds))
 
     async def give_back(self, request: Request) -> Response:
         """POST /api/give-back."""
         given = await read(request, GiveBack)
-
-        def work() -> Told:
-            self._find(given.chain)
-            self._study.give_back(given.chain, given.token, lost=given.lost)
-            return Told(next_step=self._study.next_step(given.chain))
-
-        return await _answer(work)
+        return await self._done(given.chain, lambda: self._study.give_back(given.chain, given.token, lost=given.lost))
 
     async def restart(self, request: Request) -> Response:
         """POST /api/restart."""
         given = await read(request, Restart)
+        return await self._done(
+            given.chain, lambda: self._study.restart(given.chain, lost=given.lost, token=given.token)
+        )
+
+    async def _done(self, chain: str, act: Callable[[], None]) -> Response:
+        """What is done to one chain, and the number of its next observation."""
 
         def work() -> Told:
-            self._find(given.chain)
-            self._study.restart(given.chain, lost=given.lost, token=given.token)
-            return Told(next_step=self._study.next_step(given.chain))
+            try:
+                self._study.number_of(chain)
+            except InputError as error:
+                raise Missing(str(error)) from None
+            act()
+            return Told(next_step=self._study.next_step(chain))
 
         return await _answer(work)
-
-    def _find(self, chain: str) -> None:
-        try:
-            self._study.number_of(chain)
-        except InputError as error:
-            raise Missing(str(error)) from None
 
 
 async def _answer(work: Callable[[], BaseModel]) -> Response:

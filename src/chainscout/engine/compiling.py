@@ -11,21 +11,16 @@ negative costs numba no check, and the generator's arithmetic is modulo 2⁶⁴.
 """
 
 import builtins
-import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pickle import UnpicklingError
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-#: Functions of this package count in unsigned words.
-ENGINE = __name__.rpartition(".")[0]
-
-#: Libraries whose functions numba knows itself.
-KNOWN = {"math", "numpy", "numba", "builtins"}
+from .digests import digest, is_known, is_own, mentioned
 
 #: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
@@ -44,8 +39,9 @@ def bound(function: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..
 
 def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool) -> Callable[..., Any]:
     """A compiled copy of an engine function in which ``names`` have these values."""
-    copy, digest, _ = _Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
-    copy.__qualname__ = f"{function.__qualname__}_{digest.hex()[:16]}"
+    copy, _ = _Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
+    reached = digest((function, OPTIONS), names)
+    copy.__qualname__ = f"{function.__qualname__}_{reached.hex()[:16]}"
     return _OnFirstCall(copy, cache)
 
 
@@ -100,8 +96,8 @@ class _OnFirstCall:
             config.SLP_VECTORIZE = before
 
 
-#: A copy, a digest of all that it can reach, and whether a bound name is among that.
-_Copy = tuple[Any, bytes, bool]
+#: A copy, and whether a bound name is among all that it can reach.
+_Copy = tuple[Any, bool]
 
 #: Compiled functions that no bound name reaches: all loops share them.
 _SHARED: dict[FunctionType, _Copy] = {}
@@ -131,29 +127,27 @@ class _Copies:
         return np.uint64(value) if own and type(value) is int else value
 
     def copy(self, function: FunctionType, outermost: bool = False) -> _Copy:
-        module = function.__module__ or "__main__"  # a rule made by exec may have none
-        own = module == ENGINE or module.startswith(ENGINE + ".")
+        own = is_own(function)
         if not self.compile and not own:  # to be interpreted: only the engine's functions have names to bind
-            return function, b"", False
+            return function, False
         for known in (self.shared, self.made) if self.compile else (self.made,):
             if function in known:
                 return known[function]
-        digest = hashlib.sha256(repr(OPTIONS).encode())
-        _note(digest, function.__code__, function.__defaults__)
+        module = function.__module__ or "__main__"  # a rule made by exec may have none
         reached: dict[str, Any] = {"__builtins__": builtins, "__name__": module}
-        mentioned = set(_names(function.__code__))
+        names = set(mentioned(function.__code__))
         depends = False
-        for name in sorted(mentioned):
-            if own and name.startswith(LITERAL) and name in self.names:
-                reached[name], depends = self.names[name], True
-            elif own and name in self.names:
-                reached[name], depends = self._value(self.names[name], own, mentioned, digest)[0], True
+        for name in sorted(names):
+            if own and name in self.names:
+                literal = name.startswith(LITERAL)
+                value = self.names[name]
+                reached[name], depends = value if literal else self._value(value, own, names)[0], True
             elif name in function.__globals__:
-                reached[name], more = self._value(function.__globals__[name], own, mentioned, digest)
+                reached[name], more = self._value(function.__globals__[name], own, names)
                 depends = depends or more
         cells = []
         for cell in function.__closure__ or ():
-            content, more = self._value(cell.cell_contents, own, mentioned, digest)
+            content, more = self._value(cell.cell_contents, own, names)
             cells.append(CellType(content))
             depends = depends or more
         code = self.code(function.__code__)
@@ -161,50 +155,31 @@ class _Copies:
         copy.__module__, copy.__qualname__ = module, function.__qualname__
         if self.compile and not outermost:
             copy = self.jitted(copy)
-        result = copy, digest.digest(), depends
+        result = copy, depends
         (self.made if depends or outermost or not self.compile else self.shared)[function] = result
         return result
 
-    def _value(self, value: Any, own: bool, mentioned: set[str], digest: Any) -> tuple[Any, bool]:
+    def _value(self, value: Any, own: bool, names: set[str]) -> tuple[Any, bool]:
         """What a name stands for in a copy, and whether a bound name is reached through it."""
         if isinstance(value, FunctionType):
-            copy, code, depends = self.copy(value)
-            digest.update(code)
-            return copy, depends
+            return self.copy(value)
         if not self.compile:
             return value, False
         if isinstance(value, ModuleType):
-            return self._module(value, mentioned, digest)
-        digest.update(repr(value).encode())
+            return self._module(value, names)
         return self.number(value, own), False
 
-    def _module(self, module: ModuleType, mentioned: set[str], digest: Any) -> tuple[ModuleType, bool]:
+    def _module(self, module: ModuleType, names: set[str]) -> tuple[ModuleType, bool]:
         """A stand-in for a module of plain functions, with those that are mentioned."""
-        if module.__name__.partition(".")[0] in KNOWN:
+        if is_known(module):
             return module, False
         stand_in, depends = ModuleType(module.__name__), False
-        for name in sorted(mentioned):
+        for name in sorted(names):
             if hasattr(module, name):
-                value, more = self._value(getattr(module, name), False, mentioned, digest)
+                value, more = self._value(getattr(module, name), False, names)
                 setattr(stand_in, name, value)
                 depends = depends or more
         return stand_in, depends
-
-
-def _note(digest: Any, code: CodeType, defaults: Any) -> None:
-    digest.update(code.co_code + repr((code.co_names, defaults)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _note(digest, constant, None)
-        else:
-            digest.update(repr(constant).encode())
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 def has_file(function: Callable[..., Any] | None) -> bool:

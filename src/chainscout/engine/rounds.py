@@ -191,7 +191,7 @@ def learn(lane, chain, place, only, length, chains, words, standings, rows, know
 
 def make_plan(
     t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least, least_tree, plans,
-    batch, block, shortest, pending,
+    batch, block, shortest, pending, looks,
 ):  # fmt: skip
     """Whom to observe next: one chain for a block, or the chains of a batch."""
     planned = ZERO
@@ -207,15 +207,16 @@ def make_plan(
         plans[plan + BATCH + planned] = chain
         planned = planned + ONE
         if batch > ONE:
-            # T counts what is pending and all else is frozen. A chain of which nothing is known gets the two
-            # observations of the warm-up, and no more before they are in.
+            # T counts what is pending and all else is frozen; within its block a chain's index is not looked at. A
+            # chain of which nothing is known gets the two observations of the warm-up, and no more before they are in.
             pending[chain] = pending[chain] + 1.0
             place = value + chain * STANDING
             transitions = standings[place + TRANSITIONS]
             if transitions > 0.0:
-                known = take_constants(constants, chain * CONSTANTS)
-                new = weights[chain] * index(take_sums(standings, place), transitions + pending[chain], known)
-                settle(tree, standings, value, node, leaves, chain, new)
+                if transitions + pending[chain] >= looks[lane * chains + chain]:
+                    known = take_constants(constants, chain * CONSTANTS)
+                    new = weights[chain] * index(take_sums(standings, place), transitions + pending[chain], known)
+                    settle(tree, standings, value, node, leaves, chain, new)
             elif words[record(lane, chain, chains) + SEEN] + whole(pending[chain]) >= TWO:
                 settle(tree, standings, value, node, leaves, chain, NEVER)
             if FLOOR:
@@ -234,12 +235,14 @@ def make_plan(
 
 def rounds(
     first, last, lanes, chains, leaves, table, words, standings, rows, tree, constants, weights, least,
-    least_tree, plans, batch, block, shortest, pending, scratch, wholes, tracing, choices, values,
+    least_tree, plans, batch, block, shortest, pending, looks, held, scratch, wholes, tracing, choices, values,
 ):  # fmt: skip
     """Observations ``first`` … ``last`` − 1 of every lane.
 
     ``batch`` chains are planned at a time; if that is one, the chosen chain is observed max(``shortest``, ⌊block·T⌋)
-    times. ``least`` holds −T with its own tree, for rules with a floor. ``pending``: one float a chain, all zero.
+    times. ``least`` holds −T with its own tree, for rules with a floor. ``pending``: one float a chain, all zero. In
+    batches a block lasts until the chain was observed so often, in however many batches: ``looks`` is the T at which
+    it is looked at again, and ``held`` its index until then, while plans change that in ``standings``.
     """
     for pair in range(ZERO, lanes, TWO):
         t = first
@@ -251,7 +254,7 @@ def rounds(
                 if plans[plan + NEXT] == plans[plan + PLANNED]:
                     make_plan(
                         t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least,
-                        least_tree, plans, batch, block, shortest, pending,
+                        least_tree, plans, batch, block, shortest, pending, looks,
                     )  # fmt: skip
                 plans[plan + CHAIN] = plans[plan + BATCH + plans[plan + NEXT]]
                 number = min(number, plans[plan + LEFT])
@@ -288,17 +291,30 @@ def rounds(
                     plans[plan + NEXT] = plans[plan + NEXT] + ONE
                     plans[plan + LEFT] = length
                     place = value + chain * STANDING
-                    if standings[place + TRANSITIONS] > 0.0:
+                    transitions = standings[place + TRANSITIONS]
+                    at = lane * chains + chain
+                    if transitions > 0.0 and (batch == ONE or transitions >= looks[at]):
                         known = take_constants(constants, chain * CONSTANTS)
+                        changed = length
+                        if batch > ONE and block > 0.0:
+                            changed = TWO  # or more: rows that were left since the last look
                         learn(
-                            lane, chain, place, plans[plan + ONLY], length, chains, words, standings, rows, known,
+                            lane, chain, place, plans[plan + ONLY], changed, chains, words, standings, rows, known,
                             scratch, wholes,
                         )  # fmt: skip
-                    if plans[plan + NEXT] == plans[plan + PLANNED]:
+                        if batch > ONE:
+                            held[at] = weights[chain] * index(take_sums(standings, place), transitions, known)
+                            looks[at] = transitions + float(max(ONE, whole(block * transitions)))
+                    if batch == ONE:
+                        refresh(
+                            chain, value, node, leaves, standings, tree, constants, weights, least, least_tree,
+                        )  # fmt: skip
+                    elif plans[plan + NEXT] == plans[plan + PLANNED]:
                         for step in range(plans[plan + PLANNED]):
-                            refresh(
-                                plans[plan + BATCH + step], value, node, leaves, standings, tree, constants, weights,
-                                least, least_tree,
+                            chain = plans[plan + BATCH + step]
+                            put_back(
+                                chain, value, node, leaves, standings, tree, held[lane * chains + chain], least,
+                                least_tree,
                             )  # fmt: skip
             t = t + number
 
@@ -317,6 +333,12 @@ def refresh(chain, value, node, leaves, standings, tree, constants, weights, lea
     if transitions > 0.0:
         known = take_constants(constants, chain * CONSTANTS)
         new = weights[chain] * index(take_sums(standings, place), transitions, known)
+    put_back(chain, value, node, leaves, standings, tree, new, least, least_tree)
+
+
+def put_back(chain, value, node, leaves, standings, tree, new, least, least_tree):
+    """The index of a chain, and its T, with nothing pending."""
     settle(tree, standings, value, node, leaves, chain, new)
     if FLOOR:
+        transitions = standings[value + chain * STANDING + TRANSITIONS]
         settle(least_tree, least, value, node, leaves, chain, -transitions)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import policies
-from ..checks import one_of, real_number, shown, whole_number
-from ..counts import smoothing
+from ..checks import one_of, real_number, replication_number, seed_number, shown, whole_number
+from ..counts import MOST_TRANSITIONS, smoothing
 from ..errors import InputError
 from ..losses import DISTANCES, WEIGHTS, of_transitions
 from ..policies import Policy, settings
@@ -74,12 +74,13 @@ def run(
     """
     if not isinstance(replications, range) or replications.step != 1 or replications.start < 0:
         raise InputError(f"replications must be a range of whole numbers ≥ 0, not {shown(replications)}")
+    if replications:
+        replication_number(replications[-1])
     one_of(distance, "distance", DISTANCES)
     one_of(row_weights, "row_weights", WEIGHTS)
     ordered, place = np.unique(_budgets(budgets), return_inverse=True)
-    known, chosen, factors = _checked(
-        problem, policy, int(ordered[-1]), seed, engine, weights, batch, restless, horizon
-    )
+    seed = seed_number(seed)
+    known, chosen, factors = _checked(problem, policy, int(ordered[-1]), engine, weights, batch, restless, horizon)
     if engine.startswith("gpu"):
         if not replications:  # to be checked; whoever runs them has the device
             for setting in settings(problem.sizes, known, problem):
@@ -126,7 +127,8 @@ def trace(
 ) -> tuple[npt.NDArray[np.int64], Array]:
     """The chain observed at each step of one replication, and the index that it was observed for."""
     budget = int(_budgets([budget])[0])
-    known, chosen, factors = _checked(problem, policy, budget, seed, engine, weights, batch, restless, horizon)
+    seed, replication = seed_number(seed), replication_number(replication)
+    known, chosen, factors = _checked(problem, policy, budget, engine, weights, batch, restless, horizon)
     if engine.startswith("gpu"):
         raise InputError(
             "a trace is made by the engine 'python' or 'cpu': the engine 'gpu' keeps no record of its steps"
@@ -140,17 +142,21 @@ def trace(
 
 
 def _budgets(budgets: Sequence[int]) -> list[int]:
-    checked = [whole_number(budget, "a budget", meaning="a number of observations") for budget in budgets]
+    checked = [whole_budget(budget) for budget in budgets]
     if not checked:
         raise InputError("a run needs at least one budget, and none was given")
     return checked
+
+
+def whole_budget(budget: Any) -> int:
+    """A budget that can be counted: counts are floats, which hold every whole number up to there."""
+    return whole_number(budget, "a budget", meaning="a number of observations", most=MOST_TRANSITIONS)
 
 
 def _checked(
     problem: Problem,
     policy: str | Policy,
     budget: int,
-    seed: int,
     engine: str,
     weights: Sequence[float] | None,
     batch: int,
@@ -161,8 +167,6 @@ def _checked(
     if not isinstance(problem, Problem):
         raise InputError(f"a run needs a Problem, not {shown(problem)}")
     one_of(engine, "engine", ENGINES)
-    if whole_number(seed, "seed", least=0, meaning="what all randomness follows from") >= 1 << 64:
-        raise InputError(f"seed must be below 2**64, not {shown(seed)}")
     whole_number(batch, "batch", meaning="how many observations are planned at a time")
     if restless and batch > 1:
         raise InputError("restless chains are observed in blocks, one chain at a time: batch must be 1")

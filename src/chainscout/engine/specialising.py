@@ -12,30 +12,32 @@ from . import alias, beginning, rounds, steps, tuples
 from .compiling import bound, compiled, has_file
 from .layout import FOUR, SUMS, TERMS
 
-#: From this many chains on a tournament tree is faster than a scan. Measured with scout at S = 5, scan and tree, in
-#: nanoseconds a step: K = 16: 15, 27; 32: 22, 31; 64: 37, 34; 128: 74, 42; 256: 149, 53.
-TREE_FROM = 64
+
+def no_entry(count: float, exits: float, constants: Any) -> float:
+    """Stands where a rule has no ``entry``."""
+    return 0.0
+
+
+def no_floor(observations: float) -> float:
+    """Stands where a rule has no ``floor``."""
+    return 0.0
 
 
 @dataclass(frozen=True)
-class Rule:
-    """The parts of a policy that its loop is made of, and how the loop is run."""
+class Parts:
+    """What every loop is made of, on the CPU and on the GPU: a policy's functions, and what they are given."""
 
     terms: Callable[..., Any] | None
     index: Callable[..., Any]
     entry: Callable[..., Any] | None
     summary: Callable[..., Any] | None
     floor: Callable[..., Any] | None
-    #: How many numbers ``terms`` gives and how many constants there are.
-    width: int
+    #: How many constants there are.
     constants: int
-    #: Whether plans of more than one observation are made, and whether all chains move at every step.
-    planned: bool
-    restless: bool
-    #: Whether all chains have the same size, constants and weight, which saves looking them up; whether there is a
-    #: tree.
+    #: Whether all chains have the same size, constants and weight, which saves looking them up.
     alike: bool
-    tree: bool
+    #: Whether all chains move at every step.
+    restless: bool
 
     @classmethod
     def of(
@@ -44,24 +46,49 @@ class Rule:
         sizes: Sequence[int],
         known: Sequence[tuple[float, ...]],
         weights: Sequence[float],
-        planned: bool,
         restless: bool,
-    ) -> "Rule":
-        """The rule of ``policy`` for chains of these sizes, constants and weights."""
-        planned = planned or restless or policy.block > 0 or policy.summary is not None or policy.floor is not None
+    ) -> "Parts":
+        """The parts of ``policy`` for chains of these sizes, constants and weights."""
         return cls(
             policy.terms,
             policy.index,
             policy.entry,
             policy.summary,
             policy.floor,
-            policy.width(sizes[0], known[0]),
             len(known[0]),
-            planned,
+            all(min(each) == max(each) for each in (sizes, known, weights)),
             restless,
-            not planned and all(min(each) == max(each) for each in (sizes, known, weights)),
-            len(sizes) >= TREE_FROM,
         )
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the names mean that every loop calls."""
+        return {
+            "terms": self.terms,
+            "index": self.index,
+            "entry": self.entry or no_entry,
+            "summary": self.summary,
+            "floor": self.floor or no_floor,
+            "take_constants": tuples.of_length(self.constants)["take"],
+            "CONSTANTS": self.constants,
+            "ALIKE": self.alike,
+            "FLOOR": self.floor is not None,
+            "SUMMARY": self.summary is not None,
+            "RESTLESS": self.restless,
+        }
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The parts of a policy, and how the CPU's loop over them is run."""
+
+    parts: Parts
+    #: How many numbers ``terms`` gives.
+    width: int
+    #: Whether plans of more than one observation are made; their loop looks everything up, be chains alike or not.
+    planned: bool
+    #: Whether the largest index is found by a tree, not by a scan.
+    tree: bool
 
     @property
     def head(self) -> int:
@@ -78,46 +105,24 @@ class Rule:
         return _loop(self, engine)
 
 
-def no_entry(count: float, exits: float, constants: Any) -> float:
-    """Stands where a rule has no ``entry``."""
-    return 0.0
-
-
-def no_floor(observations: float) -> float:
-    """Stands where a rule has no ``floor``."""
-    return 0.0
-
-
 @lru_cache(maxsize=256)
 def _loop(rule: Rule, engine: str) -> Callable[..., None]:
-    sums, constants = tuples.of_length(rule.width), tuples.of_length(rule.constants)
-    names: dict[str, Any] = {
-        "terms": rule.terms,
-        "index": rule.index,
-        "entry": rule.entry or no_entry,
-        "summary": rule.summary,
-        "floor": rule.floor or no_floor,
-        "row_terms": steps.terms_of_row if rule.entry is None else steps.terms_of_entries,
-        "take_constants": constants["take"],
-        "take_sums": sums["take_sums"],
-        "totals": sums["totals"],
-        "put": sums["put"],
-        "put_sums": sums["put_sums"],
+    parts, sums = rule.parts, tuples.of_length(rule.width)
+    alike = parts.alike and not rule.planned
+    names = parts.names | {
+        "row_terms": steps.terms_of_row if parts.entry is None else steps.terms_of_entries,
+        **{name: sums[name] for name in ("take_sums", "totals", "put", "put_sums")},
         "HEAD": rule.head,
         "STANDING": rule.standing,
-        "CONSTANTS": rule.constants,
-        "ALIKE": rule.alike,
-        "ENTRIES": rule.alike and rule.entry is not None,
+        "ALIKE": alike,
+        "ENTRIES": alike and parts.entry is not None,
         "TREE": rule.tree,
-        "FLOOR": rule.floor is not None,
-        "SUMMARY": rule.summary is not None,
-        "RESTLESS": rule.restless,
     }
     loop = rounds.rounds if rule.planned else steps.steps
     if engine == "python":
         return bound(loop, names)
     names |= {"whole": np.uint64, "signed": np.int64}
-    functions = (rule.terms, rule.index, rule.entry, rule.summary, rule.floor)
+    functions = (parts.terms, parts.index, parts.entry, parts.summary, parts.floor)
     return compiled(loop, names, cache=all(has_file(function) for function in functions))
 
 

@@ -1,29 +1,52 @@
 """One chain's path in one replication, state by state: what an experiment's policies see, for whoever simulates it."""
 
-from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
 
 from ..chains import MarkovChain
-from ..checks import whole_number
+from ..checks import replication_number, seed_number, whole_number
 from . import alias
 from .randomness import MASK, mix, sample, stream
 from .specialising import common
 
 
-def walk(chain: MarkovChain, number: int = 0, replication: int = 0, seed: int = 0) -> Iterator[int]:
-    """The positions of the states that chain ``number`` of a problem visits in a replication, without end."""
-    for value, name in ((number, "number"), (replication, "replication"), (seed, "seed")):
-        whole_number(value, name, least=0)
-    size = chain.size
-    table = [0] * (size * (size + 1))
-    laws = np.vstack([chain.initial[None, :], chain.matrix])
-    parts = alias.parts(laws).ravel().tolist()
-    common("fill", "python")(table, 0, size, size + 1, size, parts, [0] * size, [0] * size)
-    position, gamma = stream(seed, replication, number)
-    row = 0
-    while True:
-        position = (position + gamma) & MASK
-        state = sample(mix(position), size, table, row)
-        row = (state + 1) * size
-        yield state
+class Walk:
+    """The positions of the states that chain ``number`` of a problem visits in a replication: an iterator without end.
+
+    The u-th draw is a function of (seed, replication, number, u) alone, so that a walk can go on behind any of them.
+    """
+
+    def __init__(self, chain: MarkovChain, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
+        whole_number(number, "number", least=0, meaning="of the chain in its problem")
+        self._size = size = chain.size
+        self._table = [0] * (size * (size + 1))  # the initial law, then the rows of the matrix
+        laws = np.vstack([chain.initial[None, :], chain.matrix])
+        parts = alias.parts(laws).ravel().tolist()
+        common("fill", "python")(self._table, 0, size, size + 1, size, parts, [0] * size, [0] * size)
+        self._origin, self._gamma = stream(seed_number(seed), replication_number(replication), int(number))
+        self._position = self._origin
+        self._row = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> int:
+        self._position = (self._position + self._gamma) & MASK
+        state: int = sample(mix(self._position), self._size, self._table, self._row)
+        self._row = (state + 1) * self._size
+        return state
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the next state is drawn from the initial law."""
+        return self._row == 0
+
+    def restart(self) -> None:
+        """The next state is drawn from the initial law, with the draw that comes next anyway."""
+        self._row = 0
+
+    def resume(self, draws: int, last: int | None) -> None:
+        """Goes on behind so many draws, in the position ``last``, or (None) from the initial law."""
+        self._position = (self._origin + draws * self._gamma) & MASK
+        self._row = 0 if last is None else (last + 1) * self._size

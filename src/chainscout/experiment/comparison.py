@@ -1,6 +1,5 @@
 """``compare``: policies × budgets × replications, in one pass over each replication, cut into tasks of any size."""
 
-import json
 import math
 import platform
 import sys
@@ -15,12 +14,13 @@ import numpy as np
 from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import failure_probability, number_array, shown, whole_number
+from ..checks import failure_probability, number_array, seed_number, shown, truth_value, whole_number
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
 from ..problems import Problem
 from .checkpoint import Checkpoint
+from .identity import identity
 from .results import Results
 from .tasks import Task, run_all
 
@@ -78,36 +78,35 @@ def compare(
     steps = _budgets(budgets)
     number = whole_number(replications, "replications", meaning="how often each policy is run")
     options: dict[str, Any] = {
-        "seed": whole_number(seed, "seed", least=0, meaning="what all randomness follows from"),
+        "seed": seed_number(seed),
         "engine": (engine := engines.resolved(engine)),
         "weights": None if weights is None else number_array(weights, "weights").ravel().tolist(),
-        "batch": batch,
-        "restless": restless,
-        "horizon": horizon,
+        "batch": whole_number(batch, "batch", meaning="how many observations are planned at a time"),
+        "restless": truth_value(restless, "restless", meaning="whether every chain moves at every step"),
+        "horizon": truth_value(horizon, "horizon", meaning="whether policies know the largest budget"),
         "distance": distance,
         "row_weights": row_weights,
     }
     common: dict[str, Any] = {"problem": problem, "budgets": steps, **options}
+    known = steps[-1] if options["horizon"] else None
     for policy in chosen.values():  # what cannot be run is refused before anything is written or sent
         engines.run(policy=policy, replications=range(0), **common)
     settings: dict[str, Any] = {
         "replications": number,
         "delta": failure_probability(delta),
         **options,
-        "policies": [_identity(name, policy) for name, policy in chosen.items()],
+        "policies": [identity(name, policy, problem, known) for name, policy in chosen.items()],
         "versions": _versions(),
     }
     shape = (len(chosen), len(steps), number, len(problem))
     alone = executor is None and checkpoint is None
     arrays = _device_arrays(engine, shape) if alone else None
     common["fetch"] = arrays is None
+    loss, pulls = _empty(arrays or np, shape)
     cuts = _cuts(number, steps[-1], engine, 0 if executor else len(steps) * len(problem))
     # All policies of the same replications together: an interrupted run is a comparison of fewer of them.
     tasks = [Task(p, policy, start, stop) for start, stop in cuts for p, policy in enumerate(chosen.values())]
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, steps, settings)
-    arrays = arrays or np
-    loss = arrays.full(shape, np.nan)
-    pulls = arrays.zeros(shape, dtype=np.int64)
     targets = _targets(problem, chosen, options["weights"])
     done = np.zeros((len(chosen), number + 1), dtype=bool)
     try:
@@ -118,7 +117,8 @@ def compare(
     except KeyboardInterrupt:
         upto = int(done.all(axis=0).argmin())  # the last place is never done
         part = (loss[:, :, :upto], pulls[:, :, :upto])
-        results = Results(problem, tuple(chosen), steps, *part, targets, settings) if upto else None
+        done_settings = {**settings, "replications": upto}  # they repeat what was done, not what was planned
+        results = Results(problem, tuple(chosen), steps, *part, targets, done_settings) if upto else None
         raise Interrupted(results) from None
     return Results(problem, tuple(chosen), steps, loss, pulls, targets, settings)
 
@@ -141,10 +141,9 @@ def _policies(policies: Sequence[str | Policy]) -> dict[str, Policy]:
 
 def _budgets(budgets: Iterable[int]) -> tuple[int, ...]:
     given = _iterated(budgets, "budgets must be numbers of observations")
-    found = {whole_number(budget, "a budget", meaning="a number of observations") for budget in given}
-    if not found:
+    if not given:
         raise InputError("compare needs at least one budget, and none was given")
-    return tuple(sorted(found))
+    return tuple(sorted({engines.whole_budget(budget) for budget in given}))
 
 
 def _iterated(values: Any, wanted: str) -> list[Any]:
@@ -179,15 +178,20 @@ def _device_arrays(engine: str, shape: tuple[int, ...]) -> Any:
     return gpu.arrays() if 16 * math.prod(shape) <= DEVICE_SHARE * gpu.free_bytes() else None
 
 
+def _empty(arrays: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Losses and pulls that nothing is known of yet."""
+    try:
+        return arrays.full(shape, np.nan), arrays.zeros(shape, dtype=np.int64)
+    except (MemoryError, ValueError):  # ValueError: beyond what an array may have
+        raise InputError(
+            f"the results of {shape[2]:,} replications take {16 * math.prod(shape):,} bytes, and there is no room for"
+            " them: choose fewer replications, policies or budgets"
+        ) from None
+
+
 def _targets(problem: Problem, policies: dict[str, Policy], weights: list[float] | None) -> Any:
     aims = [policy.aim(problem, weights) for policy in policies.values()]
     return np.array([np.full(len(problem), np.nan) if aim is None else aim for aim in aims])
-
-
-def _identity(name: str, policy: Policy) -> dict[str, Any]:
-    """What tells a policy from others of its name; parameters as JSON holds them."""
-    parameters = json.loads(json.dumps(dict(policy.parameters), default=str))
-    return {"name": name, "version": policy.version, "block": policy.block, "parameters": parameters}
 
 
 def _versions() -> dict[str, str]:

@@ -26,7 +26,8 @@ def save(results: Results, path: str | os.PathLike[str]) -> None:
     if results.loss.nbytes >= LARGEST:
         raise InputError(
             f"a netCDF file of the classic format holds arrays below 2 GiB, and the losses take"
-            f" {results.loss.nbytes / 2**30:.1f} GiB: write them by to_xarray().to_netcdf()"
+            f" {results.loss.nbytes / 2**30:.1f} GiB: take fewer replications, or in Python write"
+            " them by to_xarray().to_netcdf()"
         )
     arrays = {
         "policy": (("policy", "policy_characters"), _characters(results.policies)),

@@ -24,7 +24,7 @@ def tie(question: Question, chain: Any, time: Any) -> LogError:
     column = question.time if question.order is None else f"{question.time}, {question.order}"
     place = f"chain {shown(str(chain))} has two rows at {column} = {time}"
     if question.order is None:
-        return LogError(f"{place}, and which came first is not known: give order=, a column that tells")
+        return LogError(f"{place}, and which came first is not known: name a column that tells as the order")
     return LogError(f"{place} that are equal in the order column too, so that which came first is not known")
 
 
@@ -32,7 +32,7 @@ def without_state(question: Question, chain: Any, time: Any) -> LogError:
     """A row that has no state."""
     return LogError(
         f"chain {shown(str(chain))} has no state in column {shown(question.state)} at {question.time} = {time};"
-        ' missing="break" begins a new segment after such rows'
+        " 'break' for what is missing begins a new segment after such rows"
     )
 
 

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..checks import shown
+from ..checks import did_you_mean, shown
 from ..errors import InputError
 
 MISSING = ("error", "break")
@@ -70,7 +70,8 @@ class Question:
             if name is None:
                 continue
             if name not in kinds:
-                raise InputError(f"the log has no {role} column {shown(name)}: its columns are {shown(list(kinds))}")
+                known = f"{did_you_mean(name, kinds)}: its columns are {shown(list(kinds))}"
+                raise InputError(f"the log has no {role} column {shown(name)}{known}")
             if kinds[name] is Kind.UNUSABLE:
                 raise InputError(
                     f"the {role} column {shown(name)} holds nested or binary values; text, numbers or times are needed"
@@ -88,7 +89,8 @@ class Question:
     def _check_gap(self, kind: Kind) -> None:
         duration = isinstance(self.gap, datetime.timedelta)
         if duration == (kind in NUMBERS):
-            wanted = "a number" if kind in NUMBERS else "a datetime.timedelta"
+            span = "a duration (30s, 5min, 2h or 1d on the command line, a datetime.timedelta in Python)"
+            wanted = "a number" if kind in NUMBERS else span
             raise InputError(
                 f"gap (a longer step in time begins a new segment) must be {wanted},"
                 f" since the time column {shown(self.time)} holds {kind.value}, not {shown(self.gap)}"

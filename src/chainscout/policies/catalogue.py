@@ -1,6 +1,5 @@
 """The built-in policies by name."""
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,26 +37,21 @@ def names() -> tuple[str, ...]:
 
 
 def get(policy: "str | Policy", **parameters: Any) -> Policy:
-    """A policy by name: ``get("ba-mc", delta=0.01)`` or ``get("ba-mc:delta=0.01")``; a Policy is given back as it is.
+    """A policy by name: ``get("ba-mc", delta=0.01)`` or ``get("ba-mc:delta=0.01")``; a Policy is given back as it is,
+    and takes no parameters.
 
     Every policy takes ``block`` (see :class:`Policy`) beside its own parameters.
     """
     if isinstance(policy, Policy):
+        if parameters:
+            raise InputError(
+                f"parameters are for policies by name, and {shown(policy.name)} is a Policy already: it cannot be"
+                f" given {', '.join(parameters)}"
+            )
         return policy
-    name, given = specs.parse(policy)
-    twice = sorted(given.keys() & parameters.keys())
-    if twice:
-        raise InputError(f"a parameter can be given only once, but {', '.join(twice)} is given twice")
-    given |= parameters
-    if name not in _FACTORIES:
-        near = difflib.get_close_matches(name, _FACTORIES, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise InputError(f"unknown policy {shown(name)}{hint}: the policies are {', '.join(_FACTORIES)}")
-    factory = _FACTORIES[name]
-    known = [*inspect.signature(factory).parameters, "block"]
-    for key in given:
-        if key not in known:
-            raise InputError(f"the policy {name} has no parameter {shown(key)}: it takes {', '.join(known)}")
+    name, given = specs.merged(policy, parameters)
+    factory = specs.look_up(name, _FACTORIES, "policy", "the policies are")
+    specs.check_keys(given, [*inspect.signature(factory).parameters, "block"], f"the policy {name}")
     own = {key: value for key, value in given.items() if key != "block"}
     made = factory(**own)
     if "block" in given:

@@ -35,13 +35,24 @@ def excess(exits: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[floa
 
 def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:
     """T·b: the numerator of the certificate."""
-    width, number = excess(exits, size, c, reals, wholes)
-    return (combine(width, smoothing_excess(reals, number, c[0], c[3]), 1.0),)
+    bound = 0.0
+    if c[1] > 0.0:  # with one state nothing is to be learnt
+        width, number = excess(exits, size, c, reals, wholes)
+        bound = combine(width, smoothing_excess(reals, number, c[0], c[3]), 1.0)
+    return (bound,)
 
 
 def certifier(delta: float = 0.05) -> Policy:
     """Index b of the mixture certificate: reaches a certified loss with the fewest samples."""
-    return Policy("certifier", sum_over_transitions, None, constants_for(delta), summary=certifier_summary, block=0.01)
+    return Policy(
+        "certifier",
+        sum_over_transitions,
+        None,
+        constants_for(delta),
+        summary=certifier_summary,
+        block=0.01,
+        version=2,  # since a chain of one state has index 0
+    )
 
 
 def gini_ucb_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:

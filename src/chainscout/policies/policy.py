@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import real_number, shown
+from ..checks import real_number, shown, unicode_text
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError(f"a policy's name must be a string that is not empty, not {shown(self.name)}")
+        unicode_text(self.name, "a policy's name")
         if not callable(self.index) or (self.terms is None) == (self.summary is None):
             raise InputError(f"the policy {self.name!r} needs an index function and either terms or summary")
         real_number(self.block, "block", least=0.0, below=1.0, meaning="how much of T one look at the indices lasts")
@@ -117,7 +118,11 @@ class Policy:
         """ω**power, made of square roots where they do: their bits are the same everywhere (MATH §6)."""
         root = math.sqrt(weight)
         powers = {1.0: weight, 0.5: root, 0.75: root * math.sqrt(root)}
-        return powers[self.power] if self.power in powers else weight**self.power
+        try:
+            return powers[self.power] if self.power in powers else weight**self.power
+        except OverflowError:
+            text = f"a weight of {weight:g} is too large for the policy {self.name!r}, which raises it to the power"
+            raise InputError(f"{text} {self.power:g}") from None
 
     def prepare(self, setting: Setting) -> tuple[float, ...]:
         """The constants of one chain, checked."""
@@ -138,12 +143,12 @@ class Policy:
 
     def width(self, size: int, constants: Sequence[float]) -> int:
         """How many numbers ``terms`` or ``summary`` give."""
-        lone = [1.0] + [0.0] * (size - 1)
         if self.terms is not None:
-            return self._width("terms", self.row_terms(lone, size, 1.0, 1.0, constants))
+            row = _LoneRow(size) if self.entry is None else self.entry(1.0, 1.0, constants)
+            return self._width("terms", self.terms(row, 1.0, 1.0, constants))
         assert self.summary is not None
-        scratch = [0.0] * (2 * size), [0] * (2 * size)
-        return self._width("summary", self.summary(lone, lone, size, constants, *scratch))
+        # A single state is enough to see how many: a chain may have a thousand million of them.
+        return self._width("summary", self.summary([1.0], [1.0], 1, constants, [0.0] * 2, [0] * 2))
 
     def _width(self, what: str, values: Any) -> int:
         if not isinstance(values, tuple) or not all(isinstance(value, numbers.Real) for value in values):
@@ -159,6 +164,21 @@ class Policy:
         if weights is not None:
             shares = shares * np.asarray(weights, dtype=np.float64) ** self.power
         return np.asarray(shares / shares.sum())
+
+
+class _LoneRow(Sequence[float]):
+    """A row of one transition, to the first of ``size`` states, that takes no memory."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, y):  # type: ignore[no-untyped-def]
+        if 0 <= y < self.size:
+            return 0.0 if y else 1.0
+        raise IndexError(y)
 
 
 def replaced(total: float, old: float, new: float) -> float:

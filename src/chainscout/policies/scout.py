@@ -17,6 +17,9 @@ from .policy import Policy, Setting
 if TYPE_CHECKING:
     from ..problems import Problem
 
+#: μ̃ is below S: to this power it is a float for every S that there is.
+MOST_POWER = 10.0
+
 # c = (1 − 1/S, exploration, α, αS, power, S − 1)
 
 
@@ -116,7 +119,8 @@ def scout(
     """Index μ̃^p/T, μ̃ = ΣG̃. ``power`` 3/4 aims at E[max L], 1 at max E[L] (η); ``exploration`` is c in G̃."""
     if power is not None and loss != "squared":
         raise InputError(f"power is for the loss 'squared' only, and the loss is {shown(loss)}")
-    p = 0.75 if power is None else real_number(power, "power", above=0.0, meaning="what μ̃ is raised to")
+    meaning = "what μ̃ is raised to"
+    p = 0.75 if power is None else real_number(power, "power", above=0.0, most=MOST_POWER, meaning=meaning)
     real_number(exploration, "exploration", above=0.0, meaning="what is added to a row's Gini index, over N")
     smoothing(alpha, 1)  # refuses what is no α before the first chain asks
     entry, rule, index = LOSSES[one_of(loss, "loss", LOSSES)]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chains import MarkovChain
-from ..checks import failure_probability, shown, whole_number
+from ..checks import did_you_mean, failure_probability, shown, whole_number
 from ..errors import InputError, NotErgodicError
 
 Array = npt.NDArray[np.float64]
@@ -88,7 +88,8 @@ class Problem:
         try:
             return self.chains[name]
         except (KeyError, TypeError):
-            raise InputError(f"unknown chain {shown(name)}: the chains are {shown(list(self.chains))}") from None
+            known = f"{did_you_mean(name, self.chains)}: the chains are {shown(list(self.chains))}"
+            raise InputError(f"unknown chain {shown(name)}{known}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.chains)

@@ -7,16 +7,17 @@ because ``MarkovChain`` stops at the first.
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..chains import MarkovChain
 from ..chains.chain import ROW_TOLERANCE
-from ..checks import shown
-from ..errors import InputError, RenormalisedWarning
+from ..checks import did_you_mean, shown
+from ..errors import ChainscoutError, InputError, RenormalisedWarning
 from .problem import Problem
 
 #: The version of the format that this version of chainscout reads and writes.
@@ -77,6 +78,14 @@ class Errors:
         """``file: place: sentence``."""
         return ": ".join(part for part in (self.file, place, sentence) if part)
 
+    @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Adds the error that is raised inside, as one of ``place``."""
+        try:
+            yield
+        except ChainscoutError as error:
+            self.add(place, str(error))
+
     def check(self, model: type[BaseModel], data: Any, place: str = "") -> set[str]:
         """Add what ``model`` finds wrong with ``data``; returns the keys that are affected."""
         try:
@@ -84,8 +93,7 @@ class Errors:
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=False)
             for detail in details:
-                sentence = _sentence(detail["type"], detail["msg"], detail["input"], model)
-                self.add(place_of(*detail["loc"], within=place), sentence)
+                self.add(place_of(*detail["loc"], within=place), _sentence(detail, model))
             return {str(detail["loc"][0]) for detail in details if detail["loc"]}
         return set()
 
@@ -200,13 +208,29 @@ def _row_errors(rows: list[list[float]], labels: Sequence[Any], tolerance: float
             yield x, f"row {name} sums to {total:.12g}, but each row must sum to one within {tolerance:g}{hint}"
 
 
-def _sentence(kind: str, message: str, given: object, model: type[BaseModel]) -> str:
+#: pydantic's kinds of errors, in the words of a person who wrote the file.
+_EXPECTED = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "too_short": "a list of at least one item",
+    "dict_type": "a table of keys",
+    "datetime_type": "a date and time with a time zone, as 2026-05-01T18:00:00+02:00 without quotes",
+}
+
+
+def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, given = detail["type"], shown(detail["input"])
     if kind == "missing":
         return "this key is required, and it is missing"
     if kind == "extra_forbidden":
-        return f"unknown key; the keys known here are {', '.join(model.model_fields)}"
+        hint = did_you_mean(detail["loc"][-1], model.model_fields)
+        return f"unknown key{hint}; the keys known here are {', '.join(model.model_fields)}"
     if kind == "literal_error":
-        return f"this version of chainscout reads format {FORMAT}, not {shown(given)}"
+        return f"this version of chainscout reads format {FORMAT}, not {given}"
     if kind == "model_type":
-        return f"a chain must be a table of keys, not {shown(given)}"
-    return f"{message[0].lower()}{message[1:]}, not {shown(given)}"
+        return f"a chain must be a table of keys, not {given}"
+    if kind in _EXPECTED:
+        return f"this must be {_EXPECTED[kind]}, not {given}"
+    return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, not {given}"

@@ -36,6 +36,11 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> None:
         )
 
 
+def toml_text(problem: Problem) -> str:
+    """What ``save`` writes into a .toml file."""
+    return _toml(document(problem))
+
+
 def _toml(data: dict[str, Any]) -> str:
     """TOML with one line a matrix row; tomli-w alone would give one line a number."""
     parts = [tomli_w.dumps({key: value for key, value in data.items() if key != "chains"})]

@@ -7,13 +7,11 @@ from typing import Any
 
 from .. import guarantees, predictions
 from ..certificates import ASSUMPTION, planning
+from ..certificates.planning import BEYOND
 from ..checks import failure_probability, real_number, whole_number
 from ..errors import InputError
 from ..problems import Problem
 from .tables import Table, if_any
-
-#: No budget above this is looked for: a bound that has not come down by then is infinite.
-BEYOND = 10**60
 
 
 def plan(
@@ -25,7 +23,8 @@ def plan(
         raise InputError("a plan needs a budget, a target loss, or both")
     chains = len(problem)
     if budget is not None:
-        whole_number(budget, "budget", least=2 * chains, meaning="two observations of each chain at least")
+        meaning = "two observations of each chain at least"
+        whole_number(budget, "budget", least=2 * chains, meaning=meaning, most=BEYOND)
     if target_loss is not None:
         real_number(target_loss, "target_loss", above=0.0, meaning="the largest loss that is good enough")
     if problem.variability == 0:
@@ -61,14 +60,14 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
 
     def limit(constant: float) -> tuple[Callable[[int], float], Callable[[float], float]]:
         # The limit law says L ≈ constant/(transitions); K observations bring none.
-        return (lambda n: constant / (n - chains)), (lambda e: math.ceil(constant / e) + chains)
+        return (lambda n: constant / (n - chains)), (lambda e: _whole(constant / e) + chains)
 
     yardstick = "asymptotically optimal max E[L], the paper's yardstick"
-    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: math.ceil(variability / e))]
+    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: _whole(variability / e))]
     for allocation in predictions.ALLOCATIONS:
         shares = predictions.shares(problem, allocation)
-        mean = limit(predictions.mean_of_maximum(problem, shares))
-        high = limit(predictions.quantile_of_maximum(problem, shares, 1 - delta))
+        mean = limit(float(predictions.mean_of_maximum(problem, shares)))
+        high = limit(float(predictions.quantile_of_maximum(problem, shares, 1 - delta)))
         lines.append((f"{allocation}: mean", "predicted from the limit law", *mean))
         lines.append((f"{allocation}: {1 - delta:.4g} quantile", "predicted from the limit law", *high))
 
@@ -110,6 +109,10 @@ def _allocation(problem: Problem, budget: int | None) -> Table:
         rows = [(*row, round(row[3] * budget), round(row[4] * budget)) for row in rows]
     notes = ("η makes max E[L] smallest in the limit; 'best for max L' makes E[max L] smallest (the share rule)",)
     return Table("how an oracle would share the budget", columns, tuple(rows), notes)
+
+
+def _whole(budget: float) -> float:
+    return math.ceil(budget) if math.isfinite(budget) else math.inf
 
 
 def _theorem(theorem: Callable[[Problem, int, float], float], problem: Problem, delta: float, n: int) -> float:

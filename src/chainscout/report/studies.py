@@ -1,9 +1,9 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import stop_in_words
+from ..study.creation import deadline_text
 from .cells import finite
 from .tables import Table
 
@@ -24,7 +24,7 @@ def status(study: "Study") -> list[Table]:
         ("policy", state.policy),
         ("δ", state.delta),
         ("target loss", state.target_loss),
-        ("deadline", _time(state.deadline)),
+        ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
         ("held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
@@ -93,7 +93,3 @@ def estimate(study: "Study", chain: str) -> Table:
 
 def _share(used: float, budget: float | None) -> Any:
     return f"{used:,.6g}" if budget is None else f"{used:,.6g} of {budget:,.6g}"
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

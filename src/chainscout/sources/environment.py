@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import shown
+from ..checks import seed_number, shown
 from ..errors import InputError, MissingExtraError
 from .source import Source
 
@@ -29,11 +29,11 @@ class Environment(Source):
         self._environment = environment
         self._policy = policy
         self._encode = encode or _plain
-        self._seed = seed
+        self._seed = None if seed is None else seed_number(seed)
         self._observation: Any = None
         self._over = True
         if policy is None:
-            environment.action_space.seed(seed)
+            environment.action_space.seed(self._seed)
 
     def advance(self) -> tuple[Hashable, bool]:
         """One step, or a reset where an episode is over."""

@@ -1,62 +1,65 @@
 """Recorded trajectories as a source: arrays, lists of arrays (as deeptime has them), CSV and Parquet files."""
 
 import csv
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..checks import shown
+from .. import specs
+from ..checks import label_from_text, shown
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
 from .source import Source
 
 
 class Recorded(Source):
-    """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them."""
+    """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them.
+
+    Every state is given once: what is left of a path that was broken goes on as a segment of its own.
+    """
 
     def __init__(self, paths: Any) -> None:
         """``paths``: one path (an array or a list of states), or a list of paths."""
         self._paths = [list(path) for path in _paths(paths)]
         self._path = 0
         self._place = 0
+        self._broken = False
 
     def __len__(self) -> int:
         return sum(map(len, self._paths))
-
-    @property
-    def states(self) -> list[Hashable]:
-        """The states that occur, in order."""
-        found = {state for path in self._paths for state in path}
-        return sorted(found, key=lambda state: (isinstance(state, str), state))
 
     def advance(self) -> tuple[Hashable, bool]:
         """The next recorded state."""
         while self._path < len(self._paths):
             path = self._paths[self._path]
             if self._place < len(path):
+                fresh, self._broken = self._broken or self._place == 0, False
                 self._place += 1
-                return path[self._place - 1], self._place == 1
+                return path[self._place - 1], fresh
             self._path, self._place = self._path + 1, 0
         raise SourceEnded(f"all {len(self)} recorded states were given")
 
     def restart(self) -> None:
-        """Goes on with the next path; what is left of this one would not be at a fresh start."""
-        if self._place:
-            self._path, self._place = self._path + 1, 0
+        """Breaks the path: the next state is the first of a segment, wherever it was recorded."""
+        self._broken = True
 
-    def resume(self, observations: int, last: Hashable) -> bool:
-        """Skips what a study was told before, if that is what was recorded."""
-        seen = 0
-        for number, path in enumerate(self._paths):
-            if observations <= seen + len(path):
-                place = observations - seen
-                if place == 0 or path[place - 1] != last:
-                    return False
-                self._path, self._place = number, place
-                return True
-            seen += len(path)
-        return False
+    def resume(self, observations: int, last: Hashable | None) -> bool:
+        """Goes on behind what a study was told; refused if that was not recorded here, for it could be told again."""
+        if observations > len(self):
+            raise InputError(f"the study was told {observations} observations of it, and {len(self)} are recorded")
+        number, place = 0, observations
+        while place > len(self._paths[number]):
+            place -= len(self._paths[number])
+            number += 1
+        if last is not None and self._paths[number][place - 1] != last:
+            raise InputError(
+                f"observation {observations} is {shown(self._paths[number][place - 1])} in the recording, and the "
+                f"study was told {shown(last)}: a recording must begin with what the study has, or begin another study"
+            )
+        self._path, self._place, self._broken = number, place, last is None
+        return True
 
 
 def read_recorded(
@@ -64,18 +67,25 @@ def read_recorded(
 ) -> dict[str, Recorded]:
     """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
 
-    A column ``segment``, if there is one, tells the paths of a chain apart.
+    A column ``segment``, if there is one, tells the paths of a chain apart. A state in a CSV file is a whole number if
+    it is written as one, and else the text as it stands: 7 is a number, 007 and 1_000 are other states. Times are all
+    numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
     if not file.exists():
         raise FileError(f"there is no file {file}")
-    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file)
+    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, state)
     paths: dict[str, dict[Any, list[tuple[Any, Hashable]]]] = {}
+    kind: type | None = None
     for number, row in enumerate(rows):
         missing = [column for column in (chain, state, *([time] if time else [])) if row.get(column) in (None, "")]
         if missing:
             raise FileError(f"row {number + 1} of {file} has no {' and no '.join(missing)}")
-        when = number if time is None else row[time]
+        when = number if time is None else _time(row[time])
+        previous, kind = kind, str if isinstance(when, str) else object
+        if time is not None and (previous not in (None, kind) or when != when):
+            what = "is no number, and those before are" if kind is str else "has no place among those before"
+            raise FileError(f"row {number + 1} of {file} cannot be put in order: its {time} {shown(row[time])} {what}")
         segments = paths.setdefault(str(row[chain]), {})
         segments.setdefault(row.get("segment"), []).append((when, row[state]))
     if not paths:
@@ -86,11 +96,13 @@ def read_recorded(
     }
 
 
-def _csv(file: Path) -> Iterator[dict[str, Any]]:
+def _csv(file: Path, state: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
-                yield {key: _number(value) for key, value in row.items() if key is not None}
+                if isinstance(row.get(state), str):  # a file of texts has no other way to say that it means a number
+                    row[state] = label_from_text(row[state])
+                yield row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{file} could not be read: {error}") from None
 
@@ -110,15 +122,10 @@ def _parquet(file: Path) -> Iterator[dict[str, Any]]:
         raise FileError(f"{file} could not be read: {str(error).splitlines()[0]}") from None
 
 
-def _number(text: Any) -> Any:
-    """Whole numbers as such; other words stay words, and numbers that are not whole stay numbers, for times."""
-    if isinstance(text, str):
-        for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text
+def _time(value: Any) -> Any:
+    """A text that is a number as that number, so that 9 comes before 10."""
+    number = specs.number(value) if isinstance(value, str) and "_" not in value else None
+    return value if number is None or not math.isfinite(number) else number
 
 
 def _paths(paths: Any) -> Sequence[Any]:

@@ -18,8 +18,11 @@ class Source:
         """Begins anew: the next state is the first of a segment."""
         raise NotImplementedError
 
-    def resume(self, observations: int, last: Hashable) -> bool:
-        """Whether the source can go on from where a study is, after so many observations, in the state ``last``."""
+    def resume(self, observations: int, last: Hashable | None) -> bool:
+        """Goes on from where a study is, and says whether it can: after so many observations, in the state ``last``.
+
+        Where ``last`` is None a new segment begins, with states that are not among those observations.
+        """
         return False
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from .interface import Store, Transaction
 from .memory import MemoryStore
-from .places import Content, Where, exists, find, make
+from .places import Content, Where, check_place, exists, find, make
 from .records import ChainRecord, Event, Observation, Outline, RowRecord, RowView, StudyRecord
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "StudyRecord",
     "Transaction",
     "Where",
+    "check_place",
     "exists",
     "find",
     "make",

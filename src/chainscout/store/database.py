@@ -9,9 +9,18 @@ from sqlalchemy import Engine
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql import Executable
 
+from ..checks import is_unicode, shown
 from ..errors import ChainscoutError, InputError
 from . import schema
 from .statements import Bulk
+
+
+def taken(where: str) -> InputError:
+    """The one error of those who want to make a study where something is already."""
+    return InputError(
+        f"{where} exists already: go on with it (by ask, tell or learn on the command line, by Study.open in Python), "
+        "or give the new study another name"
+    )
 
 
 class _Compiled:
@@ -94,7 +103,7 @@ class Database:
 
     def can_store(self, text: str) -> bool:
         """Whether this text can be in the database at all."""
-        return True
+        return is_unicode(text)
 
     def _execute(self, text: str, parameters: Mapping[str, Any]) -> Any:
         cursor = self._connection.cursor()
@@ -118,6 +127,8 @@ class Database:
             self.commit()
         except BaseException as error:
             self._undo()
+            if isinstance(error, UnicodeEncodeError):  # by the driver, of whatever text was to be written
+                raise InputError(f"a text that is no UTF-8 cannot be stored: {shown(error.object)}") from None
             if not isinstance(error, ChainscoutError) and isinstance(error, Exception):
                 meaning = self.meaning(error, committing)
                 if meaning is not None:

@@ -37,7 +37,10 @@ def migrate(database: Database, newest: int = FORMAT) -> None:
     if version == newest:
         return
     if database.read_only:
-        raise FileError(f"{database.where} has the older format {version}: open it once to be written, to bring it up")
+        raise FileError(
+            f"{database.where} has the older format {version}, and was opened to be read only: whatever writes to it "
+            "(tell or learn on the command line, Study.open in Python) brings it up to date first"
+        )
     with database.transaction(write=True):
         for step in range(stored_format(database), newest):
             if step not in STEPS:

@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..checks import shown
+from ..checks import shown, unicode_text
 from ..errors import InputError
 from . import encoding, mapping, statements
-from .database import Database
+from .database import Database, taken
 from .interface import Store
 from .memory import MemoryStore
 from .migrations import migrate
@@ -81,6 +81,12 @@ def find(where: Where, read_only: bool = False) -> SqlStore:
     return SqlStore(database)
 
 
+def check_place(where: Where) -> None:
+    """Refuses what is neither a path nor an address, without looking there."""
+    if where is not None and not _is_address(where):
+        _path(where)
+
+
 def exists(where: Where) -> bool:
     """Whether there is something at ``where`` that could be opened."""
     if where is None:
@@ -96,7 +102,10 @@ def exists(where: Where) -> bool:
 
 
 def _is_address(where: Any) -> bool:
-    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        unicode_text(where, "where")
+        return True
+    return False
 
 
 def _path(where: Any) -> Path:
@@ -104,14 +113,14 @@ def _path(where: Any) -> Path:
         raise InputError(f"a study is kept at a path or at postgresql://…, not at {shown(where)}")
     if not isinstance(where, (str, os.PathLike)) or not str(where):
         raise InputError(f"where must be a path, a postgresql:// address or None, not {shown(where)}")
-    return Path(where)
+    return Path(unicode_text(str(where), "where"))
 
 
 def _fill(database: Database, content: Content) -> None:
     """Makes the tables and writes the study into them, in one transaction."""
     with database.transaction(write=True):
         if database.has_tables():
-            raise InputError(f"there is a study in {database.where} already: open it, or name another place")
+            raise taken(f"a study in {database.where}")
         for statement in database.definitions():
             database.query(statement)
         for number, labels in content.label_lists.items():

@@ -120,7 +120,7 @@ class Postgres(Database):
 
     def can_store(self, text: str) -> bool:
         """PostgreSQL has no texts with a zero in them."""
-        return "\0" not in text
+        return super().can_store(text) and "\0" not in text
 
     def now(self) -> float:
         """The server's clock when the transaction began: workers may be on many machines."""

@@ -99,8 +99,12 @@ class SqlStore:
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
         """A consistent view."""
-        with self.database.transaction(False, statements.get_study) as found:
-            yield self._begun(found)
+        try:
+            with self.database.transaction(False, statements.get_study) as found:
+                yield self._begun(found)
+        except FileError:
+            self.cache.forget()  # what was read may be of two moments
+            raise
 
     @contextmanager
     def writing(self) -> Iterator[SqlTransaction]:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,9 +25,9 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql import Executable
 
-from ..errors import ChainscoutError, FileError, InputError
-from . import wal
-from .database import Database
+from ..errors import ChainscoutError, FileError
+from . import frozen, wal
+from .database import Database, taken
 
 #: 'chst' in ASCII: marks the file as a study.
 APPLICATION = 0x63687374
@@ -66,11 +66,12 @@ class Sqlite(Database):
         super().__init__(engine, str(path), read_only)
         #: Transactions since the last check point, and rows changed before it.
         self._written = self._changes = 0
+        #: What the file was when it was opened as one that does not change; None if it was not.
+        self._frozen: frozen.Stamp | None = None
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self._uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000
-        )
+        uri = self._uri if self._frozen is None else f"{self._uri}&immutable=1"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000)
         try:
             for setting in ("wal_autocheckpoint = 0", "synchronous = FULL", f"cache_size = -{CACHE}", "mmap_size = 0"):
                 connection.execute(f"PRAGMA {setting}")
@@ -82,13 +83,16 @@ class Sqlite(Database):
         return connection
 
     def connect(self) -> None:
-        """Opens the file if it is not open."""
+        """Opens the file if it is not open, and once more if it was not to change and did."""
+        if self._frozen is not None and self._has_changed():
+            self.disconnect()
         if self._connection is None:
             with _GATE:
+                self._frozen = frozen.stamp(self.path) if self.read_only else None
                 self._connection = self.engine.raw_connection()
                 _IN_USE[self.path.resolve()] += 1
             self._changes = 0
-            if not self.read_only and _log_size(self.path) > CHECKPOINT_SIZE:
+            if not self.read_only and frozen.log_size(self.path) > CHECKPOINT_SIZE:
                 self._checkpoint()
 
     def disconnect(self) -> None:
@@ -100,6 +104,15 @@ class Sqlite(Database):
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return bool(self._connection.in_transaction)
+
+    def commit(self) -> None:
+        """Ends the transaction; what was read without locks must be of one moment."""
+        super().commit()
+        if self._frozen is not None and self._has_changed():
+            raise FileError(f"{self.path} was written while it was read: read it again")
+
+    def _has_changed(self) -> bool:
+        return frozen.stamp(self.path) != self._frozen
 
     def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction; a writer waits until it is its turn."""
@@ -162,17 +175,30 @@ class Sqlite(Database):
         if "locked" in text:
             return FileError(f"another process has held the write lock of {self.path} for {PATIENCE:.0f} seconds")
         if "unable to open" in text:
-            return FileError(f"{self.path} could not be opened ({text})")
+            return FileError(f"{self.path} could not be opened{self._because_of_its_folder() or f' ({text})'}")
         if "no such" in text:
             return FileError(f"{self.path} is damaged, or is not a study ({text})")
         return None
+
+    def _because_of_its_folder(self) -> str:
+        """Why a folder that cannot be written is in the way, if it is."""
+        if frozen.can_be_written(self.path):
+            return ""
+        if not self.read_only:
+            return ": its folder cannot be written, and nothing was changed"
+        if not frozen.log_size(self.path):
+            return ""
+        return (
+            ": the write-ahead log beside it holds observations that can only be read in a folder that can be written, "
+            "and this one cannot; copy both files to one that can"
+        )
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """A file to fill with a new study; it gets its name when it is complete, and never takes another file's place."""
     if path.exists():
-        raise InputError(f"{path} exists already: open it, or name another file")
+        raise taken(str(path))
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         connection = sqlite3.connect(partial, isolation_level=None)
@@ -184,12 +210,13 @@ def new_file(path: Path) -> Iterator[Path]:
         yield partial
         os.link(partial, path)
     except FileExistsError:
-        raise InputError(f"{path} exists already: open it, or name another file") from None
+        raise taken(str(path)) from None
     except (OSError, sqlite3.Error) as error:
         raise FileError(f"{path} could not be made: {error}") from None
     finally:
         for suffix in ("", "-wal", "-shm"):
-            partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+            with suppress(OSError):  # a folder that cannot be written is asked to remove what it does not have
+                partial.with_name(partial.name + suffix).unlink(missing_ok=True)
 
 
 def check_file(path: Path) -> None:
@@ -222,10 +249,3 @@ def check_log(path: Path) -> None:
     with _GATE:
         if not _IN_USE[path.resolve()]:
             wal.check_log(path)
-
-
-def _log_size(path: Path) -> int:
-    try:
-        return path.with_name(path.name + "-wal").stat().st_size
-    except OSError:
-        return 0

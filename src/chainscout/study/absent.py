@@ -27,4 +27,7 @@ def absent(stored: StudyRecord) -> AbsentPolicy:
 
 def not_built_in(name: str) -> InputError:
     """The one error of those who need the rule."""
-    return InputError(f"the study uses the policy {name!r}, which is not built in: open it with policy=…")
+    return InputError(
+        f"the study uses the policy {name!r}, which is not built in: only a Python program that gives this policy to "
+        "Study.open can go on with it"
+    )

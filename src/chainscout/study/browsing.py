@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from itertools import islice
 
-from ..checks import one_of, shown
+from ..checks import did_you_mean, one_of, shown
 from ..errors import InputError
 from ..policies import Policy
 from ..store import ChainRecord, Event, Observation, Outline, Store, Transaction
@@ -22,6 +22,8 @@ from .views import ChainLine, EventLine, Pace
 REMEMBERED = 20_000
 #: Observations over which the pace is taken.
 WINDOW = 1000
+#: A name that no chain has is compared with those of so many chains at most.
+MOST_COMPARED = 1000
 
 
 def event_line(transaction: Transaction, event: Event) -> EventLine:
@@ -76,10 +78,18 @@ class Browsing:
     def number_of(self, name: str) -> int:
         """The number of the chain of this name."""
         with self._lock, self._store.reading() as transaction:
-            chain = transaction.chain(name) if isinstance(name, str) else None
-            if chain is None:
-                raise InputError(f"the study has no chain {shown(name)}")
-            return chain.number
+            return self._find(transaction, name).number
+
+    def _find(self, transaction: Transaction, name: str) -> ChainRecord:
+        chain = transaction.chain(name) if isinstance(name, str) else None
+        if chain is None:
+            few = transaction.study.chains <= MOST_COMPARED
+            hint = did_you_mean(name, (known.name for known in transaction.every())) if few else ""
+            raise InputError(
+                f"the study has no chain {shown(name)}{hint}; chains cannot be added, for delta is split over those "
+                "there are"
+            )
+        return chain
 
     def held(self, limit: int) -> list[ChainLine]:
         """Chains under a lease, those first whose lease ends first."""

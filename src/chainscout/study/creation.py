@@ -3,13 +3,13 @@
 import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
 
 from ..certificates.certificate import need_certifiable
-from ..checks import failure_probability, one_of, real_number, shown, whole_number
-from ..counts import Counts
+from ..checks import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text, whole_number
+from ..counts import MOST_STATES, MOST_TRANSITIONS, Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
 from ..store import ChainRecord, Content, RowRecord, StudyRecord
@@ -26,7 +26,20 @@ def budget_of(value: Any, costs: bool) -> float | None:
         return None
     if costs:
         return real_number(value, "budget", above=0.0, meaning="in cost units")
-    return whole_number(value, "budget", meaning="observations")
+    return whole_number(value, "budget", meaning="observations", most=MOST_TRANSITIONS)
+
+
+def check_affordable(budget: float | None, least: float) -> None:
+    """Refuses a budget that does not pay for one observation, at ``least``, or for more than can be counted."""
+    if budget is None:
+        return
+    if budget < least:
+        raise InputError(f"the budget {budget:g} does not pay for one observation, which costs {least:g}")
+    if budget / least > MOST_TRANSITIONS:
+        raise InputError(
+            f"the budget {budget:g} pays for {budget / least:g} observations at {least:g} each, and at most"
+            f" {MOST_TRANSITIONS} can be counted"
+        )
 
 
 def target_of(value: Any) -> float | None:
@@ -44,10 +57,18 @@ def deadline_of(value: Any) -> float | None:
     return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
 
 
+def deadline_text(seconds: float) -> str:
+    """A deadline as it can be read, and given again."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # beyond the years that have a date
+        return f"{seconds:g} seconds since 1970"
+
+
 def label_of(value: Any) -> Label:
     """A label that can be stored: a string or a whole number."""
     if isinstance(value, str):
-        return str(value)
+        return unicode_text(value, "a state's label")
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
@@ -68,19 +89,20 @@ def new_content(
     warm_start: Mapping[str, Counts] | None,
 ) -> Content:
     """The records of a new study."""
-    if not isinstance(chains, Mapping) or not chains:
-        raise InputError(f"chains must be a mapping from names to states, at least one, not {shown(chains)}")
+    if not isinstance(chains, Mapping):
+        raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
+    if not chains:
+        raise InputError("a study needs at least one chain, and none was given")
     failure_probability(delta)
     one_of(on_lost_lease, "on_lost_lease", ON_LOST_LEASE)
-    opened = _opened(open_states, chains)
-    omega = _each(weights, "weights", chains)
-    price = _each(costs, "costs", chains)
+    opened = opened_of(open_states, chains)
+    omega = each_of(weights, "weights", chains)
+    price = each_of(costs, "costs", chains)
     least, largest = min(price.values(), default=1.0), max(price.values(), default=1.0)
     if len(price) < len(chains):
         least, largest = min(least, 1.0), max(largest, 1.0)
     limit = budget_of(budget, costs is not None)
-    if limit is not None and limit < least:
-        raise InputError(f"the budget {limit:g} does not pay for one observation, which costs {least:g}")
+    check_affordable(limit, least)
     prepared = _Chains(chains, opened)
     study = StudyRecord(
         chains=len(chains),
@@ -145,25 +167,22 @@ class _Chains:
         known: dict[tuple[Label, ...], int] = {}
         sizes: list[int] = []
         for number, (name, states) in enumerate(chains.items()):
-            if not isinstance(name, str) or not name:
-                raise InputError(f"a chain's name must be a string that is not empty, not {shown(name)}")
-            self.names.append(name)
+            self.names.append(name_of(name))
             if name in opened:
-                labels = _labels(name, states if not _is_number(states) else range(int(states)))  # type: ignore[arg-type]
+                labels = labels_beforehand(name, states)
                 self.open_labels[number] = labels
                 sizes.append(len(labels))
                 self._lists.append(None)
-            elif _is_number(states):
-                sizes.append(whole_number(states, f"the states of chain {name!r}", meaning="how many there are"))
+                continue
+            fixed = fixed_states(name, states)
+            if isinstance(fixed, int):
+                sizes.append(fixed)
                 self._lists.append(None)
             else:
-                labels = _labels(name, states)
-                if not labels:
-                    raise InputError(f"the chain {name!r} needs at least one state; open_states is for unknown ones")
-                place = known.setdefault(labels, len(known))
-                self.label_lists[place] = labels
+                place = known.setdefault(fixed, len(known))
+                self.label_lists[place] = fixed
                 self._lists.append(place)
-                sizes.append(len(labels))
+                sizes.append(len(fixed))
         self.sizes = tuple(sizes)
 
     def labels_of(self, number: int) -> tuple[tuple[Hashable, ...] | None, int | None]:
@@ -179,8 +198,35 @@ class _Chains:
         return range(self.sizes[number]) if place is None else self.label_lists[place]
 
 
+def name_of(value: Any) -> str:
+    """A chain's name."""
+    if not isinstance(value, str) or not value:
+        raise InputError(f"a chain's name must be a string that is not empty, not {shown(value)}")
+    return unicode_text(value, "a chain's name")
+
+
+def fixed_states(name: str, states: Any) -> int | tuple[Label, ...]:
+    """The states of a chain that are known beforehand: how many there are, or their labels."""
+    if _is_number(states):
+        return _number_of_states(name, states, least=1)
+    labels = _labels(name, states)
+    if not labels:
+        raise InputError(f"the chain {name!r} needs at least one state, unless its states are to be discovered")
+    return labels
+
+
+def labels_beforehand(name: str, states: Any) -> tuple[Label, ...]:
+    """The states of a chain with open states that are known beforehand; there may be none."""
+    return _labels(name, range(_number_of_states(name, states, least=0)) if _is_number(states) else states)
+
+
 def _is_number(states: Any) -> bool:
     return isinstance(states, Real) and not isinstance(states, bool)
+
+
+def _number_of_states(name: str, states: Any, least: int) -> int:
+    what = f"the states of chain {name!r}"
+    return whole_number(states, what, least, meaning="how many there are", most=MOST_STATES)
 
 
 def _labels(name: str, states: Any) -> tuple[Label, ...]:
@@ -192,29 +238,33 @@ def _labels(name: str, states: Any) -> tuple[Label, ...]:
     return labels
 
 
-def _opened(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:
+def opened_of(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the chains whose states are open."""
     if isinstance(open_states, bool):
         return frozenset(chains) if open_states else frozenset()
     if isinstance(open_states, str) or not hasattr(open_states, "__iter__"):
         raise InputError(f"open_states must be True, False or names of chains, not {shown(open_states)}")
     opened = frozenset(open_states)
-    _known(opened, "open_states", chains)
+    check_known(opened, "open_states", chains)
     return opened
 
 
-def _each(values: Mapping[str, float] | None, what: str, chains: Mapping[str, Any]) -> dict[str, float]:
+def each_of(values: Mapping[str, float] | None, what: str, chains: Mapping[str, Any]) -> dict[str, float]:
+    """A number > 0 for some of the chains: weights or costs."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):
         raise InputError(f"{what} must be a mapping from names of chains to numbers > 0, not {shown(values)}")
-    _known(values, what, chains)
+    check_known(values, what, chains)
     return {name: real_number(value, f"{what} of chain {name!r}", above=0.0) for name, value in values.items()}
 
 
-def _known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
+def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
+    """Refuses names of chains that there are not."""
     unknown = [name for name in names if name not in chains]
     if unknown:
-        raise InputError(f"{what} names chains that the study does not have: {shown(unknown)}")
+        hint = did_you_mean(unknown[0], chains)
+        raise InputError(f"{what} names chains that the study does not have: {shown(unknown)}{hint}")
 
 
 def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int, dict[int, RowRecord]]:
@@ -222,7 +272,7 @@ def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int,
         return {}
     if not isinstance(warm_start, Mapping):
         raise InputError(f"warm_start must be a mapping from names of chains to Counts, not {shown(warm_start)}")
-    _known(warm_start, "warm_start", dict.fromkeys(chains.names))
+    check_known(warm_start, "warm_start", dict.fromkeys(chains.names))
     found: dict[int, dict[int, RowRecord]] = {}
     for number, name in enumerate(chains.names):
         counts = warm_start.get(name)

@@ -13,7 +13,7 @@ from concurrent.futures import (
 )
 from typing import Any
 
-from ..errors import ChainscoutError, InputError, NothingFree, SourceEnded, SourceError, StudyFinished
+from ..errors import ChainscoutError, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..sources import Program, Source
 from .lease import Lease
 from .study import Study
@@ -31,6 +31,7 @@ class Paths:
 
     def __init__(self, study: Study, sources: Mapping[str, Source]) -> None:
         self._going: dict[str, bool] = {}
+        self._next: dict[str, int] = {}
         self._failures = dict.fromkeys(sources, 0)
         self._study = study
         self._sources = sources
@@ -42,15 +43,34 @@ class Paths:
     def has_told(self, name: str) -> None:
         """Notes a state that was told."""
         self._going[name] = True
+        self._next[name] += 1
         self._failures[name] = 0
 
-    def find(self, name: str) -> None:
-        """Brings a source to where the study is; if it cannot be, its next state is a fresh start."""
-        if name not in self._going:
-            chain = self._study.chain(name)
+    def lose(self, name: str) -> None:
+        """Notes that somebody else advanced the chain: the source is not where the study is."""
+        self._next.pop(name, None)
+
+    def find(self, name: str, step: int | None = None) -> int:
+        """Brings a source to where the study is; if it cannot be, its next state is a fresh start.
+
+        A chain whose path was broken has no last state. Its source is brought behind its observations all the same:
+        what was counted before must not be counted again. ``step``: the number of the chain's next observation, if it
+        was just read; where it is not the one that this source is to give, somebody else has advanced the chain. What
+        comes back is the number of the observation that the source gives next.
+        """
+        if step is not None and step != self._next.get(name):
+            self.lose(name)
+        if name not in self._next:
+            chain, source = self._study.chain(name), self._sources[name]
+            try:
+                resumed = chain.observations > 0 and source.resume(chain.observations, chain.last)
+            except InputError as error:
+                raise InputError(f"the source of the chain {name!r} cannot go on where the study is: {error}") from None
+            if chain.last is not None and not resumed:
+                source.restart()
             self._going[name] = chain.last is not None
-            if chain.last is not None and not self._sources[name].resume(chain.observations, chain.last):
-                self._sources[name].restart()
+            self._next[name] = chain.observations + 1
+        return self._next[name]
 
     def has_failed(self, name: str, going: bool = False) -> bool:
         """Notes a failure, and whether the path goes on all the same; whether the source is to be given up."""
@@ -66,6 +86,8 @@ def tell_from(study: Study, name: str, source: Source, state: Hashable, tell: Ca
         return
     try:
         tell(name, study.state_from_text(name, str(state)))
+    except OutOfStep:
+        raise
     except InputError:
         raise source.reject(state) from None
 
@@ -117,7 +139,11 @@ class Crew:
             except StudyFinished:
                 return False
             try:
-                self._paths.find(lease.chain)
+                self._paths.find(lease.chain, lease.step)
+            except BaseException:  # nothing was asked of the source, so that nothing can be lost
+                lease.give_back()
+                raise
+            try:
                 self._working[self._send(self._sources[lease.chain], lease.token)] = lease
             except BrokenExecutor as error:  # another worker has broken it, and its answer is not read yet
                 lease.abandon()

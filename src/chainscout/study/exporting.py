@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ import numpy as np
 from ..chains import MarkovChain
 from ..errors import InputError
 from ..problems import Problem
+from ..problems.writing import toml_text
 from .study import Study
-
-FORMATS = ("json", "csv", "npz", "toml")
 
 
 def document(study: Study) -> dict[str, Any]:
@@ -82,6 +82,20 @@ def export_npz(study: Study) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
+
+
+def export_toml(study: Study) -> bytes:
+    """The estimated chains as a problem file."""
+    return toml_text(problem(study)).encode()
+
+
+#: What each format writes.
+FORMATS: dict[str, Callable[[Study], bytes]] = {
+    "json": export_json,
+    "csv": export_csv,
+    "npz": export_npz,
+    "toml": export_toml,
+}
 
 
 def _finite(value: float) -> float | None:

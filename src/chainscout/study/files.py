@@ -2,24 +2,45 @@
 
 import tomllib
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from pydantic_core import PydanticCustomError
 
-from .. import problems
-from ..chains import MarkovChain
-from ..errors import ChainscoutError, FileError
-from ..problems.schema import Errors, label, place_of
+from .. import policies, problems
+from ..checks import did_you_mean, failure_probability, one_of, real_number, seed_number
+from ..errors import FileError, InputError
+from ..problems.schema import Errors, chain_of, label, place_of
 from ..sources import Environment, Program, Recorded, Source, read_recorded
+from ..store import check_place
+from . import creation
+from .learning import check_end
 from .simulation import Simulated
-
-Label = Annotated[str | int, PlainValidator(label)]
 
 #: The keys that say where a chain's states come from; a chain has one of them.
 WAYS = ("command", "matrix", "recorded", "environment")
+
+
+def _states(value: object) -> int | list[str | int]:
+    if isinstance(value, list):
+        with suppress(PydanticCustomError):
+            return [label(item) for item in value]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise PydanticCustomError(
+        "states", "this must be how many states there are, or a list of their labels (strings or whole numbers)"
+    )
+
+
+def _seed(value: object) -> int:
+    if isinstance(value, int):  # a file's 5.0 is no whole number
+        with suppress(InputError):
+            return seed_number(value)
+    raise PydanticCustomError("seed", "this must be a whole number ≥ 0 and below 2**64")
 
 
 class _Strict(BaseModel):
@@ -29,29 +50,30 @@ class _Strict(BaseModel):
 class ChainTable(_Strict):
     """One chain of a study file."""
 
-    states: int | list[Label] | None = None
+    states: Annotated[int | list[str | int] | None, PlainValidator(_states)] = None
     weight: float | None = None
     cost: float | None = None
     command: list[str] | None = Field(default=None, min_length=1)
     timeout: float = 60.0
     matrix: list[list[float]] | None = None
+    tolerance: float | None = None
     recorded: str | None = None
     environment: str | None = None
-    seed: int | None = None
+    seed: Annotated[int | None, PlainValidator(_seed)] = None
 
 
 class StudyTable(_Strict):
     """The top of a study file."""
 
     where: str
-    budget: int | float | None = None
+    budget: float | None = None
     target_loss: float | None = None
     deadline: datetime | None = None
-    delta: float = 0.05
-    policy: str = "scout"
-    on_lost_lease: str = "restart"
+    delta: float | None = None
+    policy: str | None = None
+    on_lost_lease: str | None = None
     problem: str | None = None
-    seed: int = 0
+    seed: Annotated[int, PlainValidator(_seed)] = 0
     chains: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -66,7 +88,7 @@ class StudyFile:
 
 
 def read(path: Path) -> StudyFile:
-    """The study that a TOML file describes. Paths in it are relative to the file."""
+    """The study that a TOML file describes. Paths in it are relative to the file. All that is wrong is told at once."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -74,32 +96,23 @@ def read(path: Path) -> StudyFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(f"{path} is not TOML: {error}") from None
     errors = Errors(str(path))
-    errors.check(StudyTable, data)
-    for name, entry in data["chains"].items() if isinstance(data.get("chains"), dict) else ():
-        errors.check(ChainTable, entry, place_of("chains", name))
-    if errors.lines:
-        raise FileError("\n".join(errors.lines))
-    table = StudyTable.model_validate(data)
+    wrong = errors.check(StudyTable, data)
+    # What is wrong in itself is left out here, so that the rest can be looked at all the same.
+    table = StudyTable.model_validate({"where": ""} | {key: data[key] for key in data if key not in wrong})
     found = StudyFile(_where(table.where, path.parent), {}, {})
     if table.problem is not None:
         _simulate(found, table, path.parent, errors)
-    weights, costs = {}, {}
+    weights: dict[str, float] = {}
+    costs: dict[str, float] = {}
     for number, (name, entry) in enumerate(table.chains.items()):
-        chain = ChainTable.model_validate(entry)
-        try:
-            found.sources[name] = _source(name, chain, number, table.seed, path.parent)
-        except ChainscoutError as error:
-            errors.add(place_of("chains", name), str(error))
-        if chain.states is not None:
-            found.states[name] = chain.states  # type: ignore[assignment]
-        if chain.weight is not None:
-            weights[name] = chain.weight
-        if chain.cost is not None:
-            costs[name] = chain.cost
-    if not found.sources and not errors.lines:
+        chain = _add_chain(found, errors, name, entry, number, table.seed, path.parent)
+        for key, numbers in (("weight", weights), ("cost", costs)):
+            value = getattr(chain, key)
+            if value is not None:
+                with errors.at(place_of("chains", name, key)):
+                    numbers[name] = real_number(value, key, above=0.0)
+    if not table.chains and table.problem is None and not wrong & {"chains", "problem"}:
         errors.add("chains", "a study needs at least one chain, or a problem to simulate")
-    if errors.lines:
-        raise FileError("\n".join(errors.lines))
     found.options = {
         "budget": table.budget,
         "target_loss": table.target_loss,
@@ -110,7 +123,78 @@ def read(path: Path) -> StudyFile:
         "weights": weights or None,
         "costs": costs or None,
     }
+    priced = any(isinstance(entry, dict) and "cost" in entry for entry in table.chains.values())
+    _check_options(found, errors, wrong, priced)
+    if errors.lines:
+        for source in found.sources.values():
+            source.close()
+        raise FileError("\n".join(errors.lines))
     return found
+
+
+def _add_chain(
+    found: StudyFile, errors: Errors, name: str, entry: Any, number: int, seed: int, folder: Path
+) -> ChainTable:
+    """One chain, without what is wrong in it; its states and its source go to what was ``found``."""
+    place = place_of("chains", name)
+    with errors.at(place):
+        creation.name_of(name)
+    wrong = errors.check(ChainTable, entry, place)
+    if not isinstance(entry, dict):
+        return ChainTable()
+    chain = ChainTable.model_validate({key: entry[key] for key in entry if key not in wrong})
+    ways = [way for way in WAYS if way in entry]
+    if chain.states is not None:
+        found.states[name] = chain.states  # type: ignore[assignment]
+        if ways != ["matrix"]:  # the labels of a matrix are checked with it
+            with errors.at(place_of("states", within=place)):
+                creation.fixed_states(name, chain.states)
+    if len(ways) != 1:
+        given = ", ".join(ways) or "none"
+        errors.add(place, f"a chain's states come from one of {', '.join(WAYS)}, and {given} are given")
+    elif ways[0] == "matrix":
+        labels = chain.states if isinstance(chain.states, list) else None
+        written = {"matrix": chain.matrix, "states": labels, "tolerance": chain.tolerance}
+        known = None if chain.matrix is None else chain_of(written, place, errors)
+        if known is not None:
+            found.sources[name] = Simulated(known, number, seed=seed if chain.seed is None else chain.seed)
+    elif ways[0] not in wrong:
+        with errors.at(place):
+            found.sources[name] = _source(name, chain, seed, folder)
+    return chain
+
+
+def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bool) -> None:
+    """What a new study would refuse of the keys at the top: the same checks, with the place of each.
+
+    ``priced``: some observation has a cost, right or wrong.
+    """
+    options = found.options
+    costs = options["costs"] or {}
+    if options["policy"] is not None:
+        with errors.at("policy"):
+            policies.get(options["policy"])
+    if options["delta"] is not None:
+        with errors.at("delta"):
+            failure_probability(options["delta"])
+    if options["on_lost_lease"] is not None:
+        with errors.at("on_lost_lease"):
+            one_of(options["on_lost_lease"], "on_lost_lease", creation.ON_LOST_LEASE)
+    with errors.at("target_loss"):
+        creation.target_of(options["target_loss"])
+    with errors.at("deadline"):
+        creation.deadline_of(options["deadline"])
+    with errors.at("budget"):
+        budget = creation.budget_of(options["budget"], priced)
+        if bool(costs) == priced:
+            creation.check_affordable(budget, min((costs.get(name, 1.0) for name in found.sources), default=1.0))
+    if "where" not in wrong:
+        with errors.at("where"):
+            check_place(found.where)
+    ends = ("budget", "target_loss", "deadline")
+    if not wrong & {"where", *ends}:
+        with errors.at(""):
+            check_end(found.where, *(options[end] for end in ends))
 
 
 def _where(text: str, folder: Path) -> str:
@@ -119,30 +203,17 @@ def _where(text: str, folder: Path) -> str:
 
 def _simulate(found: StudyFile, table: StudyTable, folder: Path, errors: Errors) -> None:
     assert table.problem is not None
-    try:
-        name = table.problem.partition(":")[0]
-        known = name in problems.names()
-        problem = problems.get(table.problem) if known else problems.Problem.load(folder / table.problem)
-    except ChainscoutError as error:
-        errors.add("problem", str(error))
-        return
     if table.chains:
         errors.add("chains", "a study simulates a problem or has chains of its own, not both")
-        return
-    for number, (chain, known_chain) in enumerate(problem.chains.items()):
-        found.sources[chain] = Simulated(known_chain, number, seed=table.seed)
+    with errors.at("problem"):
+        problem = problems.find(table.problem, folder)
+        for number, (chain, known_chain) in enumerate(problem.chains.items()):
+            found.sources[chain] = Simulated(known_chain, number, seed=table.seed)
 
 
-def _source(name: str, chain: ChainTable, number: int, seed: int, folder: Path) -> Source:
-    ways = [way for way in WAYS if getattr(chain, way) is not None]
-    if len(ways) != 1:
-        raise FileError(f"a chain's states come from one of {', '.join(WAYS)}, and {len(ways) or 'none'} are given")
+def _source(name: str, chain: ChainTable, seed: int, folder: Path) -> Source:
     if chain.command is not None:
         return Program(chain.command, chain.timeout, directory=str(folder))
-    if chain.matrix is not None:
-        labels = chain.states if isinstance(chain.states, list) else None
-        own = seed if chain.seed is None else chain.seed
-        return Simulated(MarkovChain(chain.matrix, states=labels), number, seed=own)
     if chain.recorded is not None:
         return _recorded(name, folder / chain.recorded)
     assert chain.environment is not None
@@ -154,5 +225,6 @@ def _source(name: str, chain: ChainTable, number: int, seed: int, folder: Path) 
 def _recorded(name: str, file: Path) -> Recorded:
     found = read_recorded(file)
     if name not in found:
-        raise FileError(f"{file} has no chain {name!r}: it has {', '.join(found)}")
+        hint = did_you_mean(name, found)
+        raise FileError(f"{file} has no chain {name!r}{hint}: it has {', '.join(found)}")
     return found[name]

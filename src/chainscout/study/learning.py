@@ -4,17 +4,20 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from typing import Any
 
 from ..chains import MarkovChain
-from ..checks import real_number, shown, whole_number
-from ..errors import InputError, NothingFree, SourceEnded, SourceError, StudyFinished
+from ..checks import shown, whole_number
+from ..counts import Counts
+from ..errors import InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Recorded, Source, convert
+from ..sources import Source, convert
 from ..store import Where, exists
 from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
+from .going_on import go_on
 from .simulation import Simulated
 from .study import Study
 
@@ -22,41 +25,62 @@ from .study import Study
 def learn(
     sources: Mapping[str, Any] | Problem,
     budget: float | None = None,
-    delta: float = 0.05,
+    delta: float | None = None,
     *,
     where: Where = None,
     states: Mapping[str, int | Sequence[Hashable]] | None = None,
-    policy: str | Policy = "scout",
+    open_states: bool | Sequence[str] | None = None,
+    policy: str | Policy | None = None,
+    target_loss: float | None = None,
+    deadline: Any = None,
+    weights: Mapping[str, float] | None = None,
+    costs: Mapping[str, float] | None = None,
+    on_lost_lease: str | None = None,
+    warm_start: Mapping[str, Counts] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     progress: bool = True,
     seed: int = 0,
-    **options: Any,
 ) -> Study:
     """Samples from ``sources`` until the budget is used, the target is certified or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
-    is simulated. ``states``: name → how many states there are, or their labels; what is neither given nor known from
-    the source is discovered (open states). ``where``: a study that exists there is gone on with; a larger budget, a
-    smaller target or a later deadline than it has extends it, a smaller budget, another policy or delta is an error.
-    ``executor``: any
-    concurrent.futures executor, with ``workers`` sources at work at once; those on a process or Dask executor travel
-    to it and back, and must be picklable. ``seed``: of simulated chains. Other options are those of Study.create.
+    is simulated. ``states``: name → how many states there are, or their labels; where they are not given, those of a
+    simulated chain are known, and those of all other sources, recordings too, are discovered (open states), like those
+    of chains that ``open_states`` names. ``executor``: any concurrent.futures executor, with ``workers`` sources at
+    work at once; those on a process or Dask executor travel to it and back, and must be picklable. ``seed``: of
+    simulated chains. All other options are those of Study.create, which has their defaults.
+
+    ``where``: a study that exists there is gone on with. A larger budget, a smaller target or a later deadline than it
+    has extends it; the contrary, and all else that is given and is not what the study was created with, is an error.
     """
-    ends = (budget, options.get("target_loss"), options.get("deadline"))
-    if all(end is None for end in ends) and not exists(where):
-        raise InputError("learning needs an end: a budget, a target_loss or a deadline")
+    check_end(where, budget, target_loss, deadline)
+    for value, what, contents in ((states, "states", "states"), (warm_start, "warm_start", "Counts")):
+        if value is not None and not isinstance(value, Mapping):
+            raise InputError(f"{what} must be a mapping from names of chains to {contents}, not {shown(value)}")
     found = named_sources(sources, seed)
+    options = {
+        "budget": budget,
+        "delta": delta,
+        "policy": policy,
+        "target_loss": target_loss,
+        "deadline": deadline,
+        "weights": weights,
+        "costs": costs,
+        "on_lost_lease": on_lost_lease,
+        "warm_start": warm_start,
+    }
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
         try:
-            _go_on(study, policy, delta, {"budget": budget, **options})
+            go_on(study, states, open_states, options)
         except BaseException:
             study.close()
             raise
     else:
-        chains, opened = chain_states(found, states or {})
-        study = Study.create(where, chains, budget, policy, delta, open_states=opened, **options)
+        chains, opened = chain_states(found, states or {}, open_states)
+        given = {name: value for name, value in options.items() if value is not None}
+        study = Study.create(where, chains, open_states=opened, **given)
     try:
         run(study, found, executor=executor, workers=workers, progress=progress)
     except BaseException:
@@ -65,30 +89,10 @@ def learn(
     return study
 
 
-def _go_on(study: Study, policy: str | Policy, delta: float, options: Mapping[str, Any]) -> None:
-    """What is asked of a study that exists: it can have a later end, but not another rule."""
-    state = study.progress()
-    for what, given, default, known in (("policy", policy, "scout", state.policy), ("delta", delta, 0.05, state.delta)):
-        if not isinstance(given, Policy) and given not in (default, known):
-            raise InputError(f"the study was created with the {what} {known}: it cannot go on with {shown(given)}")
-    asked = {name: options.get(name) for name in ("budget", "target_loss", "deadline")}
-    asked["deadline"] = creation.deadline_of(asked["deadline"])
-    less, budget = asked["budget"], state.budget
-    if less is not None and budget is not None and real_number(less, "budget", above=0.0) < budget:
-        # Observations cost money: no more of them than was said, and nothing taken back that others work with.
-        raise InputError(
-            f"the study has the budget {budget:g}, and the smaller one of {less:g} was given: give {budget:g} or more, "
-            f"or lower the study's with extend(budget={less:g})"
-        )
-    sign = {"budget": 1, "target_loss": -1, "deadline": 1}
-    ends = {name: getattr(state, name) for name in asked}
-    further = {
-        name: end
-        for name, end in asked.items()
-        if end is not None and (ends[name] is None or sign[name] * end > sign[name] * ends[name])
-    }
-    if further:
-        study.extend(**further)
+def check_end(where: Where, *ends: object) -> None:
+    """Refuses to learn for ever; a study that exists has its own end, or none on purpose."""
+    if all(end is None for end in ends) and not exists(where):
+        raise InputError("learning needs an end: a budget, a target loss or a deadline")
 
 
 def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:
@@ -104,22 +108,32 @@ def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[s
 
 
 def chain_states(
-    sources: Mapping[str, Source], states: Mapping[str, int | Sequence[Hashable]]
+    sources: Mapping[str, Source],
+    states: Mapping[str, int | Sequence[Hashable]],
+    open_states: bool | Sequence[str] | None = None,
 ) -> tuple[dict[str, int | Sequence[Hashable]], list[str]]:
-    """The states of every chain, and the chains whose states are open."""
+    """The states of every chain, and the chains whose states are open.
+
+    Those that occur in a recording are chosen by the data, so that they are no more known than a callable's.
+    """
     unknown = [name for name in states if name not in sources]
     if unknown:
         raise InputError(f"states names chains that have no source: {shown(unknown)}")
+    asked = creation.opened_of(False if open_states is None else open_states, sources)
     chains: dict[str, int | Sequence[Hashable]] = {}
-    opened = []
+    undiscovered = []
     for name, source in sources.items():
         known = states.get(name)
-        if known is None and isinstance(source, (Simulated, Recorded)):
+        if known is None and isinstance(source, Simulated):
             known = source.states
         if known is None:
-            opened.append(name)
+            undiscovered.append(name)
         chains[name] = [] if known is None else known
-    return chains, opened
+    if undiscovered and open_states is False:
+        raise InputError(
+            f"open_states=False needs the states of every chain, and those of {shown(undiscovered)} are not given"
+        )
+    return chains, [*undiscovered, *asked.difference(undiscovered)]
 
 
 def run(
@@ -134,6 +148,9 @@ def run(
     missing = [name for name in study.names if name not in sources]
     if missing:
         raise InputError(f"the study has chains without a source: {shown(missing)}")
+    strange = sorted(set(sources).difference(study.names))
+    if strange:
+        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
     from .bar import bar
 
     with ExitStack() as stack:
@@ -163,14 +180,18 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
         except NothingFree:  # other workers hold what there is
             time.sleep(PAUSE)
             continue
-        paths.find(name)
+        step = paths.find(name)
         source = sources[name]
         try:
             state, fresh = source.advance()
             if paths.is_broken(name, fresh):
                 study.restart(name)
-            tell_from(study, name, source, state, study.tell)
+            tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
             paths.has_told(name)
+        except StudyFinished:  # by somebody else
+            return
+        except OutOfStep:  # somebody else came first, and is right
+            paths.lose(name)
         except SourceEnded as end:
             study.set_aside(name, str(end))
         except SourceError as error:

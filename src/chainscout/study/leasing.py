@@ -3,7 +3,7 @@
 import secrets
 import time
 
-from ..checks import real_number, shown, whole_number
+from ..checks import real_number, shown, unicode_text, whole_number
 from ..errors import ConnectionLost, InputError, NothingFree, StudyFinished
 from . import choice, telling
 from .advancing import Advancing, nothing_free
@@ -23,6 +23,7 @@ class Leasing(Advancing):
         """
         if not isinstance(worker, str) or not worker:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(worker)}")
+        unicode_text(worker, "a worker's name")
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
         steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
         end = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")

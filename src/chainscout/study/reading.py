@@ -1,18 +1,16 @@
 """What a study shows: estimates, certificates, its log. Nothing here changes anything."""
 
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
-from ..checks import shown
 from ..counts import Counts
-from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, MemoryStore, Store, StudyRecord, Transaction
+from ..store import MemoryStore, Store, StudyRecord, Transaction
 from . import audit, certifying, telling
 from .browsing import Browsing, event_line
 from .certifying import StudyCertificate
@@ -143,14 +141,23 @@ class Reading(Browsing):
 
     def states(self, chain: str) -> list[Hashable]:
         """The chain's states, as far as they are known."""
+        return list(self.known_states(chain))
+
+    def known_states(self, chain: str) -> Sequence[Hashable]:
+        """The same; numbered states as a range, however many there are."""
         with self._lock, self._store.reading() as transaction:
             known = self._states.all(transaction, self._find(transaction, chain))
-            return list(range(known)) if isinstance(known, int) else list(known)
+            return range(known) if isinstance(known, int) else known
 
     def next_step(self, chain: str) -> int:
         """The number of the chain's next observation, from 1."""
         with self._lock, self._store.reading() as transaction:
             return self._find(transaction, chain).observations + 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others can advance the study at the same time; one in memory is its process's own."""
+        return not isinstance(self._store, MemoryStore)
 
     @property
     def names(self) -> list[str]:
@@ -171,6 +178,7 @@ class Reading(Browsing):
                 deadline=study.deadline,
                 delta=study.delta,
                 policy=study.policy,
+                on_lost_lease=study.on_lost_lease,
                 leases=study.leases,
                 lost=study.lost,
                 aside=study.aside,
@@ -204,14 +212,6 @@ class Reading(Browsing):
         with self._lock, self._store.reading() as transaction:
             transaction.check_whole()
             audit.verify(transaction)
-
-    def _find(self, transaction: Transaction, name: str) -> ChainRecord:
-        chain = transaction.chain(name) if isinstance(name, str) else None
-        if chain is None:
-            raise InputError(
-                f"the study has no chain {shown(name)}; chains cannot be added, for delta is split over those there are"
-            )
-        return chain
 
     @property
     def finished(self) -> bool:

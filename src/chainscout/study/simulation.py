@@ -1,22 +1,15 @@
-"""A simulated chain as a source, driven by the engine's counter-based generator.
+"""A simulated chain as a source: the walk that the engine simulates for the same seed.
 
 The u-th state is a function of (seed, replication, chain number, u) and the state before, so that a study on simulated
 sources repeats a replication of an experiment, and a resumed one goes on with the same path.
 """
 
 from collections.abc import Hashable, Mapping
-from typing import Any
-
-import numpy as np
 
 from ..chains import MarkovChain
-from ..engine import alias, randomness
+from ..engine import Walk
 from ..problems import Problem
 from ..sources import Source
-
-# The generator's functions take whole numbers here and unsigned words when compiled: they have no types.
-_random: Any = randomness
-_alias: Any = alias
 
 
 class Simulated(Source):
@@ -25,10 +18,7 @@ class Simulated(Source):
     def __init__(self, chain: MarkovChain, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
         """``number``: of the chain in its problem."""
         self._chain = chain
-        self._table = _tables(chain.matrix)
-        self._law = _tables(chain.initial[None, :])
-        self._position, self._gamma = _random.stream(seed, replication, number)
-        self._state: int | None = None
+        self._walk = Walk(chain, number, seed=seed, replication=replication)
 
     @property
     def states(self) -> list[Hashable]:
@@ -37,23 +27,16 @@ class Simulated(Source):
 
     def advance(self) -> tuple[Hashable, bool]:
         """The next state; the first is drawn from the initial law."""
-        fresh = self._state is None
-        self._position = (self._position + self._gamma) & randomness.MASK
-        size, draw = self._chain.size, _random.mix(self._position)
-        if self._state is None:
-            self._state = _random.sample(draw, size, self._law, 0)
-        else:
-            self._state = _random.sample(draw, size, self._table, self._state * size)
-        return self._chain.states[self._state], fresh
+        fresh = self._walk.is_fresh
+        return self._chain.states[next(self._walk)], fresh
 
     def restart(self) -> None:
         """The next state is drawn from the initial law."""
-        self._state = None
+        self._walk.restart()
 
-    def resume(self, observations: int, last: Hashable) -> bool:
-        """Goes on after so many draws."""
-        self._position = (self._position + observations * self._gamma) & randomness.MASK
-        self._state = self._chain.index_of(last)
+    def resume(self, observations: int, last: Hashable | None) -> bool:
+        """Goes on after so many draws, of which none is used again; a new segment begins from the initial law."""
+        self._walk.resume(observations, None if last is None else self._chain.index_of(last))
         return True
 
 
@@ -66,12 +49,3 @@ def simulated(
         name: Simulated(chain, number, seed=seed, replication=replication)
         for number, (name, chain) in enumerate(chains.items())
     }
-
-
-def _tables(laws: np.ndarray) -> list[int]:
-    """Alias tables, one after the other, as Python's whole numbers."""
-    number, size = laws.shape
-    table = [0] * (number * size)
-    shares = [int(part) for part in alias.parts(laws).ravel()]
-    _alias.fill(table, 0, size, number, size, shares, [0] * size, [0] * size)
-    return table

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from numbers import Integral
 
-from ..checks import shown
+from ..checks import did_you_mean, label_from_text, shown
 from ..counts import Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
@@ -32,8 +32,10 @@ class States:
             )
         position = self.known(chain, state)
         if position is None:
+            assert chain.labels is not None
+            hint = did_you_mean(state, chain.labels)
             raise InputError(
-                f"unknown state {shown(state)} of the chain {chain.name!r}: its states are {shown(chain.labels)}"
+                f"unknown state {shown(state)}{hint} of the chain {chain.name!r}: its states are {shown(chain.labels)}"
             )
         return position
 
@@ -53,12 +55,12 @@ class States:
         """The state that a text means: a label as it is written, or else a whole number."""
         if chain.labels is not None and not chain.open and text in chain.labels:
             return text
+        if chain.open:
+            return label_from_text(text)
         try:
-            number = int(text)
+            return int(text)
         except ValueError:
             return text
-        # "007" is a label of an open chain; 7 is a number.
-        return number if not chain.open or str(number) == text else text
 
     def discover(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int:
         """Gives a new state of an open chain its position."""

@@ -94,12 +94,13 @@ class Study(Leasing):
     def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None) -> None:
         """Goes on with another budget (the whole, not what is added), target or deadline."""
         if budget is None and target_loss is None and deadline is None:
-            raise InputError("a study is extended by a budget, a target_loss or a deadline, and none was given")
+            raise InputError("a study is extended by a budget, a target loss or a deadline, and none was given")
         target, end = creation.target_of(target_loss), creation.deadline_of(deadline)
         with self._lock:
             with self._store.writing() as transaction:
                 study = transaction.study
                 limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
+                creation.check_affordable(limit, study.least_cost)
                 if limit is not None and limit < study.used:
                     raise InputError(f"{study.used:g} of the budget are used: it cannot become {limit:g}")
                 study.stop_reason = None

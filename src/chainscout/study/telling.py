@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ..errors import InputError, LeaseLost, StudyFinished
+from ..errors import InputError, LeaseLost, OutOfStep, StudyFinished
 from ..store import ChainRecord, Observation, Transaction
 from . import certifying, choice
 from .rule import Rule
@@ -36,12 +36,12 @@ def is_repeated(transaction: Transaction, chain: ChainRecord, step: int | None, 
     if step is None or step == chain.observations + 1:
         return False
     if step > chain.observations:
-        raise InputError(
+        raise OutOfStep(
             f"the next observation of the chain {chain.name!r} has the number {chain.observations + 1}, not {step}"
         )
     known = transaction.observation(chain, step)
     if known is None or known.state != position:
-        raise InputError(f"observation {step} of the chain {chain.name!r} was told before, with another state")
+        raise OutOfStep(f"observation {step} of the chain {chain.name!r} was told before, with another state")
     return True
 
 

@@ -18,6 +18,8 @@ class Progress:
     deadline: float | None
     delta: float
     policy: str
+    #: What happens to a chain whose worker was lost: restart or continue.
+    on_lost_lease: str
     #: Chains held by workers now.
     leases: int
     #: Observations lost with a worker or a source that died.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .. import problems
-from ..checks import real_number, whole_number
+from ..checks import real_number, seed_number
 from ..engine.gpu import LAUNCH_LANES
 from . import bounds, events, limits
 from .findings import Finding
@@ -31,7 +31,7 @@ class Effort:
 
     def __post_init__(self) -> None:
         real_number(self.scale, "scale", above=0.0, meaning="what numbers of replications are multiplied by")
-        whole_number(self.seed, "seed", least=0, meaning="what all randomness follows from")
+        seed_number(self.seed)
 
     @property
     def thorough(self) -> bool:

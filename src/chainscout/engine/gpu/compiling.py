@@ -64,7 +64,7 @@ def kernel(
 
     if is_simulated():
         return cuda.jit(bound(function, names))
-    copy, _, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
+    copy, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
     division = {"shared_memory_carveout": "maxshared"} if all_shared else {}
     linking = {} if contracted else {"lto": False}
     return cuda.jit(**division, **linking, **options(real))(copy)

@@ -16,7 +16,7 @@ from ..layout import unbound
 from ..randomness import MASK
 from .learning import learn
 from .observing import begin, draw, move_all, read, size_of
-from .planning import choose, plan, refresh, value_of
+from .planning import choose, hold, plan, refresh, value_of
 
 # Bound when the kernel is specialised; these values are never used.
 cuda: Any = None
@@ -37,8 +37,9 @@ CHAINS = STATES = CONSTANTS = BUDGETS = THREADS = BATCH = 1
 #: The same for the shapes of shared arrays, which must stay plain whole numbers: the compiler needs their values.
 SHAPE_CHAINS = SHAPE_STATES = SHAPE_ROWS = SHAPE_LOOKED = SHAPE_TERMS = SHAPE_THREADS = 1
 #: Whether all chains have the same size, constants and weight; whether the rule gives a summary; whether looks last
-#: longer than one observation; whether rows keep N_x of the last look; whether all chains move at every step.
-ALIKE = SUMMARY = BLOCKS = LOOKED = RESTLESS = False
+#: longer than one observation; whether rows keep N_x of the last look; whether there are blocks in batches; whether all
+#: chains move at every step.
+ALIKE = SUMMARY = BLOCKS = LOOKED = HELD = RESTLESS = False
 BLOCK = 0.0
 SHORTEST = 1
 #: Which of the state's arrays stand in shared memory (``memory.Layout``); whether rows are read as words of several
@@ -52,14 +53,14 @@ ZERO, ONE = 0, 1
 
 def replicate(
     lane, replication, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls, kept,
-    reals, wholes, pending, plans, packed,
+    reals, wholes, pending, plans, looks, held, packed,
     counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
 ):  # fmt: skip
     """One replication."""
     begin(
         lane, replication, seed, first, sizes, laws,
         counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
-        pending,
+        pending, looks,
     )  # fmt: skip
     same = take_constants(constants, ZERO)
     common = weights[ZERO]
@@ -77,7 +78,7 @@ def replicate(
                 if BATCH > ONE:
                     if following == planned:
                         planned = plan(
-                            t, lane, constants, weights, total, transitions, nexts, indices, pending, plans
+                            t, lane, constants, weights, total, transitions, nexts, indices, pending, plans, looks,
                         )  # fmt: skip
                         following = ZERO
                     chain = whole(plans[following, lane])
@@ -116,7 +117,7 @@ def replicate(
                     if not PACKED:
                         counts[row, after, lane] = count + ONE
                     next_state = draw(position, chain, after, size, table)
-                    if not SUMMARY and length == ONE:
+                    if not SUMMARY and not HELD and length == ONE:
                         known = same if ALIKE else take_constants(constants, chain * CONSTANTS)
                         new = row_terms(
                             counts, packed, reals, row, size, after, lane,
@@ -139,19 +140,22 @@ def replicate(
                     nexts[chain, lane] = next_state
                 positions[chain, lane] = position
             t = t + ONE
-            if left == ZERO and number > ZERO and (SUMMARY or length > ONE):
-                known = take_constants(constants, chain * CONSTANTS)
-                learn(chain, size, lane, known, counts, packed, exits, squares, term, total, looked, reals, wholes)
+            if left == ZERO and number > ZERO and (SUMMARY or HELD or length > ONE):
+                if not HELD or number >= looks[chain, lane]:
+                    known = take_constants(constants, chain * CONSTANTS)
+                    learn(chain, size, lane, known, counts, packed, exits, squares, term, total, looked, reals, wholes)
+                    if HELD:
+                        hold(chain, lane, number, constants, weights, total, looks, held)
                 if BATCH == ONE:
                     indices[chain, lane] = value_of(chain, lane, number, constants, weights, total)
             if BATCH > ONE and following == planned:
-                refresh(planned, lane, constants, weights, total, transitions, indices, plans)
+                refresh(planned, lane, constants, weights, total, transitions, indices, plans, held)
         read(lane, replication, b, sizes, matrices, counts, exits, transitions, nexts, indices, loss, pulls, kept)
 
 
 def run(
     number, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls, kept,
-    reals, wholes, pending, plans, packed,
+    reals, wholes, pending, plans, looks, held, packed,
     device_counts, device_exits, device_squares, device_looked, device_term, device_total, device_transitions,
     device_states, device_nexts, device_positions, device_gammas, device_indices,
 ):  # fmt: skip
@@ -196,6 +200,7 @@ def run(
     if start + lane < number:
         replicate(
             lane, start + lane, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls,
-            kept, reals[:, start:end], wholes[:, start:end], pending[:, start:end], plans[:, start:end], words,
+            kept, reals[:, start:end], wholes[:, start:end], pending[:, start:end], plans[:, start:end],
+            looks[:, start:end], held[:, start:end], words,
             counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
         )  # fmt: skip

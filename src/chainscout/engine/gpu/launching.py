@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ...errors import InputError
 from ...policies import Policy, settings
 from ...problems import Problem
+from ..specialising import Parts
 from ..state import RESTLESS_BLOCK
 from .compiling import launch
 from .devices import MEMORY_SHARE, argument, arrays, compiler, free_bytes
@@ -66,7 +67,7 @@ def run(
     # Some threads have nothing to do; what they are given must exist, and is not looked at.
     lanes = -(-min(most, len(replications)) // THREADS) * THREADS
     state, to_clear = layout.allocate(device, lanes)
-    work = [*_scratch(device, layout, rule, lanes), *state]
+    work = [*(device.empty((number, lanes), kind) for number, kind in _scratch(layout, rule)), *state]
     nothing = device.empty((1,) * 5, kind), device.empty((1,) * 3, np.float64)
     for begin in range(0, len(replications), most):
         part = slice(begin, min(begin + most, len(replications)))
@@ -108,17 +109,10 @@ def _prepared(
     known = [policy.prepare(setting) for setting in settings(problem.sizes, horizon, problem)]
     factors = [policy.factor(weight) for weight in weights]
     rule = Rule(
-        policy.terms,
-        policy.index,
-        policy.entry,
-        policy.summary,
-        policy.floor,
-        0.0 if batch > 1 else policy.block,
+        Parts.of(policy, problem.sizes, known, factors, restless),
+        policy.block,
         RESTLESS_BLOCK if restless else 1,
         batch,
-        restless,
-        all(min(each) == max(each) for each in (problem.sizes, known, factors)),
-        len(known[0]),
         len(budgets),
         keep_counts,
         contracted,
@@ -134,22 +128,24 @@ def _prepared(
     )
 
 
-def _scratch(device: Any, layout: Layout, rule: Rule, lanes: int) -> list[Any]:
-    """Space for a summary or a row, and for a batch's plan; one word where there is neither."""
-    states = layout.states if rule.summary or rule.reads_row else 0
-    batches = rule.batch > 1
+def _scratch(layout: Layout, rule: Rule) -> list[tuple[int, type]]:
+    """Space of a replication for a summary or a row, for a batch's plan and for blocks in batches: how many words of
+    which type; one word where there is no such thing."""
+    states = layout.states if rule.parts.summary or rule.reads_row else 0
+    in_batches = layout.chains if rule.batch > 1 else 1
+    held = layout.chains if rule.holds else 1
     return [
-        device.empty((max(1, 4 * states), lanes), layout.real),
-        device.empty((max(1, 2 * states), lanes), np.int64),
-        device.empty((layout.chains if batches else 1, lanes), np.uint32),
-        device.empty((rule.batch if batches else 1, lanes), np.uint32),
+        (max(1, 4 * states), layout.real),
+        (max(1, 2 * states), np.int64),
+        (in_batches, np.uint32),
+        (rule.batch, np.uint32),
+        (held, np.uint64),
+        (held, layout.real),
     ]
 
 
 def _most(layout: Layout, rule: Rule, longest: int) -> int:
     """How many replications a launch takes, by memory and by time."""
-    scratch = 6 * layout.states * 8 * (rule.summary is not None or rule.reads_row) + (
-        layout.chains + rule.batch
-    ) * 4 * (rule.batch > 1)
+    scratch = sum(number * np.dtype(kind).itemsize for number, kind in _scratch(layout, rule))
     in_time = max(LAUNCH_LANES, LAUNCH_STEPS // longest)
     return max(THREADS, min(int(MEMORY_SHARE * free_bytes()) // (layout.bytes + scratch + 64), in_time))

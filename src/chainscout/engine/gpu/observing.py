@@ -16,9 +16,9 @@ CHAINS = STATES = WIDTH = BATCH = 1
 #: The rows that a thread clears itself: all in shared memory, none in device memory, which is handed over cleared: word
 #: by word that would take longer than the steps.
 CLEARED = 0
-#: Whether all chains have the same size; whether rows keep N_x of the last look; whether all chains move at every step;
-#: whether counts are wanted rather than losses.
-ALIKE = LOOKED = RESTLESS = KEEP_COUNTS = False
+#: Whether all chains have the same size; whether rows keep N_x of the last look; whether there are blocks in batches;
+#: whether all chains move at every step; whether counts are wanted rather than losses.
+ALIKE = LOOKED = HELD = RESTLESS = KEEP_COUNTS = False
 #: The next state of a chain that was never observed: the largest word of its type.
 NONE = 0
 ZERO, ONE = 0, 1
@@ -96,7 +96,7 @@ def read(lane, replication, b, sizes, matrices, counts, exits, transitions, next
 def begin(
     lane, replication, seed, first, sizes, laws,
     counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
-    pending,
+    pending, looks,
 ):  # fmt: skip
     """The state before the first observation."""
     for chain in range(CHAINS):
@@ -112,6 +112,8 @@ def begin(
             total[chain, j, lane] = real(0.0)
         if BATCH > ONE:
             pending[chain, lane] = ZERO
+            if HELD:
+                looks[chain, lane] = ZERO
     for row in range(CLEARED):
         exits[row, lane] = ZERO
         squares[row, lane] = ZERO

@@ -13,6 +13,9 @@ counted: Any = int
 #: K, the number of constants, the chains of a batch; whether the rule has a floor.
 CHAINS = CONSTANTS = BATCH = 1
 FLOOR = False
+#: Whether there are blocks in batches, which last until a chain was observed so often.
+HELD = False
+BLOCK = 0.0
 #: The next state of a chain that was never observed: the largest word of its type.
 NONE = 0
 ZERO, ONE, TWO = 0, 1, 2
@@ -55,10 +58,11 @@ def value_of(chain, lane, number, constants, weights, total):
     return weights[chain] * index(take_lane(total, chain, lane), real(counted(number)), known)
 
 
-def plan(t, lane, constants, weights, total, transitions, nexts, indices, pending, plans):
+def plan(t, lane, constants, weights, total, transitions, nexts, indices, pending, plans, looks):
     """The chains of a batch (MATH §6): T counts what is pending and all else is frozen. → how many there are.
 
-    A chain of which nothing is known gets the two observations of the warm-up, and no more before they are in.
+    Within its block a chain's index is not looked at. A chain of which nothing is known gets the two observations of
+    the warm-up, and no more before they are in.
     """
     planned = ZERO
     while planned < BATCH:
@@ -71,7 +75,8 @@ def plan(t, lane, constants, weights, total, transitions, nexts, indices, pendin
         pending[chain, lane] = waiting
         number = whole(transitions[chain, lane])
         if number > ZERO:
-            indices[chain, lane] = value_of(chain, lane, number + waiting, constants, weights, total)
+            if not HELD or number + waiting >= looks[chain, lane]:
+                indices[chain, lane] = value_of(chain, lane, number + waiting, constants, weights, total)
         elif waiting >= TWO or nexts[chain, lane] != NONE:
             indices[chain, lane] = NEVER
     for step in range(planned):
@@ -79,11 +84,20 @@ def plan(t, lane, constants, weights, total, transitions, nexts, indices, pendin
     return planned
 
 
-def refresh(planned, lane, constants, weights, total, transitions, indices, plans):
+def hold(chain, lane, number, constants, weights, total, looks, held):
+    """A chain's index until its next block, which begins now."""
+    held[chain, lane] = value_of(chain, lane, number, constants, weights, total)
+    looks[chain, lane] = number + max(ONE, whole(BLOCK * float(number)))
+
+
+def refresh(planned, lane, constants, weights, total, transitions, indices, plans, held):
     """The indices of a batch's chains after its observations are in."""
     for step in range(planned):
         chain = whole(plans[step, lane])
         number = whole(transitions[chain, lane])
         indices[chain, lane] = FIRST
         if number > ZERO:
-            indices[chain, lane] = value_of(chain, lane, number, constants, weights, total)
+            if HELD:
+                indices[chain, lane] = held[chain, lane]
+            else:
+                indices[chain, lane] = value_of(chain, lane, number, constants, weights, total)

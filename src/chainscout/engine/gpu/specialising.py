@@ -1,7 +1,6 @@
 """The kernel for one policy and one shape of problem."""
 
 import dis
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import tuples
-from ..specialising import no_entry, no_floor
+from ..specialising import Parts
 from . import learning
 from .compiling import kernel
 from .devices import compiler, is_simulated
@@ -19,21 +18,13 @@ from .memory import THREADS, WORD_BITS, Layout
 
 @dataclass(frozen=True)
 class Rule:
-    """What a kernel is specialised for."""
+    """The parts of a policy, and what else a kernel is specialised for."""
 
-    terms: Callable[..., Any] | None
-    index: Callable[..., Any]
-    entry: Callable[..., Any] | None
-    summary: Callable[..., Any] | None
-    floor: Callable[..., Any] | None
+    parts: Parts
     #: Observations of a look: max(``shortest``, ⌊block·T⌋), or those of a batch.
     block: float
     shortest: int
     batch: int
-    restless: bool
-    #: Whether all chains have the same size, constants and weight.
-    alike: bool
-    constants: int
     budgets: int
     keep_counts: bool
     #: Whether multiplications and additions may be contracted.
@@ -42,15 +33,21 @@ class Rule:
     @property
     def reads_row(self) -> bool:
         """Whether ``terms`` looks at the row that it is given; most rules need N_x and Σ_y N[x,y]² only."""
-        if self.terms is None or self.entry is not None:
+        terms = self.parts.terms
+        if terms is None or self.parts.entry is not None:
             return False
-        row = self.terms.__code__.co_varnames[0]
-        return any(row == step.argval or row in _several(step.argval) for step in dis.get_instructions(self.terms))
+        row = terms.__code__.co_varnames[0]
+        return any(row == step.argval or row in _several(step.argval) for step in dis.get_instructions(terms))
 
     @property
     def looks_last(self) -> bool:
         """Whether there are looks of more than one observation."""
         return self.block > 0 or self.shortest > 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether there are blocks in batches: a chain's index is held until it was observed so often."""
+        return self.block > 0 and self.batch > 1
 
 
 def _several(argument: Any) -> tuple[Any, ...]:
@@ -68,22 +65,17 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
     def kind(of: type) -> Any:
         return from_dtype(np.dtype(of))
 
-    packed = rule.entry is not None and "rows" not in shared
+    parts = rule.parts
+    packed = parts.entry is not None and "rows" not in shared
     of_entries = learning.terms_of_words if packed else learning.terms_of_entries
     bits = 8 * np.dtype(layout.count).itemsize
-    names = {
+    names = parts.names | {
         "cuda": compiler(),
-        "terms": rule.terms,
-        "index": rule.index,
-        "entry": rule.entry or no_entry,
-        "summary": rule.summary,
-        "floor": rule.floor or no_floor,
         "row_terms": of_entries
-        if rule.entry
+        if parts.entry
         else learning.terms_of_row
         if rule.reads_row
         else learning.terms_of_totals,
-        "take_constants": tuples.of_length(rule.constants)["take"],
         **{name: tuples.of_length(layout.width)[name] for name in ("take_lane", "put_lane", "replace_all")},
         "whole": int if simulated else np.uint64,
         "signed": int if simulated else np.int64,
@@ -98,17 +90,13 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "CHAINS": layout.chains,
         "STATES": layout.states,
         "WIDTH": layout.width,
-        "CONSTANTS": rule.constants,
         "BUDGETS": rule.budgets,
         "CLEARED": layout.chains * layout.states if "rows" in shared else 0,
         "THREADS": THREADS,
         "BATCH": rule.batch,
-        "ALIKE": rule.alike,
-        "SUMMARY": rule.summary is not None,
-        "FLOOR": rule.floor is not None,
-        "BLOCKS": rule.looks_last,
+        "BLOCKS": rule.looks_last and rule.batch == 1,
+        "HELD": rule.holds,
         "LOOKED": layout.looked,
-        "RESTLESS": rule.restless,
         "KEEP_COUNTS": rule.keep_counts,
         "BLOCK": float(rule.block),
         "SHORTEST": rule.shortest,

@@ -1,12 +1,9 @@
 """The catalogue: built-in problems by name, each with its description and source (docs/catalogue.md)."""
 
-import difflib
 import inspect
 from typing import Any
 
 from ... import specs
-from ...checks import shown
-from ...errors import InputError
 from ..problem import Problem
 from .constructed import CONSTRUCTED
 from .entry import Entry
@@ -27,17 +24,9 @@ def get(name: str, **parameters: Any) -> Problem:
 
     The problem's own name is the specification that gives it again.
     """
-    name, given = specs.parse(name)
-    twice = sorted(given.keys() & parameters.keys())
-    if twice:
-        raise InputError(f"a parameter can be given only once, but {', '.join(twice)} is given twice")
-    given |= parameters
+    name, given = specs.merged(name, parameters)
     entry = _entry(name)
-    known = list(inspect.signature(entry.build).parameters)
-    for key in given:
-        if key not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"problem {name} has no parameter {shown(key)}: {takes}")
+    specs.check_keys(given, inspect.signature(entry.build).parameters, f"problem {name}")
     chains = entry.build(**given)
     return Problem(chains, specs.compose(name, given), entry.description, entry.source)
 
@@ -48,8 +37,4 @@ def describe(name: str) -> str:
 
 
 def _entry(name: str) -> Entry:
-    if name not in _ENTRIES:
-        near = difflib.get_close_matches(name, _ENTRIES, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise InputError(f"unknown problem {shown(name)}{hint}: the catalogue has {', '.join(_ENTRIES)}")
-    return _ENTRIES[name]
+    return specs.look_up(name, _ENTRIES, "problem", "the catalogue has")

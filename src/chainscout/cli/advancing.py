@@ -1,0 +1,123 @@
+"""``ask``, ``tell``, ``renew`` and ``give-back``: a study advanced by scripts in any language."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import ChainscoutError, InputError
+from .rendering import as_json
+from .studies import finished, opened, say, where_argument
+
+if TYPE_CHECKING:
+    from ..study import Study
+
+token_option = click.option("--token", required=True, help="Of the lease, as 'ask --lease' printed it.")
+
+
+@click.command()
+@where_argument
+@click.option("--number", type=int, help="How many observations to plan at once.")
+@click.option("--lease", "worker", metavar="WORKER", help="Hold the chain for this worker, and print a token.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long a lease lasts.")
+@click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
+@as_json
+def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int, json_output: bool) -> None:
+    """Print the chain to advance next."""
+    if worker is not None:
+        if number is not None:
+            raise InputError("a lease is of one chain: give --number or --lease, not both")
+        with opened(where) as study:
+            lease = study.lease(worker, seconds, steps=steps, wait=0)
+        answer = {
+            "chain": lease.chain,
+            "token": lease.token,
+            "step": lease.step,
+            "steps": lease.steps,
+            "restarted": lease.restarted,
+        }
+        say(answer, f"{lease.chain} {lease.token}", json_output)
+        return
+    with opened(where, read_only=True) as study:
+        chosen = [study.ask()] if number is None else study.ask(number)
+    say({"chains": chosen}, "\n".join(chosen), json_output)
+
+
+@click.command()
+@where_argument
+@click.argument("chain", metavar="CHAIN|-")
+@click.argument("state", required=False)
+@click.option("--step", type=int, help="The observation's number in its chain; the same again is harmless.")
+@click.option("--token", help="Of the lease under which the chain is held.")
+@click.option("--restart", is_flag=True, help="The state begins a new segment.")
+@as_json
+def tell(
+    where: str, chain: str, state: str | None, step: int | None, token: str | None, restart: bool, json_output: bool
+) -> None:
+    """Store an observation. With - for the chain, read lines 'CHAIN STATE' and store them all at once."""
+    with opened(where) as study:
+        if chain == "-":
+            if state is not None or step is not None or token is not None or restart:
+                raise InputError("lines from standard input are told all at once, without a state or options")
+            lines = enumerate(_standard_input(), start=1)
+            pairs = [_line(study, number, line) for number, line in lines if line.strip()]
+            study.tell_many(pairs)
+        else:
+            if state is None:
+                raise InputError("tell needs a chain and a state")
+            if restart:
+                study.restart(chain, token=token)
+            study.tell(chain, study.state_from_text(chain, state), step, token=token)
+        progress = study.progress()
+    answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
+    say(answer, f"{progress.observations} observations" + finished(progress.stop_reason), json_output)
+
+
+@click.command()
+@where_argument
+@click.argument("chain")
+@token_option
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long the lease lasts from now on.")
+@as_json
+def renew(where: str, chain: str, token: str, seconds: float, json_output: bool) -> None:
+    """Hold a leased chain for longer."""
+    with opened(where) as study:
+        study.renew(chain, token, seconds)
+        step = study.next_step(chain)
+    say({"chain": chain, "step": step, "seconds": seconds}, f"{chain} is held for {seconds:g} seconds", json_output)
+
+
+@click.command()
+@where_argument
+@click.argument("chain")
+@token_option
+@click.option(
+    "--lost", is_flag=True, help="The worker cannot go on: its observation is lost, as when a lease runs out."
+)
+@as_json
+def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool) -> None:
+    """Free a leased chain before its time is over."""
+    with opened(where) as study:
+        study.give_back(chain, token, lost=lost)
+        step, reason = study.next_step(chain), study.stop_reason
+    say({"chain": chain, "step": step, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
+
+
+def _standard_input() -> list[str]:
+    try:
+        return list(sys.stdin)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"standard input must be text in {error.encoding}, and byte 0x{error.object[error.start]:02x} in it is not"
+        ) from None
+
+
+def _line(study: "Study", number: int, line: str) -> tuple[str, Any]:
+    words = line.rsplit(maxsplit=1)  # at the last blank: a chain's name may have some
+    if len(words) != 2:
+        raise InputError(f"line {number} must be 'CHAIN STATE', not {line.strip()!r}")
+    try:
+        chain, state = words[0].strip(), words[1]
+        return chain, study.state_from_text(chain, state)
+    except ChainscoutError as error:
+        raise InputError(f"line {number}: {error}") from None

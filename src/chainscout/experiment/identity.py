@@ -1,0 +1,26 @@
+"""What tells a policy from others of its name."""
+
+import json
+from typing import Any
+
+from ..engine.digests import digest
+from ..policies import Policy, settings
+from ..problems import Problem
+
+
+def identity(name: str, policy: Policy, problem: Problem, budget: int | None) -> dict[str, Any]:
+    """A policy as an experiment's settings have it; parameters as JSON holds them.
+
+    ``rule`` is a digest of the functions that choose, and of the numbers that the policy prepares for the chains of
+    this problem at this budget: two policies that differ in it may choose otherwise.
+    """
+    rule = policy.facing(budget)
+    functions = (rule.terms, rule.index, rule.entry, rule.summary, rule.floor)
+    constants = [rule.prepare(setting) for setting in settings(problem.sizes, budget, problem)]
+    return {
+        "name": name,
+        "version": policy.version,
+        "block": policy.block,
+        "parameters": json.loads(json.dumps(dict(policy.parameters), default=str)),
+        "rule": digest((functions, rule.power, constants)).hex(),
+    }
