@@ -22,6 +22,10 @@ def observed():
     return Counts.from_path([0, 1, 0, 0, 1], 2)
 
 
+def kept(rows, observations=0, segments=0, last=None):
+    return Counts.from_rows(rows, 2, observations=observations, segments=segments, last=last)
+
+
 def table(*arguments, **options):
     return MarkovChain.from_table(*arguments, **options)
 
@@ -117,6 +121,24 @@ BAD = [
     (lambda: Counts.from_transitions([[2**53, 2**53]] * 2), "2⁵³ in all at most"),
     (lambda: Counts.from_transitions([[10**400]]), "transition counts must be numbers"),
     (lambda: Counts.from_transitions([[1]], states=["a", "b"]), "1 rows of counts need 1 state labels, not 2"),
+    (lambda: Counts.from_pairs(5, 2), r"pairs must be a sequence of \(from, to, number\), not 5"),
+    (lambda: Counts.from_pairs([(0, 1)], 2), r"a pair must be \(from, to, number\), not \(0, 1\)"),
+    (lambda: Counts.from_pairs([(0, 1, -5)], 2), r"a count \(how often a .*\) must be a whole number ≥ 0, not -5"),
+    (lambda: Counts.from_pairs([(0, 1, math.nan)], 2), "a whole number ≥ 0, not nan"),
+    (lambda: Counts.from_pairs([(None, 1, 0.5)], 2), "a whole number ≥ 0, not 0.5"),
+    (lambda: Counts.from_pairs([(0, 1, True)], 2), "a whole number ≥ 0, not True"),
+    (lambda: Counts.from_pairs([(0, 2, 1)], 2), "a state must be a whole number from 0 to 1, not 2"),
+    (lambda: Counts.from_pairs([(0, 0, 2**53), (0, 1, 1)], 2), "2⁵³ in all at most, not 9007199254740993"),
+    (lambda: kept({7: {9: 1}}), "a position must be a whole number from 0 to 1, not 7"),
+    (lambda: kept({0: {-1: 1}}), "a position must be a whole number from 0 to 1, not -1"),
+    (lambda: kept({0: {1: -5}}), "a whole number ≥ 0, not -5"),
+    (lambda: kept({0: {1: math.nan}}), "a whole number ≥ 0, not nan"),
+    (lambda: kept({0: {0: 2**53, 1: 1}}), "2⁵³ in all at most"),
+    (lambda: kept([[1, 2], [3, 4]]), r"rows must map positions to mappings .* not \[\[1, 2\], \[3, 4\]\]"),
+    (lambda: kept({0: [1, 2]}), r"rows must map positions to mappings .* not \{0: \[1, 2\]\}"),
+    (lambda: kept({}, observations=-1), "observations must be a whole number ≥ 0, not -1"),
+    (lambda: kept({}, segments=0.5), "segments must be a whole number ≥ 0, not 0.5"),
+    (lambda: kept({}, last=2), "a position must be a whole number from 0 to 1, not 2"),
     (lambda: Counts(2).merge(Counts(3)), r"over the same states can be merged: range\(0, 2\) and range\(0, 3\)"),
     (lambda: Counts(2).merge(Counts(["a", "b"])), r"range\(0, 2\) and \('a', 'b'\)"),
     (lambda: Counts(2).merge([[1, 2], [3, 4]]), r"range\(0, 2\) and \[\[1, 2\], \[3, 4\]\]"),
@@ -136,6 +158,8 @@ BAD = [
     (lambda: loss(MarkovChain(GOOD), [[1, 2], [3, 4]]), r"with \[\[1, 2\], \[3, 4\]\]"),
     (lambda: loss(observed(), MarkovChain(GOOD)), r"not Counts\(2 states.* with MarkovChain\(2"),
     (lambda: loss(MarkovChain(GOOD), Counts(3)), r"the chain's states \[0, 1\], not over range\(0, 3\)"),
+    (lambda: loss(MarkovChain(GOOD, states=[1, 0]), observed()), r"chain's states \[1, 0\], not over range\(0, 2\)"),
+    (lambda: loss(MarkovChain(GOOD), Counts.from_path([1, 0], [1, 0])), r"states \[0, 1\], not over \(1, 0\)"),
     (lambda: loss(MarkovChain(GOOD), observed(), distance="l2"), "distance must be one of squared, .* not 'l2'"),
     (lambda: loss(MarkovChain(GOOD), observed(), distance=np.array(["squared"])), "not array"),
     (lambda: loss(MarkovChain(GOOD), observed(), weights=None), "weights must be one of empirical, .* not None"),
@@ -224,6 +248,14 @@ ENTRY_POINTS = {
     "path's states": lambda value: Counts.from_path([], value),
     "transitions": lambda value: Counts.from_transitions(value).matrix(),
     "transitions' states": lambda value: Counts.from_transitions([[1, 2], [3, 4]], value),
+    "pairs": lambda value: Counts.from_pairs(value, 2),
+    "a pair's states": lambda value: Counts.from_pairs([(value, value, 1)], 2),
+    "a pair's number": lambda value: Counts.from_pairs([(0, 1, value)], 2).matrix(),
+    "rows": lambda value: kept(value).matrix(),
+    "a row": lambda value: kept({0: value}).matrix(),
+    "a row's count": lambda value: kept({0: {1: value}}).matrix(),
+    "observations": lambda value: kept({}, observations=value),
+    "last": lambda value: kept({}, last=value),
     "smoothing": lambda value: smoothing(value, 3),
     "smoothing's size": lambda value: smoothing(None, value),
     "loss's chain": lambda value: loss(value, observed()),

@@ -74,6 +74,22 @@ def test_numbered_states_take_numpy_integers():
     assert (counts.states, counts.last) == (range(3), 1)
 
 
+def test_counts_kept_elsewhere():
+    counts = Counts(["a", "b", "c"], open_states=True)
+    for state in ("a", "b", "a", "a"):
+        counts.record(state)
+    rows = {x: dict(row) for x, row in counts.rows().items()}
+    kept = {"observations": 4, "segments": 1, "last": 0}
+    assert Counts.from_rows(rows, counts.states, **kept, open_states=True) == counts
+    assert not Counts.from_rows(rows, counts.states, **kept).open_states
+    for dressed in (np.int64, np.uint8):
+        again = {dressed(x): {dressed(y): dressed(n) for y, n in row.items()} for x, row in rows.items()}
+        assert Counts.from_rows(again, counts.states, **kept, open_states=True) == counts
+    pairs = [("a", "b", 1), ("a", "a", np.int64(1)), ("b", "a", 1.0), (None, "a", 1), ("c", "c", 0)]
+    assert closed(counts) == Counts.from_pairs(pairs, counts.states, open_states=True)
+    assert Counts.from_rows({2: {0: 0}}, 3, observations=0, segments=0, last=None).rows() == {}  # 2 was never left
+
+
 def test_published_counts():
     counts = Counts.from_transitions([[3, 1], [0, 0]], states=["a", "b"])
     assert counts.transitions.tolist() == [[3, 1], [0, 0]]

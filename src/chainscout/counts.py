@@ -5,7 +5,7 @@ observed takes a few megabytes. Arrays of size S² are made when asked for. (No 
 address space than such a chain.)
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -93,11 +93,7 @@ class Counts:
     def from_path(cls, path: Iterable[Hashable], states: int | Sequence[Hashable]) -> Self:
         """The counts of one unbroken path."""
         counts = cls(states)
-        try:
-            observations = iter(path)
-        except TypeError:
-            raise InputError(f"a path must be a sequence of states, not {shown(path)}") from None
-        for state in observations:
+        for state in _each(path, "a path must be a sequence of states"):
             counts.record(state)
         return counts
 
@@ -131,13 +127,19 @@ class Counts:
     ) -> Self:
         """Counts from (from, to, number): so many transitions, or, where ``from`` is None, segments begun in ``to``."""
         counts = cls(states, open_states=open_states, correlated=correlated)
-        for x, y, number in pairs:
+        for pair in _each(pairs, "pairs must be a sequence of (from, to, number)"):
+            try:
+                x, y, number = pair
+            except (TypeError, ValueError):
+                raise InputError(f"a pair must be (from, to, number), not {shown(pair)}") from None
             position = counts.index_of(y)
+            number = _number(number)
             if x is None:
                 counts.segments += number
             else:
                 counts._add(counts.index_of(x), position, number)
             counts.observations += number
+        _check_total(counts.observations)
         return counts
 
     @classmethod
@@ -149,13 +151,20 @@ class Counts:
         observations: int,
         segments: int,
         last: int | None,
+        open_states: bool = False,
     ) -> Self:
         """Counts as they were kept elsewhere: position → position → count, and the position the chain is in."""
-        counts = cls(states)
+        counts = cls(states, open_states=open_states)
+        if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
+            raise InputError(f"rows must map positions to mappings from positions to counts, not {shown(rows)}")
         for x, row in rows.items():
+            before = counts._position(x)
             for y, number in row.items():
-                counts._add(x, y, number)
-        counts.observations, counts.segments, counts._last = observations, segments, last
+                counts._add(before, counts._position(y), _number(number))
+        _check_total(counts.total)
+        counts.observations = whole_number(observations, "observations", least=0)
+        counts.segments = whole_number(segments, "segments", least=0)
+        counts._last = None if last is None else counts._position(last)
         return counts
 
     def record(self, state: Hashable) -> None:
@@ -191,6 +200,8 @@ class Counts:
         return merged
 
     def _add(self, x: int, y: int, number: int) -> None:
+        if number == 0:  # rows and exits are of the states left at least once
+            return
         row = self._rows.setdefault(x, {})
         row[y] = row.get(y, 0) + number
         self._exits[x] = self._exits.get(x, 0) + number
@@ -211,6 +222,8 @@ class Counts:
     def index_of(self, state: Hashable) -> int:
         """The position of a state's label."""
         if self._positions is None:
+            if type(state) is int and 0 <= state < self.size:  # of millions, nearly all
+                return state
             if isinstance(state, Integral) and not isinstance(state, bool) and 0 <= int(state) < self.size:
                 return int(state)
             raise InputError(f"a state must be a whole number from 0 to {self.size - 1}, not {shown(state)}")
@@ -238,8 +251,15 @@ class Counts:
         try:
             return self._exits[position]
         except (KeyError, TypeError):
-            if isinstance(position, Integral) and not isinstance(position, bool) and 0 <= int(position) < self.size:
-                return 0
+            self._position(position)
+            return 0
+
+    def _position(self, position: Any) -> int:
+        """The position as a plain number, if there is a state there."""
+        if type(position) is int and 0 <= position < self.size:
+            return position
+        if isinstance(position, Integral) and not isinstance(position, bool) and 0 <= int(position) < self.size:
+            return int(position)
         raise InputError(f"a position must be a whole number from 0 to {self.size - 1}, not {shown(position)}")
 
     def visited_exits(self) -> list[int]:
@@ -296,3 +316,22 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"Counts({self.size} states, {self.observations} observations, {self.total} transitions)"
+
+
+def _each(values: Iterable[Any], wanted: str) -> Iterator[Any]:
+    try:
+        return iter(values)
+    except TypeError:
+        raise InputError(f"{wanted}, not {shown(values)}") from None
+
+
+def _number(number: Any) -> int:
+    """How often something was seen, as a plain number."""
+    if type(number) is int and number >= 0:  # of millions, nearly all
+        return number
+    return whole_number(number, "a count", least=0, meaning="how often a transition was seen, or a segment begun")
+
+
+def _check_total(number: int) -> None:
+    if number > MOST_TRANSITIONS:
+        raise InputError(f"counts must be 2⁵³ in all at most, not {shown(number)}")

@@ -1,6 +1,6 @@
 """How far an estimate is from the truth (MATH §3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,7 @@ def loss(
     one_of(weights, "weights", WEIGHTS)
     if not isinstance(chain, MarkovChain) or not isinstance(counts, Counts):
         raise InputError(f"a loss compares a MarkovChain with Counts, not {shown(chain, 60)} with {shown(counts, 60)}")
-    # The states may be plain numbers on either side.
-    if counts.size != chain.size or len({chain.states, tuple(counts.states), tuple(range(chain.size))}) > 2:
+    if not _same_states(chain.states, tuple(counts.states)):
         raise InputError(
             f"the counts must be over the chain's states {shown(list(chain.states), 60)},"
             f" not over {shown(counts.states, 60)}"
@@ -77,6 +76,17 @@ def loss(
     else:
         weight = chain.stationary
     return float(of_transitions(chain.matrix, counts.transitions, weight, distance, smoothing(alpha, chain.size)))
+
+
+def _same_states(labels: tuple[Hashable, ...], others: tuple[Hashable, ...]) -> bool:
+    """Whether both name the same states in the same order; plain numbers on one side are positions on the other.
+
+    But not where the labels are these numbers in another order: a 0 would then mean two states.
+    """
+    if labels == others or len(labels) != len(others):
+        return labels == others
+    numbers = tuple(range(len(labels)))
+    return numbers in (labels, others) and set(labels) != set(others)
 
 
 def of_transitions(matrices: Array, transitions: npt.NDArray[Any], weight: Array, distance: str, alpha: float) -> Array:

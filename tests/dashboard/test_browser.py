@@ -68,6 +68,17 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         browser.until(lambda: browser.text("#leases") == "no chain is held")
 
 
+def test_the_page_says_in_words_why_a_study_stopped(browser: Browser, run: Start, tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    with Study.create(where, {"a": 1, "b": 2}, target_loss=0.5) as study:
+        study.tell_many([("a", 0)] * 3)
+        study.set_aside("b", "its source is broken")
+    browser.show(run(where))
+    words = "the target loss is certified but for the chains set aside"
+    browser.until(lambda: browser.text("#state") == f"finished: {words}")
+    browser.until(lambda: words in browser.text("#log"))
+
+
 @pytest.mark.parametrize(("observed", "most"), [(300, 0), (0, 100)])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_table_stays_where_it_is(

@@ -127,6 +127,18 @@ def test_a_finished_study_says_why() -> None:
     assert "finished: budget" in study_page(study, "Study")
 
 
+def test_a_target_met_by_the_rest_is_said_in_words() -> None:
+    study = Study.create(None, {"a": 1, "b": 2}, target_loss=0.5)
+    study.tell_many([("a", 0)] * 3)
+    study.set_aside("b", "its source is broken")
+    assert study.stop_reason == "target_loss_of_the_rest"
+    page = study_page(study, "Study")
+    words = "the target loss is certified but for the chains set aside"
+    assert f"finished: {words}" in page
+    assert f"reason {words}" in page  # among what happened
+    assert "target_loss" not in page
+
+
 def test_more_states_than_are_drawn() -> None:
     study = Study.create(None, {"large": 200}, budget=1000)
     study.tell("large", 3)

@@ -42,8 +42,9 @@ def test_search(study: Study) -> None:
     assert study.browse("_")[0] == 1
     assert study.browse("nothing") == (0, [])
     assert study.browse("nul\x00") == (0, [])
-    with pytest.raises(InputError, match="has no chain"):
-        study.number_of("nul\x00")
+    for name in ("nul\x00", ["nul"]):
+        with pytest.raises(InputError, match="has no chain"):
+            study.number_of(name)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="order must be one of"):
         study.browse(order="size; DROP TABLE chain")
 

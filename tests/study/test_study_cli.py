@@ -292,6 +292,20 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     assert answer("status", folder / "beside.db")[0]["notes"] == [line]
 
 
+def test_learn_with_a_target_that_only_the_rest_meets(folder):
+    text = (
+        'where = "rest.db"\ntarget_loss = 0.5\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
+        "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
+    )
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, text)), "--json"])
+    assert found.exit_code == 1, found.exception
+    words = "the target loss is certified but for the chains set aside"
+    assert json.loads(found.stdout)[0]["rows"][-1] == {"quantity": "finished", "value": words}
+    assert words in run("status", folder / "rest.db").replace("\n", " ")
+    assert f"the study is finished ({words})" in run("ask", folder / "rest.db", status=1)
+    assert json.loads(run("export", folder / "rest.db"))["stop_reason"] == "target_loss_of_the_rest"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -377,7 +391,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
         "budgett: unknown key (did you mean budget?); " + keys,
         "budget: this must be a number, not 'many'",
         "deadline: this must be a date and time with a time zone, as 2026-05-01T18:00:00+02:00 without quotes, not",
-        "delta: delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 7.0",
+        "delta: delta (the probability with which a guarantee may fail) must be a finite number ≥ 1e-12 and < 1, not 7.0",
         "policy: unknown policy 'scuot' (did you mean scout?): the policies are ",
         "on_lost_lease: on_lost_lease must be one of restart, continue, not 'contineu' (did you mean continue?)",
         "target_loss: target_loss (the loss whose certificate ends the study) must be a finite number > 0, not -0.1",

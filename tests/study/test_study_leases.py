@@ -62,6 +62,46 @@ def test_leases_in_flight_count_against_the_budget(place):
     assert study.progress().observations == 2
 
 
+def test_what_is_promised_is_not_spent_by_others(place):
+    study = place.create({"a": 2, "b": 2}, budget=10, policy=RULE)
+    set_clock(study, 100.0)
+    lease = study.lease("w", seconds=60, steps=5)
+    assert lease.chain == "a"
+    for state in (0, 1, 0, 1):
+        study.tell("b", state)
+    for refused in (lambda: study.tell_many([("b", 0)] * 3), lambda: study.tell_many([("b", 0), ("b", 1)])):
+        with pytest.raises(InputError, match=r"the batch costs .* than is left of the budget, less what is promised"):
+            refused()
+    study.tell_many([("b", 0)])
+    with pytest.raises(InputError, match="the observation costs 1 more than is left of the budget, less what is"):
+        study.tell("b", 1)
+    study.tell("b", 0, step=5)  # a retry costs nothing
+    for asking in (study.ask, lambda: study.ask(3), lambda: study.lease("late", wait=0)):
+        with pytest.raises(NothingFree, match="what is left of the budget is promised"):
+            asking()
+    lease.tell(0)
+    lease.tell(1)
+    assert (study.progress().used, study.stop_reason) == (7, None)
+    set_clock(study, 160.0)  # it has run out: what it was promised is there for all, though nobody has noticed yet
+    assert study.ask() in ("a", "b")
+    assert len(study.ask(10)) == 3
+    study.tell("b", 1)
+    with pytest.raises(LeaseLost):
+        lease.tell(1)
+    study.tell_many([("a", 0), ("b", 0)])
+    assert (study.progress().used, study.stop_reason) == (10, "budget")
+    check(study, {"a": 2, "b": 2}, RULE)
+
+
+def test_a_dear_observation_is_not_taken_from_what_is_left(place):
+    study = place.create({"a": 2, "b": 2}, budget=10.0, policy=RULE, costs={"a": 4.0})
+    study.tell_many([("a", 0), ("a", 1)])
+    with pytest.raises(InputError, match="the observation costs 2 more than is left of the budget: nothing"):
+        study.tell("a", 0)
+    study.tell_many([("b", 0), ("b", 1)])
+    assert (study.progress().used, study.stop_reason) == (10.0, "budget")
+
+
 def test_a_valid_holder_is_always_heard(place):
     study = place.create(STATES, budget=100, policy=RULE, deadline=1000.0)
     set_clock(study, 990.0)

@@ -69,8 +69,8 @@ class Model(RuleBasedStateMachine):
     def full(self):
         return self.number() >= BUDGET
 
-    def reserved(self):
-        return sum(lease.steps for lease, _ in self.holders.values())
+    def promised(self):
+        return sum(lease.steps for name, (lease, _) in self.holders.items() if self.is_held(name))
 
     def counts(self, name):
         counts = Counts(STATES[name])
@@ -91,7 +91,7 @@ class Model(RuleBasedStateMachine):
             assert self.full()
             return
         except NothingFree:
-            assert not free or self.number() + self.reserved() >= BUDGET
+            assert not free or self.number() + self.promised() >= BUDGET
             return
         assert name in free
         assert self.study.ask() == name
@@ -116,6 +116,9 @@ class Model(RuleBasedStateMachine):
                 self.study.tell(name, state)
         elif self.is_held(name):
             with pytest.raises(InputError, match="held by"):
+                self.study.tell(name, state)
+        elif self.number() + self.promised() >= BUDGET:
+            with pytest.raises(InputError, match="less what is promised to leases"):
                 self.study.tell(name, state)
         else:
             if name in self.holders:
@@ -171,7 +174,7 @@ class Model(RuleBasedStateMachine):
             assert self.full()
             return
         except NothingFree:
-            assert len(self.holders) == len(STATES) or self.number() + self.reserved() >= BUDGET
+            assert len(self.holders) == len(STATES) or self.number() + self.promised() >= BUDGET
             return
         assert lease.chain not in self.holders
         assert lease.restarted == self.broken[lease.chain]
@@ -242,7 +245,7 @@ class Model(RuleBasedStateMachine):
     def totals(self):
         if hasattr(self, "paths"):
             progress = self.study.progress()
-            assert progress.observations == self.number()
+            assert progress.observations == self.number() <= BUDGET
             assert progress.leases == len(self.holders)
             assert progress.lost == self.lost
             assert (progress.stop_reason == "budget") == self.full()

@@ -8,6 +8,8 @@ from study_checks import check, replayed_counts
 from study_driving import STATES, drive
 from study_rules import RULE, TWO_TERMS
 
+from chainscout.certificates import Estimate, certify
+from chainscout.certificates.entrywise import intervals
 from chainscout.counts import Counts
 from chainscout.errors import InputError
 from chainscout.study import Study
@@ -91,6 +93,7 @@ def test_an_open_chain_is_certified_for_any_number_of_states(place):
         ({"open_states": "a"}, "open_states"),
         ({"open_states": ["b"]}, "open_states names chains"),
         ({"warm_start": {"a": [[1]]}}, "warm-started"),
+        ({"warm_start": ["a"]}, "warm_start must be a mapping"),
     ],
 )
 def test_a_study_is_checked_before_it_is_made(place, change, words):
@@ -110,3 +113,54 @@ def test_estimates_hold_for_all_chains_at_once(place):
     assert estimate.entries == 9 + 16 + 4
     assert estimate.delta == 0.05
     assert estimate.transitions.tolist() == replayed_counts(study, STATES)["south"].transitions.tolist()
+
+
+def test_a_warm_start_needs_counts_that_can_be_certified(place):
+    pairs = [(x, y, 500) for x in range(2) for y in range(2)]
+    correlated = Counts.from_pairs(pairs, 2, correlated=True)
+    with pytest.raises(InputError) as sentence:
+        certify({"a": correlated})
+    with pytest.raises(InputError) as refusal:
+        place.create({"a": 2}, policy=RULE, warm_start={"a": correlated})
+    assert str(refusal.value) == str(sentence.value)
+    seen = Counts.from_pairs(pairs, 2, open_states=True)
+    with pytest.raises(InputError, match=r"'a' must be .* states were known beforehand, .* give it open states"):
+        place.create({"a": 2}, policy=RULE, warm_start={"a": seen})
+    study = place.create({"a": 2}, policy=RULE, open_states=True, warm_start={"a": seen})
+    assert study.certificate().loss == certify({"a": seen}).loss
+
+
+def test_counts_of_an_open_chain_are_of_the_states_seen(place):
+    study = place.create({"a": [], "b": ["x", "y"]}, policy=TWO_TERMS, open_states=["a"])
+    study.tell_many([(name, state) for state in "xyyxxyxyyx" for name in ("a", "b")])
+    counts = {name: study.counts(name) for name in study.names}
+    assert [(study.chain(name).open, counts[name].open_states) for name in "ab"] == [(True, True), (False, False)]
+    assert certify(counts).loss == study.certificate().loss
+    with pytest.raises(InputError, match="only the ones seen"):
+        _ = Estimate(counts["a"]).lower
+    again = Study.create(None, {name: study.states(name) for name in "ab"}, open_states=["a"], warm_start=counts)
+    assert again.certificate().loss == study.certificate().loss
+
+
+def test_intervals_of_closed_and_open_chains_spend_delta_and_no_more(place):
+    study = place.create({"a": 2, "b": 3, "c": []}, policy=TWO_TERMS, open_states=["c"], delta=0.06)
+    rng = random.Random(5)
+    study.tell_many([(name, rng.randrange(2)) for _ in range(60) for name in "abc"])
+    spent = 0.0
+    for name in "ab":
+        estimate = study.estimate(name)
+        assert estimate.delta == 0.06  # what the intervals of the whole study hold with
+        level = math.log(estimate.entries / estimate.delta)
+        lower, upper = intervals(estimate.transitions, estimate.exits[:, None], level)
+        assert (estimate.lower == lower).all()
+        assert (estimate.upper == upper).all()
+        spent += estimate.transitions.size * math.exp(-level)
+    assert spent == pytest.approx(0.06 * 2 / 3, rel=0.1)  # 13 entries · 3/2, rounded up
+    assert spent <= 0.06 * 2 / 3
+    discovered = study.estimate("c")
+    low, high = intervals(discovered.transitions[0, 0] - 1, discovered.exits[0] - 1, math.log(3 * 2 / 0.06))
+    rows = [line.state for line in study.log("c")]
+    assert rows[:2] == [rows[0]] * 2  # the first pair is (0, 0), the first of its row
+    assert (discovered.lower[0, 0], discovered.upper[0, 0]) == (low, high)
+    study.tell("c", "new")  # what is discovered later does not change the others' share
+    assert study.estimate("a").entries == 20

@@ -26,6 +26,7 @@ def test_what_is_wrong_changes_nothing(place):
         ("south", 1.0, "from 0 to 3"),
         ("west", 0, "no chain 'west'"),
         (3, 0, "no chain 3"),
+        ([1], 0, r"no chain \[1\]"),
     ):
         with pytest.raises(InputError, match=words):
             study.tell(chain, state)

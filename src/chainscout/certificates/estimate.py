@@ -19,7 +19,7 @@ class Estimate:
     """A chain's smoothed matrix with all-time intervals.
 
     All intervals of all chains hold at once with probability ≥ 1 − δ if ``entries`` is Σ_k S_k² over the chains that
-    share δ (by default this chain alone).
+    share δ (by default this chain alone). A larger number leaves a part of δ to others.
     """
 
     def __init__(

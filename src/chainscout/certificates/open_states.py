@@ -4,9 +4,9 @@ S′ is the number of states known so far. The mixture's cost, (S−1)/2·log(1 
 u/2, which is taken. Smoothing over S′ states moves a row that has mass elsewhere by at most
 ‖1/S′ − P(x,·)‖² ≤ 1 + 1/S′.
 
-Intervals: the j-th pair that is discovered gets δ/(K·j(j+1)). Which pair that is depends on what was observed, so its
-coin is counted from the exit after the one that revealed it: from there on it is a fixed coin, and Ville's inequality
-holds. A pair that was not seen yet has no interval but [0, 1].
+Intervals: the j-th pair that is discovered gets δ/(K·j(j+1)), so that a chain spends δ/K at most. Which pair that is
+depends on what was observed, so its coin is counted from the exit after the one that revealed it: from there on it is a
+fixed coin, and Ville's inequality holds. A pair that was not seen yet has no interval but [0, 1].
 """
 
 import math

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError
+from ..errors import FileError, InputError, stop_in_words
 from .problems import delta_option
 from .rendering import as_json, show
 
@@ -196,7 +196,7 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.
         nothing_works = state.aside == state.chains and state.lost > 0
-    if nothing_works:
+    if nothing_works or state.stop_reason == "target_loss_of_the_rest":
         raise SystemExit(1)
 
 
@@ -259,4 +259,4 @@ def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
 
 def finished(reason: str | None) -> str:
     """The end of a sentence about a study that may have stopped."""
-    return "" if reason is None else f"; finished ({reason})"
+    return "" if reason is None else f"; finished ({stop_in_words(reason)})"

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import stop_in_words
 from ..study.creation import deadline_text
 from .cells import finite
 from .tables import Table
@@ -27,7 +28,7 @@ def status(study: "Study") -> list[Table]:
         ("held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
-        ("finished", state.stop_reason or "no"),
+        ("finished", "no" if state.stop_reason is None else stop_in_words(state.stop_reason)),
     ]
     notes = set_aside(study)
     if len(notes) > MOST:

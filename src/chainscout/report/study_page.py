@@ -57,7 +57,7 @@ def _header(overview: Overview) -> str:
     words = {
         "empty": "nothing observed yet",
         "running": "running",
-        "finished": f"finished: {overview.stop_reason}",
+        "finished": f"finished: {overview.stopped}",
     }[overview.state]
     bar = ""
     if overview.budget:

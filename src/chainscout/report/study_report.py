@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..checks import one_of, whole_number
-from ..errors import InputError
+from ..errors import InputError, stop_in_words
 from ..study.certifying import StudyCertificate
 from .bounds import Bounds
 from .cells import cell, finite, label
@@ -57,6 +57,7 @@ class StudyReport:
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             stop_reason=progress.stop_reason,
+            stopped=None if progress.stop_reason is None else stop_in_words(progress.stop_reason),
             policy=label(progress.policy),
             delta=progress.delta,
             chains=progress.chains,
@@ -275,7 +276,10 @@ class StudyReport:
 
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
-    detail = ", ".join(f"{key} {label(cell(value))}" for key, value in event.detail.items() if value is not None)
+    details = {key: value for key, value in event.detail.items() if value is not None}
+    if event.kind == "finished":
+        details = {key: stop_in_words(value) for key, value in details.items()}
+    detail = ", ".join(f"{key} {label(cell(value))}" for key, value in details.items())
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
 

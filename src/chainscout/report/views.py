@@ -12,6 +12,8 @@ class Overview:
     #: empty: nothing was observed yet.
     state: Literal["empty", "running", "finished"]
     stop_reason: str | None
+    #: The same in words.
+    stopped: str | None
     policy: str
     delta: float
     chains: int

@@ -1,7 +1,6 @@
 """What a study needs of a store: one transaction at a time, over records that it reads, changes and saves.
 
-A transaction that ends without an error is durable; one that ends with an error has changed nothing. (In memory,
-where there is nothing to roll back to, the study checks everything before it changes anything.)
+A transaction that ends without an error is durable; one that ends with an error has changed nothing.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -40,7 +39,7 @@ class Transaction(Protocol):
         """N[x,·] of the state at ``position``; empty if it was never left."""
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
-        """Every row that was left at least once, by position."""
+        """Every row that was left at least once, by position. To change the counts of one, take it by ``row``."""
 
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         """The position of a label among a chain's open states."""
@@ -61,10 +60,13 @@ class Transaction(Protocol):
         """Chains under a lease; those whose lease ends by ``until``, if that is given."""
 
     def worst(self) -> float:
-        """The largest stored certificate of the chains that are not set aside."""
+        """The largest stored certificate of the chains that are not set aside; 0 if all are."""
+
+    def worst_aside(self) -> float:
+        """The largest stored certificate of the chains that are set aside; 0 if none is."""
 
     def stale(self) -> Iterator[ChainRecord]:
-        """Chains that moved since their certificate was computed. Saving them while they are read is allowed."""
+        """Chains that are not set aside and moved since their certificate was computed. They may be saved meanwhile."""
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""
@@ -85,6 +87,9 @@ class Transaction(Protocol):
 
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
+
+    def closed(self) -> tuple[int, int]:
+        """How many chains have states that are all known beforehand, and Σ S² over them: fixed for ever."""
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -10,10 +10,14 @@ from typing import Any
 from .listing import small
 from .order import Order
 from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord, plug_in_variability
+from .undo import Undo
 
 
 class MemoryStore:
-    """The store and, at the same time, its own transaction: there is nothing to commit."""
+    """The store and, at the same time, its own transaction: there is nothing to commit, and what to roll back is kept.
+
+    Whatever hands out records that may be changed keeps what they were while there is a way back.
+    """
 
     read_only = False
 
@@ -41,6 +45,7 @@ class MemoryStore:
         self.lines: dict[int, array[int]] = {}
         self._breaks: dict[int, list[int]] = {}
         self._events: list[Event] = []
+        self._undo: Undo | None = None
         self.clock = time.time
 
     @property
@@ -55,8 +60,34 @@ class MemoryStore:
 
     @contextmanager
     def writing(self) -> Iterator["MemoryStore"]:
-        """The store itself."""
-        yield self
+        """The store itself; an error undoes what was done since."""
+        undo = self._undo = Undo(self.study)
+        try:
+            yield self
+        except BaseException:
+            self._roll_back(undo)
+            raise
+        finally:
+            self._undo = None
+
+    def _roll_back(self, undo: Undo) -> None:
+        changed = undo.back(self.known_rows)
+        for column in (self.log_chains, self.log_states, self.log_times):
+            del column[self.study.observations :]
+        del self._events[self.study.events :]
+        for chain in changed:
+            number = chain.number
+            if number in self.lines:
+                del self.lines[number][chain.observations :]
+                del self._breaks[number][chain.segments :]
+            if chain.open:
+                for label in self._labels[number][chain.size :]:
+                    del self._positions[number][label]
+                del self._labels[number][chain.size :]
+            self.save(chain)
+
+    def _given(self, chain: ChainRecord) -> ChainRecord:
+        return chain if self._undo is None else self._undo.keep(chain)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -66,7 +97,7 @@ class MemoryStore:
     def chain(self, name: str) -> ChainRecord | None:
         """The chain of this name."""
         number = self.numbers.get(name)
-        return None if number is None else self.chains[number]
+        return None if number is None else self._given(self.chains[number])
 
     def expect(self, names: Iterable[str]) -> None:
         """All of them are here."""
@@ -76,21 +107,27 @@ class MemoryStore:
 
     def numbered(self, number: int) -> ChainRecord:
         """The chain of this number."""
-        return self.chains[number]
+        return self._given(self.chains[number])
 
     def every(self) -> Iterator[ChainRecord]:
         """All chains by number."""
-        return iter(self.chains)
+        return map(self._given, self.chains)
 
     def row(self, chain: ChainRecord, position: int) -> RowRecord:
         """N[x,·] of the state at ``position``."""
         rows = self.known_rows.setdefault(chain.number, {})
         known = rows.get(position)
+        if self._undo is not None:
+            self._undo.keep_row(chain.number, position, known, counts=True)
         return RowRecord() if known is None else known
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
         """Every row that was left at least once, by position."""
-        return dict(sorted(self.known_rows.get(chain.number, {}).items()))
+        found = dict(sorted(self.known_rows.get(chain.number, {}).items()))
+        if self._undo is not None:
+            for position, row in found.items():
+                self._undo.keep_row(chain.number, position, row, counts=False)
+        return found
 
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         """The position of a label among a chain's open states."""
@@ -106,24 +143,28 @@ class MemoryStore:
 
     def top(self, number: int) -> list[ChainRecord]:
         """The free chains with the largest indices."""
-        return [self.chains[k] for k in self.order.firsts(number)]
+        return [self._given(self.chains[k]) for k in self.order.firsts(number)]
 
     def least(self, number: int) -> list[ChainRecord]:
         """The free chains with the fewest transitions."""
-        return [] if self.fewest is None else [self.chains[k] for k in self.fewest.firsts(number)]
+        return [] if self.fewest is None else [self._given(self.chains[k]) for k in self.fewest.firsts(number)]
 
     def held(self, until: float | None = None) -> list[ChainRecord]:
         """Chains under a lease."""
         found = [c for c in self._held.values() if until is None or (c.expires is not None and c.expires <= until)]
-        return sorted(found, key=lambda chain: (chain.expires, chain.number))
+        return sorted(map(self._given, found), key=lambda chain: (chain.expires, chain.number))
 
     def worst(self) -> float:
-        """The largest stored certificate."""
+        """The largest stored certificate of the chains that are not set aside."""
         return max((chain.certificate for chain in self.chains if not chain.aside), default=0.0)
+
+    def worst_aside(self) -> float:
+        """The largest stored certificate of the chains that are."""
+        return max((chain.certificate for chain in self.chains if chain.aside), default=0.0)
 
     def stale(self) -> Iterator[ChainRecord]:
         """Chains that moved since their certificate was computed."""
-        return (chain for chain in self.chains if chain.certified < chain.transitions and not chain.aside)
+        return (self._given(chain) for chain in self.chains if chain.certified < chain.transitions and not chain.aside)
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""
@@ -165,6 +206,11 @@ class MemoryStore:
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
         return (Outline(c.size, c.open, c.weight, c.transitions > c.observations - c.segments) for c in self.chains)
+
+    def closed(self) -> tuple[int, int]:
+        """How many chains are not open, and Σ S² over them."""
+        sizes = [chain.size for chain in self.chains if not chain.open]
+        return len(sizes), sum(size * size for size in sizes)
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -158,9 +158,16 @@ class Queries:
         return [self._known(values) for values in self._database.run(statement, parameters).fetchall()]
 
     def worst(self) -> float:
-        """The largest stored certificate."""
+        """The largest stored certificate of the chains that are not set aside."""
+        return self._largest(statements.worst)
+
+    def worst_aside(self) -> float:
+        """The largest stored certificate of the chains that are."""
+        return self._largest(statements.worst_aside)
+
+    def _largest(self, statement: Executable) -> float:
         self._flush()
-        found = self._database.run(statements.worst).fetchone()
+        found = self._database.run(statement).fetchone()
         return 0.0 if found is None else float(found[0])
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
@@ -221,6 +228,11 @@ class Queries:
         self._flush()
         found = self._database.run(listing.outlines).fetchall()
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
+
+    def closed(self) -> tuple[int, int]:
+        """How many chains are not open, and Σ S² over them."""
+        found = self._database.run(listing.closed_sizes).fetchall()
+        return sum(number for _, number in found), sum(number * size * size for size, number in found)
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -13,7 +13,7 @@ class StudyRecord:
     """The study as a whole: what it was created with, and its running totals; fields in the order of its columns."""
 
     chains: int
-    #: Σ_k S_k², over which intervals for single entries split δ.
+    #: Σ_k S_k², over the states known so far where they are open.
     pairs: int
     delta: float
     policy: str

@@ -15,6 +15,7 @@ from . import schema
 from .schema import chain, event, label_list, log, prior, row, state, study
 
 _zero: Any = literal_column("0")
+_one: Any = literal_column("1")
 _free = and_(chain.c.token.is_(None), chain.c.aside == _zero)
 
 
@@ -96,6 +97,12 @@ expired = (
 worst = (
     select(chain.c.certificate)
     .where(chain.c.aside == _zero)
+    .order_by(chain.c.certificate.desc())
+    .limit(literal_column("1"))
+)
+worst_aside = (
+    select(chain.c.certificate)
+    .where(chain.c.aside == _one)
     .order_by(chain.c.certificate.desc())
     .limit(literal_column("1"))
 )

@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from ..checks import shown, whole_number
 from ..errors import InputError, NothingFree, StudyFinished
-from ..store import ChainRecord, StudyRecord, Transaction
+from ..store import ChainRecord, Transaction
 from . import choice, telling
 from .absent import not_built_in
 from .reading import Reading
@@ -72,11 +72,7 @@ class Advancing(Reading):
     def _checked(
         self, transaction: Transaction, pairs: list[tuple[str, Hashable]]
     ) -> list[tuple[ChainRecord, Hashable, int | None]]:
-        """A batch with the positions of its states, of those that are known.
-
-        Nothing has been changed when this has ended: a bad batch is refused whole, in memory too, where there is
-        nothing to roll back to. What will be needed is read together.
-        """
+        """A batch with the positions of its states, of those that are known; what will be needed is read together."""
         study = transaction.study
         if study.stop_reason is not None:
             raise StudyFinished(study.stop_reason)
@@ -99,7 +95,7 @@ class Advancing(Reading):
             last[chain.number] = position
             price += chain.cost
             found.append((chain, state, position))
-        _check_spent(study, study.used + price)
+        _check_price(transaction, price, "the batch")
         transaction.expect_rows(rows)
         return found
 
@@ -116,6 +112,8 @@ class Advancing(Reading):
         if token is None and transaction.study.stop_reason is not None:
             raise StudyFinished(transaction.study.stop_reason)
         telling.check_holder(transaction, chain, token)
+        if token is None:  # what a holder tells was promised
+            _check_price(transaction, chain.cost, "the observation")
         if position is None:
             position = self._states.discover(transaction, chain, state)
         telling.observe(transaction, self._rule(transaction.study), chain, position, token)
@@ -159,11 +157,12 @@ def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
     return found
 
 
-def _check_spent(study: StudyRecord, used: float) -> None:
-    """Refuses a batch that would spend more than there is."""
-    if study.budget is not None and used > study.budget * (1 + choice.SLACK):
-        over = used - study.budget
-        raise InputError(f"the batch costs {over:g} more than is left of the budget: nothing was changed")
+def _check_price(transaction: Transaction, price: float, what: str) -> None:
+    """Refuses what would spend more than there is, or what is promised to others."""
+    over = price - choice.remaining(transaction)
+    if over > 0:
+        promised = ", less what is promised to leases" if transaction.study.leases else ""
+        raise InputError(f"{what} costs {over:g} more than is left of the budget{promised}: nothing was changed")
 
 
 def nothing_free(transaction: Transaction) -> Exception:
@@ -171,4 +170,7 @@ def nothing_free(transaction: Transaction) -> Exception:
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains:
         return StudyFinished("budget")
-    return NothingFree(f"nothing is free: {study.leases} chains are held by workers, and {study.aside} are set aside")
+    held = f"{study.leases} chains are held by workers"
+    if study.leases and choice.remaining(transaction) < study.least_cost:
+        held += ", and what is left of the budget is promised to them"
+    return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")

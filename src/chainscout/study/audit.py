@@ -1,7 +1,7 @@
 """Whether a study is what its log says: the whole log is read and everything that is kept of it computed again."""
 
 from ..counts import Counts
-from ..errors import FileError
+from ..errors import FileError, InputError
 from ..store import ChainRecord, Transaction
 
 
@@ -31,7 +31,11 @@ def verify(transaction: Transaction) -> None:
     study = transaction.study
     replays = {}
     for chain in transaction.every():
-        prior = Counts.from_rows(transaction.prior(chain), max(1, chain.size), observations=0, segments=0, last=None)
+        known = transaction.prior(chain)
+        try:
+            prior = Counts.from_rows(known, max(1, chain.size), observations=0, segments=0, last=None)
+        except InputError as error:
+            raise damaged(f"the counts that the chain {chain.name!r} began with are none: {error}") from None
         replays[chain.number] = Replay(chain, prior)
     number = 0
     used = 0.0

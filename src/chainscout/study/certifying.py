@@ -49,16 +49,31 @@ def is_due(chain: ChainRecord) -> bool:
     return chain.transitions >= chain.certified + max(1, chain.certified // 100)
 
 
-def meets_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> bool:
-    """Whether the target is certified; ``moved``: the chains that were just advanced."""
-    target = transaction.study.target_loss
-    if target is None or transaction.study.aside == transaction.study.chains:  # of no chain there is nothing to certify
-        return False
+def largest(transaction: Transaction) -> float:
+    """The largest stored certificate of all chains: of those that move less than 1 % old, of the others fresh."""
+    found = transaction.worst()
+    return max(found, transaction.worst_aside()) if transaction.study.aside else found
+
+
+def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | None:
+    """The reason to stop if the target is certified; ``moved``: the chains that were just advanced.
+
+    A chain that was set aside moves no more, and may never meet the target. When all others do, there is nothing left
+    to do, but the target is not what was reached.
+    """
+    study = transaction.study
+    target = study.target_loss
+    if target is None:
+        return None
     for chain in moved:
-        if is_due(chain):
+        if is_due(chain) or chain.aside:
             refresh(transaction, chain)
     if transaction.worst() > target:
-        return False
+        return None
     for chain in transaction.stale():
         refresh(transaction, chain)
-    return transaction.worst() <= target
+    if transaction.worst() > target:
+        return None
+    if largest(transaction) <= target:
+        return "target_loss"
+    return "target_loss_of_the_rest" if study.aside < study.chains else None

@@ -3,19 +3,28 @@
 import heapq
 import math
 
-from ..store import ChainRecord, Transaction
+from ..store import ChainRecord, StudyRecord, Transaction
 from .rule import Rule
 
 #: Sums of costs are rounded; a budget is not missed by a rounding error.
 SLACK = 1e-9
 
 
+def unspent(study: StudyRecord) -> float:
+    """What is left of the budget."""
+    return math.inf if study.budget is None else study.budget * (1 + SLACK) - study.used
+
+
 def remaining(transaction: Transaction) -> float:
-    """What can still be spent, less what is promised to leases."""
+    """What can still be spent by those who hold no lease: what is left, less what is promised.
+
+    A lease that has run out is promised nothing any more, for its holder cannot be heard.
+    """
     study = transaction.study
     if study.budget is None:
         return math.inf
-    return study.budget * (1 + SLACK) - study.used - study.reserved
+    ended = sum(chain.promised * chain.cost for chain in transaction.held(until=transaction.now))
+    return unspent(study) - (study.reserved - ended)
 
 
 def first(transaction: Transaction, rule: Rule) -> ChainRecord | None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
 
+from ..certificates.certificate import need_certifiable
 from ..checks import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text, whole_number
 from ..counts import MOST_STATES, MOST_TRANSITIONS, Counts
 from ..errors import InputError
@@ -269,6 +270,8 @@ def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
 def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int, dict[int, RowRecord]]:
     if warm_start is None:
         return {}
+    if not isinstance(warm_start, Mapping):
+        raise InputError(f"warm_start must be a mapping from names of chains to Counts, not {shown(warm_start)}")
     check_known(warm_start, "warm_start", dict.fromkeys(chains.names))
     found: dict[int, dict[int, RowRecord]] = {}
     for number, name in enumerate(chains.names):
@@ -279,6 +282,12 @@ def _warm(warm_start: Mapping[str, Counts] | None, chains: _Chains) -> dict[int,
         if not isinstance(counts, Counts) or list(counts.states) != list(states):
             given = shown(counts.states) if isinstance(counts, Counts) else shown(counts)
             raise InputError(f"the chain {name!r} must be warm-started from Counts over {shown(states)}, not {given}")
+        need_certifiable({name: counts}, "mixture")
+        if counts.open_states and number not in chains.open_labels:
+            raise InputError(
+                f"the chain {name!r} must be warm-started from counts whose states were known beforehand, and these are"
+                " only the ones seen: give it open states"
+            )
         found[number] = {
             x: RowRecord(sum(row.values()), sum(n * n for n in row.values()), dict(sorted(row.items())))
             for x, row in sorted(counts.rows().items())

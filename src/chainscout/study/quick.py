@@ -42,7 +42,10 @@ class Quick:
         if study.stop_reason is not None or study.deadline is not None or study.target_loss is not None:
             return False
         with self._lock:
-            number = store.numbers.get(name)
+            try:
+                number = store.numbers.get(name)
+            except TypeError:  # not hashable
+                return False
             if number is None or not self._plain:
                 return False
             chain = store.chains[number]
@@ -60,8 +63,8 @@ class Quick:
                 y = position
             cost = chain.cost
             used = study.used + cost
-            if study.budget is not None and used + study.largest_cost > study.budget:
-                return False  # it may be the last
+            if study.budget is not None and used + study.reserved + study.largest_cost > study.budget:
+                return False  # it may be the last, or promised
             if x is None:
                 store.begin_segment(number, chain.observations + 1)
                 chain.segments += 1

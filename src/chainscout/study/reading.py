@@ -10,7 +10,7 @@ from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..policies import Policy
-from ..store import MemoryStore, Store, StudyRecord
+from ..store import MemoryStore, Store, StudyRecord, Transaction
 from . import audit, certifying, telling
 from .browsing import Browsing, event_line
 from .certifying import StudyCertificate
@@ -33,6 +33,8 @@ class Reading(Browsing):
         # A rule may need other functions when no end is in sight; which it is can change while the study is open.
         self._rules = {bounded: Rule(policy.facing(1 if bounded else None)) for bounded in (True, False)}
         self._states = States()
+        #: Kept, for it is the same for ever and finding it reads all chains.
+        self._split: int | None = None
         self._lock = threading.RLock()
         self._quick = self._make_quick()
 
@@ -71,6 +73,7 @@ class Reading(Browsing):
             last = None if record.last is None else self._states.label(transaction, record, record.last)
             return ChainProgress(
                 states=record.size,
+                open=record.open,
                 observations=record.observations,
                 transitions=record.transitions,
                 segments=record.segments,
@@ -93,7 +96,18 @@ class Reading(Browsing):
                     study.delta,
                     study.chains,
                 )
-            return Estimate(self._states.counts(transaction, record), study.delta, entries=study.pairs)
+            return Estimate(self._states.counts(transaction, record), study.delta, entries=self._entries(transaction))
+
+    def _entries(self, transaction: Transaction) -> int:
+        """Over how many entries δ is split where states are known beforehand.
+
+        An open chain has δ/K to itself, for its pairs are numbered as they are discovered. The others share what is
+        left, δ·(how many they are)/K, equally over their entries. A study without open chains has Σ S².
+        """
+        if self._split is None:
+            closed, pairs = transaction.closed()
+            self._split = -(-pairs * transaction.study.chains // closed)
+        return self._split
 
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
@@ -169,7 +183,7 @@ class Reading(Browsing):
                 lost=study.lost,
                 aside=study.aside,
                 events=study.events,
-                certificate=None if study.target_loss is None else transaction.worst(),
+                certificate=None if study.target_loss is None else certifying.largest(transaction),
                 stop_reason=telling.stopped(transaction),
             )
 
@@ -206,7 +220,10 @@ class Reading(Browsing):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the study stopped: 'budget', 'target_loss', 'deadline', …; None while it goes on."""
+        """Why the study stopped: 'budget', 'target_loss', 'deadline', …; None while it goes on.
+
+        'target_loss_of_the_rest': the target is certified for all chains but some that were set aside.
+        """
         if self._quick is not None and self._quick.study.deadline is None:
             return self._quick.study.stop_reason
         with self._lock, self._store.reading() as transaction:

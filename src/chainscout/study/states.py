@@ -93,4 +93,5 @@ class States:
             observations=chain.observations,
             segments=chain.segments,
             last=chain.last,
+            open_states=chain.open,
         )

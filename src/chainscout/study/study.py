@@ -95,31 +95,30 @@ class Study(Leasing):
         """Goes on with another budget (the whole, not what is added), target or deadline."""
         if budget is None and target_loss is None and deadline is None:
             raise InputError("a study is extended by a budget, a target loss or a deadline, and none was given")
-        with self._lock, self._store.writing() as transaction:
-            study = transaction.study
-            endless = study.budget is None
-            if budget is not None:
-                costs = (study.least_cost, study.largest_cost) != (1.0, 1.0)
-                limit = creation.budget_of(budget, costs)
+        target, end = creation.target_of(target_loss), creation.deadline_of(deadline)
+        with self._lock:
+            with self._store.writing() as transaction:
+                study = transaction.study
+                limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
                 creation.check_affordable(limit, study.least_cost)
-                assert limit is not None
-                if limit < study.used:
+                if limit is not None and limit < study.used:
                     raise InputError(f"{study.used:g} of the budget are used: it cannot become {limit:g}")
-                study.budget = limit
-            if target_loss is not None:
-                study.target_loss = creation.target_of(target_loss)
-                for chain in transaction.stale():
-                    certifying.refresh(transaction, chain)
-            if deadline is not None:
-                study.deadline = creation.deadline_of(deadline)
-            study.stop_reason = None
-            if budget is not None:
-                self._renew(transaction, always=endless)
-                self._quick = self._make_quick()
-            transaction.happened(
-                "extended", budget=study.budget, target_loss=study.target_loss, deadline=study.deadline
-            )
-            telling.settle(transaction, self._rule(transaction.study))
+                study.stop_reason = None
+                if end is not None:
+                    study.deadline = end
+                if target is not None:
+                    study.target_loss = target
+                    for chain in transaction.every():  # those set aside too
+                        if chain.certified < chain.transitions:
+                            certifying.refresh(transaction, chain)
+                if limit is not None:
+                    endless, study.budget = study.budget is None, limit
+                    self._renew(transaction, always=endless)
+                transaction.happened(
+                    "extended", budget=study.budget, target_loss=study.target_loss, deadline=study.deadline
+                )
+                telling.settle(transaction, self._rule(study))
+            self._quick = self._make_quick()
 
     def _renew(self, transaction: Transaction, *, always: bool) -> None:
         """Constants anew, for they may depend on the budget, and indices with them: of all chains, or as needed."""

@@ -77,6 +77,8 @@ def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None
         chain.aside = True
         transaction.study.aside += 1
         transaction.happened("set aside", chain, reason=reason)
+        if transaction.study.target_loss is not None:
+            certifying.refresh(transaction, chain)  # it is looked at no more when others move
         transaction.save(chain)
 
 
@@ -129,10 +131,11 @@ def settle(transaction: Transaction, rule: Rule, moved: Iterable[ChainRecord] = 
 
 def _reason(transaction: Transaction, rule: Rule, moved: Iterable[ChainRecord]) -> str | None:
     study = transaction.study
-    if certifying.meets_target(transaction, moved):
-        return "target_loss"
+    met = certifying.met_target(transaction, moved)
+    if met is not None:
+        return met
     if study.budget is not None:
-        left = choice.remaining(transaction) + study.reserved
+        left = choice.unspent(study)
         if left < study.least_cost:
             return "budget"
         if left < study.largest_cost:

@@ -28,7 +28,9 @@ class Progress:
     aside: int
     #: Events so far.
     events: int
-    #: The largest stored certificate; None without a target, where certificates are computed when they are asked for.
+    #: The largest certificate of all chains, as stored: that of ``Study.certificate().max`` when the study stops, and
+    #: of chains with less than 1 % fewer transitions before; None without a target, where certificates are computed
+    #: when they are asked for.
     certificate: float | None
     stop_reason: str | None
 
@@ -44,6 +46,8 @@ class ChainProgress:
 
     #: States known.
     states: int
+    #: Whether others may appear.
+    open: bool
     observations: int
     transitions: int
     segments: int

@@ -15,7 +15,7 @@ function showStudy(study) {
   one("main").hidden = false; // before there is anything to show, nothing is
   document.title = `${study.title} – chainscout`;
   one("title").replaceChildren(make("bdi", {}, study.title));
-  const words = { empty: "nothing observed yet", running: "running", finished: `finished: ${study.stop_reason}` }[study.state];
+  const words = { empty: "nothing observed yet", running: "running", finished: `finished: ${study.stopped}` }[study.state];
   if (one("state").textContent !== words) one("state").textContent = words; // said once by screen readers
   one("state").className = `state ${study.state}`;
   const bar = one("progress");
