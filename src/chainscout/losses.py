@@ -64,7 +64,7 @@ def loss(
     one_of(weights, "weights", WEIGHTS)
     if not isinstance(chain, MarkovChain) or not isinstance(counts, Counts):
         raise InputError(f"a loss compares a MarkovChain with Counts, not {shown(chain, 60)} with {shown(counts, 60)}")
-    if not _same_states(chain.states, tuple(counts.states)):
+    if counts.size != chain.size or not _same_states(chain.states, tuple(counts.states)):
         raise InputError(
             f"the counts must be over the chain's states {shown(list(chain.states), 60)},"
             f" not over {shown(counts.states, 60)}"
@@ -79,14 +79,12 @@ def loss(
 
 
 def _same_states(labels: tuple[Hashable, ...], others: tuple[Hashable, ...]) -> bool:
-    """Whether both name the same states in the same order; plain numbers on one side are positions on the other.
+    """Whether as many labels are the same in the same order; plain numbers on one side are positions on the other.
 
     But not where the labels are these numbers in another order: a 0 would then mean two states.
     """
-    if labels == others or len(labels) != len(others):
-        return labels == others
     numbers = tuple(range(len(labels)))
-    return numbers in (labels, others) and set(labels) != set(others)
+    return labels == others or (numbers in (labels, others) and set(labels) != set(others))
 
 
 def of_transitions(matrices: Array, transitions: npt.NDArray[Any], weight: Array, distance: str, alpha: float) -> Array:
