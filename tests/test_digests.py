@@ -132,6 +132,17 @@ def test_values_that_reach_themselves_or_cannot_be_copied() -> None:
     around: list[Any] = [1.0]
     around.append(around)
     lines = (line for line in ())
+
+    def early() -> Any:
+        return late
+
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert digest(early) == digest(early)  # before there is such a variable
+    late = Silent()
+    assert digest(early) == digest(early)
     assert digest(lambda: around) == digest(lambda: around)
     assert digest(lambda: lines) == digest(lambda: lines)
     assert digest(functools.partial(max, 1.0)) != digest(functools.partial(max, 2.0))

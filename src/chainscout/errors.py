@@ -48,12 +48,8 @@ class StudyFinished(ChainscoutError):
     """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
 
     def __init__(self, reason: str) -> None:
-        ends = {
-            "budget": "a larger budget",
-            "target_loss": "a smaller target loss",
-            "target_loss_of_the_rest": "a smaller target loss",
-            "deadline": "a later deadline",
-        }
+        ends = {"budget": "a larger budget", "target_loss": "a smaller target loss", "deadline": "a later deadline"}
+        ends["target_loss_of_the_rest"] = ends["target_loss"]
         further = f"; extend it with {ends[reason]} to go on" if reason in ends else ""
         super().__init__(f"the study is finished ({stop_in_words(reason)}){further}")
         self.reason = reason

@@ -43,21 +43,6 @@ def test_warm_start(place):
         place.create({"a": 3}, policy=RULE, warm_start={"a": counts})
 
 
-def test_a_warm_start_needs_counts_that_can_be_certified(place):
-    pairs = [(x, y, 500) for x in range(2) for y in range(2)]
-    correlated = Counts.from_pairs(pairs, 2, correlated=True)
-    with pytest.raises(InputError) as sentence:
-        certify({"a": correlated})
-    with pytest.raises(InputError) as refusal:
-        place.create({"a": 2}, policy=RULE, warm_start={"a": correlated})
-    assert str(refusal.value) == str(sentence.value)
-    seen = Counts.from_pairs(pairs, 2, open_states=True)
-    with pytest.raises(InputError, match=r"'a' must be .* states were known beforehand, .* give it open states"):
-        place.create({"a": 2}, policy=RULE, warm_start={"a": seen})
-    study = place.create({"a": 2}, policy=RULE, open_states=True, warm_start={"a": seen})
-    assert study.certificate().loss == certify({"a": seen}).loss
-
-
 def test_open_states_are_discovered(place):
     study = place.create({"a": [], "b": 2}, policy=TWO_TERMS, open_states=["a"])
     for state in ("x", "y", 3, "x", "x"):
@@ -83,18 +68,6 @@ def test_an_open_chain_is_certified_for_any_number_of_states(place):
     for line in study.log():
         closed.tell(line.chain, line.state)
     assert study.certificate().loss["a"] > closed.certificate().loss["a"]
-
-
-def test_counts_of_an_open_chain_are_of_the_states_seen(place):
-    study = place.create({"a": [], "b": ["x", "y"]}, policy=TWO_TERMS, open_states=["a"])
-    study.tell_many([(name, state) for state in "xyyxxyxyyx" for name in ("a", "b")])
-    counts = {name: study.counts(name) for name in study.names}
-    assert [(study.chain(name).open, counts[name].open_states) for name in "ab"] == [(True, True), (False, False)]
-    assert certify(counts).loss == study.certificate().loss
-    with pytest.raises(InputError, match="only the ones seen"):
-        _ = Estimate(counts["a"]).lower
-    again = Study.create(None, {name: study.states(name) for name in "ab"}, open_states=["a"], warm_start=counts)
-    assert again.certificate().loss == study.certificate().loss
 
 
 @pytest.mark.parametrize(
@@ -140,6 +113,33 @@ def test_estimates_hold_for_all_chains_at_once(place):
     assert estimate.entries == 9 + 16 + 4
     assert estimate.delta == 0.05
     assert estimate.transitions.tolist() == replayed_counts(study, STATES)["south"].transitions.tolist()
+
+
+def test_a_warm_start_needs_counts_that_can_be_certified(place):
+    pairs = [(x, y, 500) for x in range(2) for y in range(2)]
+    correlated = Counts.from_pairs(pairs, 2, correlated=True)
+    with pytest.raises(InputError) as sentence:
+        certify({"a": correlated})
+    with pytest.raises(InputError) as refusal:
+        place.create({"a": 2}, policy=RULE, warm_start={"a": correlated})
+    assert str(refusal.value) == str(sentence.value)
+    seen = Counts.from_pairs(pairs, 2, open_states=True)
+    with pytest.raises(InputError, match=r"'a' must be .* states were known beforehand, .* give it open states"):
+        place.create({"a": 2}, policy=RULE, warm_start={"a": seen})
+    study = place.create({"a": 2}, policy=RULE, open_states=True, warm_start={"a": seen})
+    assert study.certificate().loss == certify({"a": seen}).loss
+
+
+def test_counts_of_an_open_chain_are_of_the_states_seen(place):
+    study = place.create({"a": [], "b": ["x", "y"]}, policy=TWO_TERMS, open_states=["a"])
+    study.tell_many([(name, state) for state in "xyyxxyxyyx" for name in ("a", "b")])
+    counts = {name: study.counts(name) for name in study.names}
+    assert [(study.chain(name).open, counts[name].open_states) for name in "ab"] == [(True, True), (False, False)]
+    assert certify(counts).loss == study.certificate().loss
+    with pytest.raises(InputError, match="only the ones seen"):
+        _ = Estimate(counts["a"]).lower
+    again = Study.create(None, {name: study.states(name) for name in "ab"}, open_states=["a"], warm_start=counts)
+    assert again.certificate().loss == study.certificate().loss
 
 
 def test_intervals_of_closed_and_open_chains_spend_delta_and_no_more(place):

@@ -6,12 +6,15 @@ of a local variable. Processes that run the same version of Python agree on it, 
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterator, Mapping, Set
 from inspect import getattr_static
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from ..checks import shown
 
 #: Functions of this package may have names bound for them, and count in unsigned words.
 ENGINE = __name__.rpartition(".")[0]
@@ -71,7 +74,7 @@ class _Walk:
             bound = self.names if is_own(function) else {}
             values = [function.__defaults__, function.__kwdefaults__]
             values += [bound[name] if name in bound else function.__globals__.get(name) for name in sorted(reached)]
-            values += [cell.cell_contents for cell in function.__closure__ or ()]
+            values += [_content(cell) for cell in function.__closure__ or ()]
             parts = [self.value(function.__code__, reached), *(self.value(value, reached) for value in values)]
             self.known[function] = _hash("function", *parts)
         return self.known[function]
@@ -97,7 +100,15 @@ class _Walk:
             if isinstance(function := getattr(value, inner, None), FunctionType):
                 return _hash("wrapped", self.value(function, names))
         parts = [self.value(part, names) for part in _inside(value) if part is not None]
-        return _hash("value", _ADDRESS.sub("", repr(value)), *parts)
+        return _hash("value", _ADDRESS.sub("", shown(value, sys.maxsize)), *parts)
+
+
+def _content(cell: CellType) -> Any:
+    """What a closure holds; a variable that has no value as yet is as good as None."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _inside(value: Any) -> tuple[Any, ...]:
