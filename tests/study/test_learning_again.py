@@ -235,6 +235,30 @@ def test_another_worker_that_is_faster_leaves_no_false_transition(folder):
         replayed_counts(study, {"a": 3})
 
 
+def test_a_worker_that_is_promised_the_rest_is_no_reason_to_fail(folder):
+    """While a source is at work, another worker leases all that is left: the observation is lost, nothing else is."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 3, "b": 3, "c": 3}, 40, "uniform").close()
+
+    def lease_the_rest():
+        with Study.open(where) as other:
+            with other.lease("other") as best:
+                assert best.chain == "b"
+                rest = other.lease("other", 0.3, steps=100)  # it dies, and what it was promised is free again
+            (last,) = {"a", "c"} - {rest.chain}
+            other.restart(last)
+            other.tell(last, 0)
+            assert other.progress().observations + rest.steps == 40
+
+    sources = {"a": Cycle(), "b": Cycle(lease_the_rest), "c": Cycle()}
+    with cs.learn(sources, where=where, progress=False) as study:
+        assert study.progress().used == 40
+        assert all(is_cyclic(study.counts(name)) for name in "abc")
+        # A state of b found the budget promised, and one of the chain that was told elsewhere came too late.
+        assert sum(source.calls for source in sources.values()) == 40 - 1 + 2
+        replayed_counts(study, {"a": 3, "b": 3, "c": 3})
+
+
 def test_another_worker_between_two_leases_leaves_no_false_transition(folder):
     """While one chain's source is at work, the other chain is advanced elsewhere."""
     where = folder / "study.db"

@@ -70,10 +70,10 @@ def test_what_is_promised_is_not_spent_by_others(place):
     for state in (0, 1, 0, 1):
         study.tell("b", state)
     for refused in (lambda: study.tell_many([("b", 0)] * 3), lambda: study.tell_many([("b", 0), ("b", 1)])):
-        with pytest.raises(InputError, match=r"the batch costs .* than is left of the budget, less what is promised"):
+        with pytest.raises(NothingFree, match=r"the batch costs .* than is left of the budget, less what is promised"):
             refused()
     study.tell_many([("b", 0)])
-    with pytest.raises(InputError, match="the observation costs 1 more than is left of the budget, less what is"):
+    with pytest.raises(NothingFree, match="the observation costs 1 more than is left of the budget, less what is"):
         study.tell("b", 1)
     study.tell("b", 0, step=5)  # a retry costs nothing
     for asking in (study.ask, lambda: study.ask(3), lambda: study.lease("late", wait=0)):

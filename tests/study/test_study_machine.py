@@ -118,7 +118,7 @@ class Model(RuleBasedStateMachine):
             with pytest.raises(InputError, match="held by"):
                 self.study.tell(name, state)
         elif self.number() + self.promised() >= BUDGET:
-            with pytest.raises(InputError, match="less what is promised to leases"):
+            with pytest.raises(NothingFree, match="less what is promised to leases"):
                 self.study.tell(name, state)
         else:
             if name in self.holders:

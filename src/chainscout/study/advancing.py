@@ -159,10 +159,11 @@ def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
 
 def _check_price(transaction: Transaction, price: float, what: str) -> None:
     """Refuses what would spend more than there is, or what is promised to others."""
-    over = price - choice.remaining(transaction)
+    over, left = price - choice.remaining(transaction), f"{what} costs %g more than is left of the budget"
+    if price > choice.unspent(transaction.study):
+        raise InputError(f"{left % (price - choice.unspent(transaction.study))}: nothing was changed")
     if over > 0:
-        promised = ", less what is promised to leases" if transaction.study.leases else ""
-        raise InputError(f"{what} costs {over:g} more than is left of the budget{promised}: nothing was changed")
+        raise NothingFree(f"{left % over}, less what is promised to leases: nothing was changed")
 
 
 def nothing_free(transaction: Transaction) -> Exception:

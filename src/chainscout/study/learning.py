@@ -190,7 +190,7 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
             paths.has_told(name)
         except StudyFinished:  # by somebody else
             return
-        except OutOfStep:  # somebody else came first, and is right
+        except (OutOfStep, NothingFree):  # somebody else came first, and is right, or was promised what was left
             paths.lose(name)
         except SourceEnded as end:
             study.set_aside(name, str(end))
