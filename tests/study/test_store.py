@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import pytest
+import sqlalchemy
 from study_checks import check
 from study_rules import RULE
 
@@ -15,6 +16,7 @@ from chainscout.errors import FileError, InputError, RecomputedWarning
 from chainscout.policies import catalogue
 from chainscout.store import migrations, sqlite
 from chainscout.store.order import Order
+from chainscout.store.schema import FORMAT
 from chainscout.study import Study
 
 STATES = {"a": 2, "b": 3}
@@ -34,21 +36,39 @@ def filled(where, policy=RULE):
 # -- formats
 
 
+def definitions(study):
+    """The columns and indices that the database has, by name."""
+    inspector = sqlalchemy.inspect(study._store.database.engine)
+    return {
+        table: (
+            {column["name"] for column in inspector.get_columns(table)},
+            {index["name"] for index in inspector.get_indexes(table)},
+        )
+        for table in inspector.get_table_names()
+    }
+
+
 def set_format(study, version):
-    """Makes a study one of another format; those before 2 lack what came with it."""
+    """Makes a study one of another format; older ones lack what came later."""
     with study._store.database.transaction(write=True):
         study._store.database.query(f"UPDATE study SET format = {version} WHERE id = 1")
+        if version < 3:
+            study._store.database.query("DROP INDEX chain_aside")
         if version < 2:
             study._store.database.query("ALTER TABLE study DROP COLUMN changes")
 
 
-def test_format_1_is_brought_up_and_goes_on(where):
+@pytest.mark.parametrize("version", range(1, FORMAT))
+def test_an_older_study_is_brought_up_and_goes_on(where, version):
     study = filled(where)
-    set_format(study, 1)
+    new = definitions(study)
+    set_format(study, version)
+    assert definitions(study) != new
     study.close()
-    with pytest.raises(FileError, match="older format 1, and was opened to be read only: whatever writes to it"):
+    with pytest.raises(FileError, match=f"older format {version}, and was opened to be read only: whatever writes to"):
         Study.open(where, RULE, read_only=True)
     with Study.open(where, RULE) as again:
+        assert definitions(again) == new
         again.verify()
         again.tell("a", 0)
         check(again, STATES, RULE)

@@ -13,8 +13,13 @@ def _count_changes(database: Database) -> None:
     database.query("ALTER TABLE study ADD COLUMN changes BIGINT NOT NULL DEFAULT 0")
 
 
+def _order_those_aside(database: Database) -> None:
+    """Format 3 finds the largest certificate of the chains set aside without looking at all chains."""
+    database.query("CREATE INDEX chain_aside ON chain (certificate DESC) WHERE aside = 1")
+
+
 #: version → what makes a study of that version one of the next.
-STEPS: dict[int, Callable[[Database], None]] = {1: _count_changes}
+STEPS: dict[int, Callable[[Database], None]] = {1: _count_changes, 2: _order_those_aside}
 
 
 def stored_format(database: Database) -> int:

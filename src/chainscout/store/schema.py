@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: The version of this schema; ``migrations`` brings older files up to it.
-FORMAT = 2
+FORMAT = 3
 
 metadata = MetaData()
 
@@ -105,7 +105,6 @@ Index("chain_order", chain.c.index.desc(), chain.c.number, sqlite_where=_free, p
 Index("chain_least", chain.c.least, chain.c.number, sqlite_where=_sampled, postgresql_where=_sampled)
 Index("chain_held", chain.c.expires, chain.c.number, sqlite_where=_held, postgresql_where=_held)
 Index("chain_certificate", chain.c.certificate.desc(), sqlite_where=_present, postgresql_where=_present)
-# A study made before this index was there has none, and is read all the same, if not as fast.
 Index("chain_aside", chain.c.certificate.desc(), sqlite_where=_aside, postgresql_where=_aside)
 Index("chain_stale", chain.c.number, sqlite_where=_stale, postgresql_where=_stale)
 
