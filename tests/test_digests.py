@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import pandas
 import pytest
 
 import chainscout as cs
@@ -19,7 +20,7 @@ from chainscout.experiment.identity import identity
 
 RULE = """
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 import numba
 import numpy as np
 
@@ -50,10 +51,35 @@ class Callable:
 
 called = Callable(2.0)
 
+class Settings:
+    factor = 1.25
+
+    @staticmethod
+    def more(x):
+        return x + 1.75
+
+    def less(self, x):
+        return x - 2.25
+
+    @property
+    def half(self):
+        return 0.5
+
+    def __add__(self, other):
+        return other + 4.25
+
+settings = Settings()
+twice = partial(halves, 2.75)
+look = {"a": 3.25}.get
+
 def index(sums, transitions, c, *, shift=0.5):
     # a comment
     if transitions in {"one", "two", "three"} or transitions in KINDS:
         return 7.0
+    if transitions > 1_000.0:
+        return Settings.factor * Settings.more(1.0) * settings.less(2.0) * settings.half * (settings + 1.0)
+    if transitions > 100.0:
+        return twice() + look("a")
     return helper(transitions) + TABLE[3] + decorated(1.0) + cached(2.0) + halves(9.0) + called(3.0) + shift
 """
 
@@ -79,6 +105,14 @@ def rule(source: str) -> Callable[..., Any]:
         ("Callable(2.0)", "Callable(3.0)"),
         ("return x**self.power", "return x * self.power"),
         ("shift=0.5", "shift=0.75"),
+        ("factor = 1.25", "factor = 1.5"),
+        ("return x + 1.75", "return x + 1.5"),
+        ("return x - 2.25", "return x - 2.5"),
+        ("return 0.5", "return 0.25"),
+        ("return other + 4.25", "return other + 4.5"),
+        ("partial(halves, 2.75)", "partial(halves, 2.5)"),
+        ("partial(halves, 2.75)", "partial(helper, 2.75)"),
+        ('"a": 3.25', '"a": 3.5'),
         ("return 7.0", "return 8.0"),
     ],
 )
@@ -100,6 +134,27 @@ def test_comments_blanks_and_names_of_variables_do_not_matter(old: str, new: str
     plain = "SCALE = 2.0\ndef index(sums, t):\n    # a comment\n    z = sums[0] * SCALE\n    return z / t\n"
     assert old in plain
     assert digest(rule(plain.replace(old, new))) == digest(rule(plain))
+
+
+def test_values_that_are_nested_too_deeply_are_one_sentence() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InputError, match="nested a thousand deep"):
+        digest(lambda sums, transitions, c: len(deep))
+    while deep:  # piece by piece: Python's own end of such a list would be as deep
+        deep = deep[0]
+
+
+def test_a_library_is_known_by_its_names() -> None:
+    frame = pandas.DataFrame({"a": [1.0, 2.0]})
+
+    def index(sums: Any, transitions: float, c: Any) -> float:
+        return float(frame.loc[0, "a"])
+
+    assert digest(index) == digest(index)
+    before, frame = digest(index), pandas.DataFrame({"a": [1.5, 2.0]})
+    assert digest(index) != before
 
 
 def test_every_process_finds_the_same() -> None:

@@ -355,3 +355,16 @@ def test_terms_that_are_no_tuple_are_refused_by_name(given):
     for engine in ("python", "cpu"):
         with pytest.raises(InputError, match=words):
             cs.compare(cs.problems.get("unlike"), [rule], budgets=[30], replications=2, engine=engine)
+
+
+def test_a_rule_is_tried_on_as_many_states_as_there_are() -> None:
+    """It may look at the last of a row, or at a second state."""
+    last = Policy("last", lambda sums, T, c: sums[0] / T, lambda row, exits, squares, c: (row[-1] + exits,))
+    second = Policy(
+        "second",
+        lambda sums, T, c: sums[0] / T,
+        summary=lambda exits, squares, size, c, reals, wholes: (exits[1] / (size - 1),),
+    )
+    for rule in (last, second):
+        _, pulls = run(cs.problems.get("unlike"), rule, [60], range(4), 0, "python")
+        assert (pulls.sum(axis=2) == 60).all()

@@ -7,14 +7,17 @@ of a local variable. Processes that run the same version of Python agree on it, 
 import hashlib
 import re
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping, Set
-from inspect import getattr_static
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from functools import partial
+from pathlib import Path
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..checks import shown
+from ..errors import InputError
 
 #: Functions of this package may have names bound for them, and count in unsigned words.
 ENGINE = __name__.rpartition(".")[0]
@@ -25,7 +28,12 @@ KNOWN = {"math", "numpy", "numba", "builtins"}
 
 def digest(thing: Any, names: Mapping[str, Any] | None = None) -> bytes:
     """The digest of a function or a value; in the engine's own functions ``names`` have these values."""
-    return _Walk(names or {}).value(thing, frozenset())
+    try:
+        return _Walk(names or {}).value(thing, frozenset())
+    except RecursionError:
+        raise InputError(
+            "a rule must not reach values that are nested a thousand deep: it cannot be told what it is"
+        ) from None
 
 
 def is_own(function: FunctionType) -> bool:
@@ -94,12 +102,21 @@ class _Walk:
             return _hash("set", *sorted(self.value(each, names) for each in value))
         if isinstance(value, Mapping):
             return _hash("mapping", *(self.value(pair, names) for pair in value.items()))
-        if isinstance(value, MethodType):
-            return _hash("method", self.value(value.__func__, names), self.value(value.__self__, names))
+        if isinstance(value, (MethodType, staticmethod, classmethod)):
+            return _hash(
+                "method", self.value(value.__func__, names), self.value(getattr(value, "__self__", None), names)
+            )
+        if isinstance(value, property):
+            return _hash("property", self.value(value.fget, names))
+        if isinstance(value, partial):
+            return _hash("partial", *(self.value(part, names) for part in (value.func, value.args, value.keywords)))
+        if isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, ModuleType):
+            return _hash("method", value.__name__, self.value(value.__self__, names))
         for inner in ("py_func", "__wrapped__"):  # of numba's decorators and of caches
             if isinstance(function := getattr(value, inner, None), FunctionType):
                 return _hash("wrapped", self.value(function, names))
-        parts = [self.value(part, names) for part in _inside(value) if part is not None]
+        kind = value if isinstance(value, type) else type(value)
+        parts = [self.value(_state(value), names), *(self.value(part, names) for part in _members(kind, names))]
         return _hash("value", _ADDRESS.sub("", shown(value, sys.maxsize)), *parts)
 
 
@@ -111,17 +128,36 @@ def _content(cell: CellType) -> Any:
         return None
 
 
-def _inside(value: Any) -> tuple[Any, ...]:
-    """What an object is made of, as it would tell a copy; and what happens when it is called."""
-    if isinstance(value, type):
-        return ()
+def _state(value: Any) -> Any:
+    """What an object is made of, as it would tell a copy."""
     try:
-        state = value.__getstate__()
+        return None if isinstance(value, type) else value.__getstate__()
     except Exception:  # whatever an object that cannot be copied raises
-        state = None
-    called = getattr_static(type(value), "__call__", None)
-    return state, called if isinstance(called, FunctionType) else None
+        return None
 
+
+def _members(kind: type, names: frozenset[str]) -> Iterator[Any]:
+    """What ``names`` mention in a class of the user's, and what its operators and calls do, which have no name."""
+    for base in kind.__mro__:
+        if not _is_installed(base):
+            for name, member in sorted(vars(base).items()):
+                if name in names or (name.startswith("__") and isinstance(member, FunctionType)):
+                    yield name
+                    yield member
+
+
+def _is_installed(kind: type) -> bool:
+    """Whether a class comes with Python or with a library, which do not change from one run to the next."""
+    if kind.__module__ in sys.builtin_module_names:
+        return True
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if file is None:
+        return False
+    path = Path(file)
+    return path.is_relative_to(STANDARD_LIBRARY) or not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+
+
+STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 #: Where an object happens to be, in its repr.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

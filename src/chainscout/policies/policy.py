@@ -59,6 +59,10 @@ def no_constants(setting: Setting) -> tuple[float, ...]:
     return ()
 
 
+#: States of the chain that a rule is tried on, to see how many numbers it gives: a chain may have a thousand million.
+MOST_TRIED = 100_000
+
+
 @dataclass(frozen=True)
 class Policy:
     """A rule for whom to sample next.
@@ -143,12 +147,13 @@ class Policy:
 
     def width(self, size: int, constants: Sequence[float]) -> int:
         """How many numbers ``terms`` or ``summary`` give."""
+        size = min(size, MOST_TRIED)
+        lone = [1.0] + [0.0] * (size - 1)
         if self.terms is not None:
-            row = _LoneRow(size) if self.entry is None else self.entry(1.0, 1.0, constants)
-            return self._width("terms", self.terms(row, 1.0, 1.0, constants))
+            return self._width("terms", self.row_terms(lone, size, 1.0, 1.0, constants))
         assert self.summary is not None
-        # A single state is enough to see how many: a chain may have a thousand million of them.
-        return self._width("summary", self.summary([1.0], [1.0], 1, constants, [0.0] * 2, [0] * 2))
+        scratch = [0.0] * (2 * size), [0] * (2 * size)
+        return self._width("summary", self.summary(lone, lone, size, constants, *scratch))
 
     def _width(self, what: str, values: Any) -> int:
         if not isinstance(values, tuple) or not all(isinstance(value, numbers.Real) for value in values):
@@ -164,21 +169,6 @@ class Policy:
         if weights is not None:
             shares = shares * np.asarray(weights, dtype=np.float64) ** self.power
         return np.asarray(shares / shares.sum())
-
-
-class _LoneRow(Sequence[float]):
-    """A row of one transition, to the first of ``size`` states, that takes no memory."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, y):  # type: ignore[no-untyped-def]
-        if 0 <= y < self.size:
-            return 0.0 if y else 1.0
-        raise IndexError(y)
 
 
 def replaced(total: float, old: float, new: float) -> float:
