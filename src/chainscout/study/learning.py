@@ -10,7 +10,7 @@ from typing import Any
 from ..chains import MarkovChain
 from ..checks import shown, whole_number
 from ..counts import Counts
-from ..errors import InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
+from ..errors import Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
 from ..sources import Source, convert
@@ -180,22 +180,28 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
         except NothingFree:  # other workers hold what there is
             time.sleep(PAUSE)
             continue
-        step = paths.find(name)
-        source = sources[name]
         try:
-            state, fresh = source.advance()
-            if paths.is_broken(name, fresh):
-                study.restart(name)
-            tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
-            paths.has_told(name)
+            _advance(study, name, sources[name], paths)
         except StudyFinished:  # by somebody else
             return
-        except (OutOfStep, NothingFree):  # somebody else came first, and is right, or was promised what was left
+        except (OutOfStep, Held, NothingFree):  # somebody else came first, holds the chain, or was promised the rest
             paths.lose(name)
-        except SourceEnded as end:
-            study.set_aside(name, str(end))
-        except SourceError as error:
-            study.restart(name, lost=True)
-            if paths.has_failed(name):
-                study.set_aside(name, str(error))
         told()
+
+
+def _advance(study: Study, name: str, source: Source, paths: Paths) -> None:
+    """One state of a source, or its end or failure, for the study; others may have taken the chain meanwhile."""
+    step = paths.find(name)
+    try:
+        state, fresh = source.advance()
+        if paths.is_broken(name, fresh):
+            study.restart(name)
+        tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
+        paths.has_told(name)
+    except SourceEnded as end:
+        study.set_aside(name, str(end))
+    except SourceError as error:
+        given_up = paths.has_failed(name)  # first: its failures count whoever holds the chain now
+        study.restart(name, lost=True)
+        if given_up:
+            study.set_aside(name, str(error))
