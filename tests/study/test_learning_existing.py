@@ -1,6 +1,8 @@
 """``learn`` for a study that exists: nothing that is given is passed over, and the same call again is always right."""
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -124,11 +126,32 @@ def test_unknown_options_are_refused_for_new_studies_and_for_old_ones(where, fol
     assert not (folder / "new.db").exists()
 
 
-def test_a_source_that_the_study_has_no_chain_for_is_refused(where):
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        ({**CHAINS, "c": lambda: 0}, r"sources were given for chains that the study does not have: \['c'\]"),
+        ({"a": CHAINS["a"]}, r"the study has chains without a source: \['b'\]"),
+    ],
+)
+def test_sources_that_are_not_those_of_the_study_are_refused_before_it_is_extended(where, sources, words):
     before = kept(where)
-    with pytest.raises(InputError, match=r"sources were given for chains that the study does not have: \['c'\]"):
-        cs.learn({**CHAINS, "c": lambda: 0}, where=where, progress=False)
+    with pytest.raises(InputError, match=words):
+        cs.learn(sources, 1_000, where=where, progress=False)
     assert kept(where) == before
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "two"])
+def test_no_number_of_workers_is_refused_before_anything_is_made_or_extended(where, folder, workers, executor):
+    before = kept(where)
+    for place in (where, folder / "new.db"):
+        with (
+            ThreadPoolExecutor(1) if executor else nullcontext() as pool,
+            pytest.raises(InputError, match=r"workers .* must be a whole number ≥ 1, not"),
+        ):
+            cs.learn(CHAINS, 1_000, where=place, executor=pool, workers=workers, progress=False)
+    assert kept(where) == before
+    assert not (folder / "new.db").exists()
 
 
 def test_open_states_of_a_new_study():

@@ -59,6 +59,7 @@ def learn(
         if value is not None and not isinstance(value, Mapping):
             raise InputError(f"{what} must be a mapping from names of chains to {contents}, not {shown(value)}")
     found = named_sources(sources, seed)
+    at_once = crew_size(executor, workers)
     options = {
         "budget": budget,
         "delta": delta,
@@ -73,6 +74,7 @@ def learn(
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
         try:
+            check_sources(study.names, found)
             go_on(study, states, open_states, options)
         except BaseException:
             study.close()
@@ -82,7 +84,7 @@ def learn(
         given = {name: value for name, value in options.items() if value is not None}
         study = Study.create(where, chains, open_states=opened, **given)
     try:
-        run(study, found, executor=executor, workers=workers, progress=progress)
+        run(study, found, executor=executor, workers=at_once, progress=progress)
     except BaseException:
         study.close()
         raise
@@ -105,6 +107,24 @@ def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[s
         name: Simulated(thing, number, seed=seed) if isinstance(thing, MarkovChain) else convert(thing)
         for number, (name, thing) in enumerate(sources.items())
     }
+
+
+def check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
+    """Refuses sources that are not those of the study's chains, all of them."""
+    missing = [name for name in names if name not in sources]
+    if missing:
+        raise InputError(f"the study has chains without a source: {shown(missing)}")
+    known = frozenset(names)
+    strange = [name for name in sources if name not in known]
+    if strange:
+        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
+
+
+def crew_size(executor: Executor | None, workers: int | None) -> int:
+    """How many sources are at work at once."""
+    if workers is None:
+        return getattr(executor, "_max_workers", None) or 4
+    return whole_number(workers, "workers", meaning="sources at work at once")
 
 
 def chain_states(
@@ -145,12 +165,6 @@ def run(
     progress: bool = True,
 ) -> None:
     """The loop: advances sources until the study is finished. All are closed at the end, however it comes."""
-    missing = [name for name in study.names if name not in sources]
-    if missing:
-        raise InputError(f"the study has chains without a source: {shown(missing)}")
-    strange = sorted(set(sources).difference(study.names))
-    if strange:
-        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
     from .bar import bar
 
     with ExitStack() as stack:
@@ -161,9 +175,7 @@ def run(
         if executor is None:
             _one_at_a_time(study, sources, told)
         else:
-            number = getattr(executor, "_max_workers", None) or 4 if workers is None else workers
-            number = whole_number(number, "workers", meaning="sources at work at once")
-            Crew(study, sources, executor, number, told).run()
+            Crew(study, sources, executor, crew_size(executor, workers), told).run()
 
 
 def _nothing() -> None:
