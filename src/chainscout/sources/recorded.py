@@ -67,14 +67,14 @@ def read_recorded(
 ) -> dict[str, Recorded]:
     """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
 
-    A column ``segment``, if there is one, tells the paths of a chain apart. A state in a CSV file is a whole number if
-    it is written as one, and else the text as it stands: 7 is a number, 007 and 1_000 are other states. Times are all
-    numbers, or all texts, which are sorted as texts.
+    A column ``segment``, if there is one, tells the paths of a chain apart. In a CSV file blanks around
+    chains, states and segments do not count, and a state is a whole number if it is written as one, and else a text: 7
+    is a number, 007 and 1_000 are other states. Times are all numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
     if not file.exists():
         raise FileError(f"there is no file {file}")
-    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, state)
+    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, chain, state)
     paths: dict[str, dict[Any, list[tuple[Any, Hashable]]]] = {}
     kind: type | None = None
     for number, row in enumerate(rows):
@@ -96,10 +96,13 @@ def read_recorded(
     }
 
 
-def _csv(file: Path, state: str) -> Iterator[dict[str, Any]]:
+def _csv(file: Path, chain: str, state: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
+                for column in (chain, state, "segment"):  # many files have a blank after each comma
+                    if isinstance(row.get(column), str):
+                        row[column] = row[column].strip()
                 if isinstance(row.get(state), str):  # a file of texts has no other way to say that it means a number
                     row[state] = label_from_text(row[state])
                 yield row
