@@ -9,9 +9,10 @@ import pytest
 
 import chainscout as cs
 from chainscout.errors import InputError
-from chainscout.study import Study
+from chainscout.study import Study, simulated
 
 CHAINS = {"a": cs.MarkovChain([[0.9, 0.1], [0.4, 0.6]]), "b": cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])}
+#: What was counted elsewhere, from nothing that these chains give here.
 WARM = {"a": cs.Counts.from_path([0, 1, 1, 0, 0], 2)}
 #: Every option with another value than its default.
 OPTIONS = {
@@ -28,11 +29,16 @@ OPTIONS = {
 }
 
 
+def sources():
+    """The chains, simulated; none of their observations is in the warm start."""
+    return {name: source.skip(0) for name, source in simulated(CHAINS).items()}
+
+
 @pytest.fixture
 def where(folder):
     """A study that was made with all options; ``b`` is open, with its two states known beforehand."""
     place = folder / "study.db"
-    cs.learn(CHAINS, 40, where=place, progress=False, **OPTIONS).close()
+    cs.learn(sources(), 40, where=place, progress=False, **OPTIONS).close()
     return place
 
 
@@ -62,9 +68,9 @@ def test_the_same_call_again_is_right_with_or_without_what_the_study_knows(where
         for name, value in OPTIONS.items()
         if name != left_out and (left_out, name) != ("open_states", "states")
     }
-    cs.learn(CHAINS, 40, where=where, progress=False, **given).close()
+    cs.learn(sources(), 40, where=where, progress=False, **given).close()
     assert kept(where) == before
-    cs.learn(CHAINS, where=where, progress=False).close()
+    cs.learn(sources(), where=where, progress=False).close()
     assert kept(where) == before
 
 
@@ -112,7 +118,7 @@ def test_what_differs_is_refused_in_one_sentence_and_changes_nothing(where, case
     options, words = WRONG[case]
     before = kept(where)
     with pytest.raises(InputError, match=words) as error:
-        cs.learn(CHAINS, where=where, progress=False, **{"budget": 60, **options})
+        cs.learn(sources(), where=where, progress=False, **{"budget": 60, **options})
     assert "\n" not in str(error.value)
     assert kept(where) == before
 

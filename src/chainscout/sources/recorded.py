@@ -11,10 +11,10 @@ import numpy as np
 from .. import specs
 from ..checks import label_from_text, shown
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
-from .source import Source
+from .source import Repeating
 
 
-class Recorded(Source):
+class Recorded(Repeating):
     """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them.
 
     Every state is given once: what is left of a path that was broken goes on as a segment of its own.
@@ -47,9 +47,13 @@ class Recorded(Source):
 
     def resume(self, observations: int, last: Hashable | None) -> bool:
         """Goes on behind what a study was told; refused if that was not recorded here, for it could be told again."""
-        if observations > len(self):
-            raise InputError(f"the study was told {observations} observations of it, and {len(self)} are recorded")
-        number, place = 0, observations
+        place = observations + (self.skipped or 0)
+        if place > len(self):
+            before = f", behind {self.skipped} that were used before" if self.skipped else ""
+            raise InputError(
+                f"the study was told {observations} observations of it{before}, and {len(self)} are recorded"
+            )
+        number = 0
         while place > len(self._paths[number]):
             place -= len(self._paths[number])
             number += 1

@@ -1,7 +1,7 @@
 """``learn``: runs sources until the study is finished, one at a time or on an executor."""
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
@@ -13,7 +13,7 @@ from ..counts import Counts
 from ..errors import Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Source, convert
+from ..sources import Repeating, Source, convert
 from ..store import Where, exists
 from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
@@ -47,9 +47,10 @@ def learn(
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. ``states``: name → how many states there are, or their labels; where they are not given, those of a
     simulated chain are known, and those of all other sources, recordings too, are discovered (open states), like those
-    of chains that ``open_states`` names. ``executor``: any concurrent.futures executor, with ``workers`` sources at
-    work at once; those on a process or Dask executor travel to it and back, and must be picklable. ``seed``: of
-    simulated chains. All other options are those of Study.create, which has their defaults.
+    of chains that ``open_states`` names. ``warm_start``: counts to begin with; a simulated or recorded source must then
+    have been told how much of it they were made from (``skip``). ``executor``: any concurrent.futures executor, with
+    ``workers`` sources at work at once; those on a process or Dask executor travel to it and back, and must be
+    picklable. ``seed``: of simulated chains. All other options are those of Study.create, which has their defaults.
 
     ``where``: a study that exists there is gone on with. A larger budget, a smaller target or a later deadline than it
     has extends it; the contrary, and all else that is given and is not what the study was created with, is an error.
@@ -74,12 +75,17 @@ def learn(
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
         try:
-            check_sources(study.names, found)
+            names = study.names
+            check_sources(names, found)
+            check_unused(found, [names[number] for number, chain in enumerate(study.outlines()) if chain.warm])
             go_on(study, states, open_states, options)
         except BaseException:
             study.close()
             raise
     else:
+        # What is no Counts is refused when the study is made.
+        warm = [name for name, counts in (warm_start or {}).items() if isinstance(counts, Counts) and counts.total]
+        check_unused(found, warm)
         chains, opened = chain_states(found, states or {}, open_states)
         given = {name: value for name, value in options.items() if value is not None}
         study = Study.create(where, chains, open_states=opened, **given)
@@ -118,6 +124,18 @@ def check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
     strange = [name for name in sources if name not in known]
     if strange:
         raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
+
+
+def check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
+    """Refuses to begin a source anew whose states may be among the counts that its chain was warm-started from."""
+    for name in warm:
+        source = sources.get(name)
+        if isinstance(source, Repeating) and source.skipped is None:
+            raise InputError(
+                f"the source of the chain {name!r} repeats itself, and what its warm start was counted from would be "
+                "counted twice: leave out the observations that were used, as in cs.simulated(chains)[name].skip(500) "
+                "or Recorded(path).skip(500), or say with skip(0) that none was (a simulated chain with another seed)"
+            )
 
 
 def crew_size(executor: Executor | None, workers: int | None) -> int:
