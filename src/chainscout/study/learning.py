@@ -21,6 +21,9 @@ from .going_on import go_on
 from .simulation import Simulated
 from .study import Study
 
+#: Somebody else came first and is right, holds the chain, or was promised what is left.
+OVERTAKEN = (OutOfStep, Held, NothingFree)
+
 
 def learn(
     sources: Mapping[str, Any] | Problem,
@@ -212,9 +215,9 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
             continue
         try:
             _advance(study, name, sources[name], paths)
-        except StudyFinished:  # by somebody else
+        except StudyFinished:  # by somebody else: what comes after the end is not the study's, and not lost to it
             return
-        except (OutOfStep, Held, NothingFree):  # somebody else came first, holds the chain, or was promised the rest
+        except OVERTAKEN:
             paths.lose(name)
         told()
 
@@ -224,14 +227,25 @@ def _advance(study: Study, name: str, source: Source, paths: Paths) -> None:
     step = paths.find(name)
     try:
         state, fresh = source.advance()
-        if paths.is_broken(name, fresh):
-            study.restart(name)
-        tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
+        try:
+            if paths.is_broken(name, fresh):
+                study.restart(name)
+            tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
+        except OVERTAKEN:
+            # A source that repeats itself is brought to where the study is: it gives the state again, or it was its
+            # like that told it. Any other source has made an observation that nobody will ever count.
+            if not isinstance(source, Repeating):
+                study.lose(name)
+            raise
         paths.has_told(name)
-    except SourceEnded as end:
+    except SourceEnded as end:  # without a state, so that nothing can be lost
         study.set_aside(name, str(end))
     except SourceError as error:
         given_up = paths.has_failed(name)  # first: its failures count whoever holds the chain now
-        study.restart(name, lost=True)
+        try:
+            study.restart(name, lost=True)
+        except Held:  # the holder's path is not to be broken
+            study.lose(name)
+            raise
         if given_up:
             study.set_aside(name, str(error))
