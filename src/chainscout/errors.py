@@ -18,6 +18,10 @@ class OutOfStep(InputError):
     """An observation that is neither the next one of its chain nor what was told under its number before."""
 
 
+class Held(InputError):
+    """A chain was to be changed without the token of the lease that holds it; nothing was changed."""
+
+
 class NotErgodicError(InputError):
     """A quantity was asked for that this chain does not have because it is not irreducible, aperiodic or reversible."""
 

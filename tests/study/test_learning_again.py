@@ -4,6 +4,7 @@ import itertools
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -15,8 +16,8 @@ from study_places import set_clock
 
 import chainscout as cs
 from chainscout.engine import Walk
-from chainscout.errors import InputError
-from chainscout.sources import Program, Recorded, convert
+from chainscout.errors import InputError, SourceEnded, SourceError
+from chainscout.sources import Program, Recorded, Source, convert
 from chainscout.study import Study, simulated
 from chainscout.study.learning import run
 
@@ -232,6 +233,8 @@ def test_another_worker_that_is_faster_leaves_no_false_transition(folder):
         assert study.progress().observations == 40
         assert study.chain("a").segments == 3
         assert source.calls == 40 - 4 + 1  # one of its states came too late
+        assert study.progress().lost == 1
+        assert "1 observation was lost" in " ".join(study.certificate().notes)
         replayed_counts(study, {"a": 3})
 
 
@@ -256,6 +259,12 @@ def test_a_worker_that_is_promised_the_rest_is_no_reason_to_fail(folder):
         assert all(is_cyclic(study.counts(name)) for name in "abc")
         # A state of b found the budget promised, and one of the chain that was told elsewhere came too late.
         assert sum(source.calls for source in sources.values()) == 40 - 1 + 2
+        # That one was the state that had been told in its place: it is taken for the same observation.
+        lost = [
+            (event.kind, event.chain) for event in study.events() if event.kind in ("observation lost", "lease expired")
+        ]
+        assert lost == [("observation lost", "b"), ("lease expired", "c")]
+        assert study.progress().lost == 2
         replayed_counts(study, {"a": 3, "b": 3, "c": 3})
 
 
@@ -294,10 +303,99 @@ def test_a_program_whose_chain_was_advanced_elsewhere_is_not_to_blame(folder):
         source = Program([sys.executable, "-S", str(script)], timeout=30.0)
         study = cs.learn({"a": source}, where=where, progress=False)
         other.result()
-    assert study.progress().lost == 0
+    # Its state came too late and is lost, but not as that of a program that failed.
+    assert not any(event.detail["lost"] for event in study.events() if event.kind == "restarted")
+    assert study.progress().lost == 1
     assert is_cyclic(study.counts("a"))
     assert study.progress().observations == 30
     study.close()
+
+
+def lease_for_a_while(where):
+    """Somebody else takes the chain that would be asked for, and gives it back a moment later."""
+    with Study.open(where) as other:
+        lease = other.lease("other")
+
+    def give_back():
+        with Study.open(where) as other:
+            other.give_back(lease.chain, lease.token)
+
+    threading.Timer(0.1, give_back).start()
+
+
+def overtaken(where, source, *calls):
+    """The source; while it is at work at its calls of these numbers, somebody else leases the chain for a while."""
+
+    class Overtaken(type(source)):
+        calls = 0
+
+        def advance(self):
+            self.calls += 1
+            if self.calls in numbers:
+                lease_for_a_while(where)
+            return super().advance()
+
+    numbers = calls
+    source.__class__ = Overtaken
+    return source
+
+
+class Failing(Source):
+    """Gives 0, 1, 0, … and fails at its third state."""
+
+    def __init__(self, error):
+        self.error, self.given = error, 0
+
+    def advance(self):
+        self.given += 1
+        if self.given == 3:
+            raise self.error
+        return self.given % 2, self.given == 1
+
+    def restart(self):
+        pass
+
+
+@pytest.mark.parametrize("steps", [(1,), (4, 9)])
+def test_a_lease_taken_while_a_repeatable_source_is_at_work_costs_no_state(folder, sources, steps):
+    where = folder / "study.db"
+    Study.create(where, {"a": 3}, 30).close()
+    (source,) = sources().values()
+    with cs.learn({"a": overtaken(where, source, *steps)}, where=where, progress=False) as study:
+        (again,) = sources().values()
+        assert [line.state for line in study.log("a")] == [again.advance()[0] for _ in range(30)]
+        assert study.chain("a").segments == 1
+        assert study.progress().lost == 0  # the state was given again
+        replayed_counts(study, {"a": 3})
+
+
+def test_a_lease_taken_while_a_program_is_at_work_is_not_its_fault(folder):
+    where, script = folder / "study.db", folder / "cycle.py"
+    script.write_text(
+        "import sys\nstate = -1\nfor line in sys.stdin:\n"
+        "    state = 0 if line.strip() == 'restart' else (state + 1) % 3\n    print(state, flush=True)\n"
+    )
+
+    Study.create(where, {"a": 3}, 30).close()
+    source = overtaken(where, Program([sys.executable, "-S", str(script)], timeout=30.0), 5)
+    with cs.learn({"a": source}, where=where, progress=False) as study:
+        assert is_cyclic(study.counts("a"))
+        assert study.progress().observations == 30
+        assert source.calls == 31
+        assert not any(event.detail["lost"] for event in study.events() if event.kind == "restarted")
+        assert study.progress().lost == 1
+
+
+@pytest.mark.parametrize("error", [SourceEnded("that was all"), SourceError("it died")], ids=["ended", "failed"])
+def test_a_lease_taken_while_a_source_ends_or_fails_is_no_reason_to_fail(folder, error):
+    """Who holds the chain goes on with it; the source is asked again when it is free."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 2}, 20).close()
+    with cs.learn({"a": overtaken(where, Failing(error), 3)}, where=where, progress=False) as study:
+        assert (study.progress().observations, study.progress().aside) == (20, 0)
+        assert study.progress().lost == isinstance(error, SourceError)  # one that ends has made no observation
+        assert study.chain("a").segments == 1  # the other's path was not broken
+        replayed_counts(study, {"a": 2})
 
 
 @pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
@@ -314,7 +412,7 @@ def test_two_at_once_on_the_same_simulated_chains_are_one(folder, executor):
         for done in [pair.submit(learn) for _ in range(2)]:
             done.result()
     with Study.open(where) as study:
-        assert study.progress().observations == 300
+        assert (study.progress().observations, study.progress().lost) == (300, 0)
         for number, name in enumerate(chains):
             path = [line.state for line in study.log(name)]
             assert path == list(itertools.islice(Walk(CHAIN, number, seed=3), len(path)))

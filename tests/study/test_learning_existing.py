@@ -1,15 +1,18 @@
 """``learn`` for a study that exists: nothing that is given is passed over, and the same call again is always right."""
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import chainscout as cs
 from chainscout.errors import InputError
-from chainscout.study import Study
+from chainscout.study import Study, simulated
 
 CHAINS = {"a": cs.MarkovChain([[0.9, 0.1], [0.4, 0.6]]), "b": cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])}
+#: What was counted elsewhere, from nothing that these chains give here.
 WARM = {"a": cs.Counts.from_path([0, 1, 1, 0, 0], 2)}
 #: Every option with another value than its default.
 OPTIONS = {
@@ -26,11 +29,16 @@ OPTIONS = {
 }
 
 
+def sources():
+    """The chains, simulated; none of their observations is in the warm start."""
+    return {name: source.skip(0) for name, source in simulated(CHAINS).items()}
+
+
 @pytest.fixture
 def where(folder):
     """A study that was made with all options; ``b`` is open, with its two states known beforehand."""
     place = folder / "study.db"
-    cs.learn(CHAINS, 40, where=place, progress=False, **OPTIONS).close()
+    cs.learn(sources(), 40, where=place, progress=False, **OPTIONS).close()
     return place
 
 
@@ -60,9 +68,9 @@ def test_the_same_call_again_is_right_with_or_without_what_the_study_knows(where
         for name, value in OPTIONS.items()
         if name != left_out and (left_out, name) != ("open_states", "states")
     }
-    cs.learn(CHAINS, 40, where=where, progress=False, **given).close()
+    cs.learn(sources(), 40, where=where, progress=False, **given).close()
     assert kept(where) == before
-    cs.learn(CHAINS, where=where, progress=False).close()
+    cs.learn(sources(), where=where, progress=False).close()
     assert kept(where) == before
 
 
@@ -110,7 +118,7 @@ def test_what_differs_is_refused_in_one_sentence_and_changes_nothing(where, case
     options, words = WRONG[case]
     before = kept(where)
     with pytest.raises(InputError, match=words) as error:
-        cs.learn(CHAINS, where=where, progress=False, **{"budget": 60, **options})
+        cs.learn(sources(), where=where, progress=False, **{"budget": 60, **options})
     assert "\n" not in str(error.value)
     assert kept(where) == before
 
@@ -124,11 +132,32 @@ def test_unknown_options_are_refused_for_new_studies_and_for_old_ones(where, fol
     assert not (folder / "new.db").exists()
 
 
-def test_a_source_that_the_study_has_no_chain_for_is_refused(where):
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        ({**CHAINS, "c": lambda: 0}, r"sources were given for chains that the study does not have: \['c'\]"),
+        ({"a": CHAINS["a"]}, r"the study has chains without a source: \['b'\]"),
+    ],
+)
+def test_sources_that_are_not_those_of_the_study_are_refused_before_it_is_extended(where, sources, words):
     before = kept(where)
-    with pytest.raises(InputError, match=r"sources were given for chains that the study does not have: \['c'\]"):
-        cs.learn({**CHAINS, "c": lambda: 0}, where=where, progress=False)
+    with pytest.raises(InputError, match=words):
+        cs.learn(sources, 1_000, where=where, progress=False)
     assert kept(where) == before
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "two"])
+def test_no_number_of_workers_is_refused_before_anything_is_made_or_extended(where, folder, workers, executor):
+    before = kept(where)
+    for place in (where, folder / "new.db"):
+        with (
+            ThreadPoolExecutor(1) if executor else nullcontext() as pool,
+            pytest.raises(InputError, match=r"workers .* must be a whole number ≥ 1, not"),
+        ):
+            cs.learn(CHAINS, 1_000, where=place, executor=pool, workers=workers, progress=False)
+    assert kept(where) == before
+    assert not (folder / "new.db").exists()
 
 
 def test_open_states_of_a_new_study():

@@ -149,7 +149,7 @@ def test_recorded_files(tmp_path):
 def test_recorded_labels_are_kept_apart(tmp_path):
     """A whole number is one if it is written as one; every other text is the label that it is."""
     table = tmp_path / "labels.csv"
-    words = ["007", "7", "07", "1_000", "1000", "-3", "+3", "-0", "0", " 7", "x", "1.5", "nan", "\u0663", "9" * 5000]
+    words = ["007", "7", "07", "1_000", "1000", "-3", "+3", "-0", "0", "7 7", "x", "1.5", "nan", "\u0663", "9" * 5000]
     table.write_text("chain,state\n" + "".join(f"a,{word}\n" for word in words), encoding="utf-8")
     numbers = {"7": 7, "1000": 1000, "-3": -3, "0": 0}
     source = read_recorded(table)["a"]
@@ -160,6 +160,19 @@ def test_recorded_labels_are_kept_apart(tmp_path):
     found = read_recorded(table)
     assert taken(found["7"], 2) == [("x", True), ("y", True)]
     assert taken(found["007"], 1) == [("y", True)]
+
+
+def test_blanks_after_the_commas_of_a_recorded_file_do_not_count(tmp_path):
+    table = tmp_path / "blanks.csv"
+    table.write_text("chain,state,segment\na, 1, 1\n a ,0,1\na, up ,1\na,\t1,2\n", encoding="utf-8")
+    (source,) = read_recorded(table).values()
+    assert taken(source, 4) == [(1, True), (0, False), ("up", False), (1, True)]
+    table.write_text("chain,state\na, 1\na, 0\na, 1\n", encoding="utf-8")
+    with cs.learn(read_recorded(table), 5, states={"a": 2}, progress=False) as study:
+        assert study.counts("a").transitions.tolist() == [[0, 1], [1, 0]]
+    table.write_text("chain,state\na, 1\na, \n", encoding="utf-8")
+    with pytest.raises(FileError, match=r"row 2 of .* has no state"):
+        read_recorded(table)
 
 
 @pytest.mark.parametrize(

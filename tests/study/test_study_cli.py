@@ -371,6 +371,14 @@ states = ["up", 1.5]
 matrix = [[1, "x"], [0.5, 0.5]]
 timeout = "long"
 
+[chains.larger]
+states = 3
+matrix = [[0.5, 0.5], [0.5, 0.4]]
+
+[chains.none]
+states = 0
+matrix = [[0.5, 0.5], [0.5, 0.5]]
+
 [chains.both]
 matrix = [[1.0]]
 environment = "FrozenLake-v1"
@@ -409,6 +417,9 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
         f"chains.other.states: {states}['up', 1.5]",
         "chains.other.matrix, row 1, column 2: this must be a number, not 'x'",
         "chains.other.timeout: this must be a number, not 'long'",
+        "chains.larger.states: the matrix has 2 states, not 3",
+        "chains.larger.matrix: row 1 sums to 0.9, but each row must sum to one",
+        "chains.none.states: the states of chain 'none' (how many there are) must be a whole number ≥ 1, not 0",
         "chains.both: a chain's states come from one of command, matrix, recorded, environment, and matrix, "
         "environment are given",
         "chains.old: there is no file",
@@ -417,6 +428,15 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
     for beginning in beginnings:
         assert sum(line.startswith(f"{path}: {beginning}") for line in lines) == 1, (beginning, lines)
     assert len(lines) == len(beginnings), lines
+
+
+def test_the_number_of_states_beside_a_matrix_is_its_size(folder):
+    text = 'where = "n.db"\nbudget = 9\n[chains.a]\nstates = %d\nmatrix = [[0.5, 0.5], [0.5, 0.5]]\n'
+    for number in (1, 3):
+        words = run("learn", study_file(folder, text % number), status=1)
+        assert f"chains.a.states: the matrix has 2 states, not {number}" in words
+        assert not (folder / "n.db").exists()
+    assert answer("learn", study_file(folder, text % 2))
 
 
 def test_a_matrix_of_a_study_file_can_be_off_by_rounding(folder):

@@ -3,6 +3,6 @@
 from .environment import Environment
 from .program import Program
 from .recorded import Recorded, read_recorded
-from .source import Restartable, Source, convert
+from .source import Repeating, Restartable, Source, convert
 
-__all__ = ["Environment", "Program", "Recorded", "Restartable", "Source", "convert", "read_recorded"]
+__all__ = ["Environment", "Program", "Recorded", "Repeating", "Restartable", "Source", "convert", "read_recorded"]

@@ -11,10 +11,10 @@ import numpy as np
 from .. import specs
 from ..checks import label_from_text, shown
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
-from .source import Source
+from .source import Repeating
 
 
-class Recorded(Source):
+class Recorded(Repeating):
     """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them.
 
     Every state is given once: what is left of a path that was broken goes on as a segment of its own.
@@ -47,9 +47,13 @@ class Recorded(Source):
 
     def resume(self, observations: int, last: Hashable | None) -> bool:
         """Goes on behind what a study was told; refused if that was not recorded here, for it could be told again."""
-        if observations > len(self):
-            raise InputError(f"the study was told {observations} observations of it, and {len(self)} are recorded")
-        number, place = 0, observations
+        place = observations + (self.skipped or 0)
+        if place > len(self):
+            before = f", behind {self.skipped} that were used before" if self.skipped else ""
+            raise InputError(
+                f"the study was told {observations} observations of it{before}, and {len(self)} are recorded"
+            )
+        number = 0
         while place > len(self._paths[number]):
             place -= len(self._paths[number])
             number += 1
@@ -67,14 +71,14 @@ def read_recorded(
 ) -> dict[str, Recorded]:
     """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
 
-    A column ``segment``, if there is one, tells the paths of a chain apart. A state in a CSV file is a whole number if
-    it is written as one, and else the text as it stands: 7 is a number, 007 and 1_000 are other states. Times are all
-    numbers, or all texts, which are sorted as texts.
+    A column ``segment``, if there is one, tells the paths of a chain apart. In a CSV file blanks around
+    chains, states and segments do not count, and a state is a whole number if it is written as one, and else a text: 7
+    is a number, 007 and 1_000 are other states. Times are all numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
     if not file.exists():
         raise FileError(f"there is no file {file}")
-    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, state)
+    rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, chain, state)
     paths: dict[str, dict[Any, list[tuple[Any, Hashable]]]] = {}
     kind: type | None = None
     for number, row in enumerate(rows):
@@ -96,10 +100,13 @@ def read_recorded(
     }
 
 
-def _csv(file: Path, state: str) -> Iterator[dict[str, Any]]:
+def _csv(file: Path, chain: str, state: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
+                for column in (chain, state, "segment"):  # many files have a blank after each comma
+                    if isinstance(row.get(column), str):
+                        row[column] = row[column].strip()
                 if isinstance(row.get(state), str):  # a file of texts has no other way to say that it means a number
                     row[state] = label_from_text(row[state])
                 yield row

@@ -1,9 +1,9 @@
 """What gives a chain's next state: the common form, and Python callables and iterators in it."""
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, Self
 
-from ..checks import shown
+from ..checks import shown, whole_number
 from ..errors import InputError, SourceEnded
 
 
@@ -27,6 +27,27 @@ class Source:
 
     def close(self) -> None:
         """Gives up what the source holds."""
+
+
+class Repeating(Source):
+    """A source that gives the same states whenever it begins, and can go on behind any of them."""
+
+    #: How many of its observations another study has used; None if nobody has said.
+    skipped: int | None = None
+
+    def skip(self, observations: int) -> Self:
+        """Leaves out its first observations: those that another study has used, whose counts a study begins with.
+
+        The next state is the first of a segment. 0 says that none of them was used: with another seed, for instance.
+        """
+        before = self.skipped
+        self.skipped = whole_number(observations, "observations", least=0, meaning="how many were used before")
+        try:
+            self.resume(0, None)
+        except InputError:  # a recording may have fewer
+            self.skipped = before
+            raise
+        return self
 
 
 class Function(Source):

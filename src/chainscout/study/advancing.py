@@ -132,6 +132,15 @@ class Advancing(Reading):
             telling.restart(transaction, record)
             telling.settle(transaction, self._rule(transaction.study))
 
+    def lose(self, chain: str) -> None:
+        """Notes that an observation was made and can never be told: others have advanced the chain, or hold it.
+
+        Their path goes on; the certificate will say that something was lost.
+        """
+        with self._lock, self._store.writing() as transaction:
+            transaction.happened("observation lost", self._find(transaction, chain))
+            transaction.study.lost += 1
+
     def set_aside(self, chain: str, reason: str, *, token: str | None = None) -> None:
         """Asks for the chain no more: its source has ended, or does not work. The certificate will say so."""
         with self._lock, self._store.writing() as transaction:

@@ -13,7 +13,7 @@ from ..store import ChainRecord, RowRecord, StudyRecord, Transaction
 class StudyCertificate(Certificate):
     """A certificate with what must be said beside it."""
 
-    #: Observations that were lost on their way, with a worker or a source that died.
+    #: Observations that were lost: with a worker or a source that died, or because another worker came first.
     lost: int = 0
     #: Chains set aside: their segments brought no transition, or their sources ended.
     aside: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from concurrent.futures import (
 )
 from typing import Any
 
-from ..errors import ChainscoutError, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
+from ..errors import ChainscoutError, Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..sources import Program, Source
 from .lease import Lease
 from .study import Study
@@ -63,7 +63,9 @@ class Paths:
         if name not in self._next:
             chain, source = self._study.chain(name), self._sources[name]
             try:
-                resumed = chain.observations > 0 and source.resume(chain.observations, chain.last)
+                # A source that was found before may have given a state that nobody took, the very first one too.
+                moved = chain.observations > 0 or name in self._going
+                resumed = moved and source.resume(chain.observations, chain.last)
             except InputError as error:
                 raise InputError(f"the source of the chain {name!r} cannot go on where the study is: {error}") from None
             if chain.last is not None and not resumed:
@@ -86,7 +88,7 @@ def tell_from(study: Study, name: str, source: Source, state: Hashable, tell: Ca
         return
     try:
         tell(name, study.state_from_text(name, str(state)))
-    except OutOfStep:
+    except (OutOfStep, Held):  # somebody else was there first: no fault of the program's
         raise
     except InputError:
         raise source.reject(state) from None

@@ -146,9 +146,11 @@ def _add_chain(
     ways = [way for way in WAYS if way in entry]
     if chain.states is not None:
         found.states[name] = chain.states  # type: ignore[assignment]
-        if ways != ["matrix"]:  # the labels of a matrix are checked with it
+        if ways != ["matrix"] or isinstance(chain.states, int):  # the labels of a matrix are checked with it
             with errors.at(place_of("states", within=place)):
-                creation.fixed_states(name, chain.states)
+                fixed = creation.fixed_states(name, chain.states)
+                if ways == ["matrix"] and chain.matrix and fixed != len(chain.matrix):
+                    raise InputError(f"the matrix has {len(chain.matrix)} states, not {fixed}")
     if len(ways) != 1:
         given = ", ".join(ways) or "none"
         errors.add(place, f"a chain's states come from one of {', '.join(WAYS)}, and {given} are given")

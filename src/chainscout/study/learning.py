@@ -1,7 +1,7 @@
 """``learn``: runs sources until the study is finished, one at a time or on an executor."""
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
@@ -10,16 +10,19 @@ from typing import Any
 from ..chains import MarkovChain
 from ..checks import shown, whole_number
 from ..counts import Counts
-from ..errors import InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
+from ..errors import Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Source, convert
+from ..sources import Repeating, Source, convert
 from ..store import Where, exists
 from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
 from .going_on import go_on
 from .simulation import Simulated
 from .study import Study
+
+#: Somebody else came first and is right, holds the chain, or was promised what is left.
+OVERTAKEN = (OutOfStep, Held, NothingFree)
 
 
 def learn(
@@ -47,9 +50,10 @@ def learn(
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. ``states``: name → how many states there are, or their labels; where they are not given, those of a
     simulated chain are known, and those of all other sources, recordings too, are discovered (open states), like those
-    of chains that ``open_states`` names. ``executor``: any concurrent.futures executor, with ``workers`` sources at
-    work at once; those on a process or Dask executor travel to it and back, and must be picklable. ``seed``: of
-    simulated chains. All other options are those of Study.create, which has their defaults.
+    of chains that ``open_states`` names. ``warm_start``: counts to begin with; a simulated or recorded source must then
+    have been told how much of it they were made from (``skip``). ``executor``: any concurrent.futures executor, with
+    ``workers`` sources at work at once; those on a process or Dask executor travel to it and back, and must be
+    picklable. ``seed``: of simulated chains. All other options are those of Study.create, which has their defaults.
 
     ``where``: a study that exists there is gone on with. A larger budget, a smaller target or a later deadline than it
     has extends it; the contrary, and all else that is given and is not what the study was created with, is an error.
@@ -59,6 +63,7 @@ def learn(
         if value is not None and not isinstance(value, Mapping):
             raise InputError(f"{what} must be a mapping from names of chains to {contents}, not {shown(value)}")
     found = named_sources(sources, seed)
+    at_once = crew_size(executor, workers)
     options = {
         "budget": budget,
         "delta": delta,
@@ -73,16 +78,22 @@ def learn(
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
         try:
+            names = study.names
+            check_sources(names, found)
+            check_unused(found, [names[number] for number, chain in enumerate(study.outlines()) if chain.warm])
             go_on(study, states, open_states, options)
         except BaseException:
             study.close()
             raise
     else:
+        # What is no Counts is refused when the study is made.
+        warm = [name for name, counts in (warm_start or {}).items() if isinstance(counts, Counts) and counts.total]
+        check_unused(found, warm)
         chains, opened = chain_states(found, states or {}, open_states)
         given = {name: value for name, value in options.items() if value is not None}
         study = Study.create(where, chains, open_states=opened, **given)
     try:
-        run(study, found, executor=executor, workers=workers, progress=progress)
+        run(study, found, executor=executor, workers=at_once, progress=progress)
     except BaseException:
         study.close()
         raise
@@ -105,6 +116,36 @@ def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[s
         name: Simulated(thing, number, seed=seed) if isinstance(thing, MarkovChain) else convert(thing)
         for number, (name, thing) in enumerate(sources.items())
     }
+
+
+def check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
+    """Refuses sources that are not those of the study's chains, all of them."""
+    missing = [name for name in names if name not in sources]
+    if missing:
+        raise InputError(f"the study has chains without a source: {shown(missing)}")
+    known = frozenset(names)
+    strange = [name for name in sources if name not in known]
+    if strange:
+        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
+
+
+def check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
+    """Refuses to begin a source anew whose states may be among the counts that its chain was warm-started from."""
+    for name in warm:
+        source = sources.get(name)
+        if isinstance(source, Repeating) and source.skipped is None:
+            raise InputError(
+                f"the source of the chain {name!r} repeats itself, and what its warm start was counted from would be "
+                "counted twice: leave out the observations that were used, as in cs.simulated(chains)[name].skip(500) "
+                "or Recorded(path).skip(500), or say with skip(0) that none was (a simulated chain with another seed)"
+            )
+
+
+def crew_size(executor: Executor | None, workers: int | None) -> int:
+    """How many sources are at work at once."""
+    if workers is None:
+        return getattr(executor, "_max_workers", None) or 4
+    return whole_number(workers, "workers", meaning="sources at work at once")
 
 
 def chain_states(
@@ -145,12 +186,6 @@ def run(
     progress: bool = True,
 ) -> None:
     """The loop: advances sources until the study is finished. All are closed at the end, however it comes."""
-    missing = [name for name in study.names if name not in sources]
-    if missing:
-        raise InputError(f"the study has chains without a source: {shown(missing)}")
-    strange = sorted(set(sources).difference(study.names))
-    if strange:
-        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
     from .bar import bar
 
     with ExitStack() as stack:
@@ -161,9 +196,7 @@ def run(
         if executor is None:
             _one_at_a_time(study, sources, told)
         else:
-            number = getattr(executor, "_max_workers", None) or 4 if workers is None else workers
-            number = whole_number(number, "workers", meaning="sources at work at once")
-            Crew(study, sources, executor, number, told).run()
+            Crew(study, sources, executor, crew_size(executor, workers), told).run()
 
 
 def _nothing() -> None:
@@ -180,22 +213,39 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
         except NothingFree:  # other workers hold what there is
             time.sleep(PAUSE)
             continue
-        step = paths.find(name)
-        source = sources[name]
         try:
-            state, fresh = source.advance()
+            _advance(study, name, sources[name], paths)
+        except StudyFinished:  # by somebody else: what comes after the end is not the study's, and not lost to it
+            return
+        except OVERTAKEN:
+            paths.lose(name)
+        told()
+
+
+def _advance(study: Study, name: str, source: Source, paths: Paths) -> None:
+    """One state of a source, or its end or failure, for the study; others may have taken the chain meanwhile."""
+    step = paths.find(name)
+    try:
+        state, fresh = source.advance()
+        try:
             if paths.is_broken(name, fresh):
                 study.restart(name)
             tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
-            paths.has_told(name)
-        except StudyFinished:  # by somebody else
-            return
-        except (OutOfStep, NothingFree):  # somebody else came first, and is right, or was promised what was left
-            paths.lose(name)
-        except SourceEnded as end:
-            study.set_aside(name, str(end))
-        except SourceError as error:
+        except OVERTAKEN:
+            # A source that repeats itself is brought to where the study is: it gives the state again, or it was its
+            # like that told it. Any other source has made an observation that nobody will ever count.
+            if not isinstance(source, Repeating):
+                study.lose(name)
+            raise
+        paths.has_told(name)
+    except SourceEnded as end:  # without a state, so that nothing can be lost
+        study.set_aside(name, str(end))
+    except SourceError as error:
+        given_up = paths.has_failed(name)  # first: its failures count whoever holds the chain now
+        try:
             study.restart(name, lost=True)
-            if paths.has_failed(name):
-                study.set_aside(name, str(error))
-        told()
+        except Held:  # the holder's path is not to be broken
+            study.lose(name)
+            raise
+        if given_up:
+            study.set_aside(name, str(error))

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Mapping
 from ..chains import MarkovChain
 from ..engine import Walk
 from ..problems import Problem
-from ..sources import Source
+from ..sources import Repeating
 
 
-class Simulated(Source):
+class Simulated(Repeating):
     """The path of one chain in one replication."""
 
     def __init__(self, chain: MarkovChain, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
@@ -36,13 +36,13 @@ class Simulated(Source):
 
     def resume(self, observations: int, last: Hashable | None) -> bool:
         """Goes on after so many draws, of which none is used again; a new segment begins from the initial law."""
-        self._walk.resume(observations, None if last is None else self._chain.index_of(last))
+        self._walk.resume(observations + (self.skipped or 0), None if last is None else self._chain.index_of(last))
         return True
 
 
 def simulated(
     problem: Problem | Mapping[str, MarkovChain], *, seed: int = 0, replication: int = 0
-) -> dict[str, Source]:
+) -> dict[str, Repeating]:
     """Sources of all chains of a problem, numbered as an experiment numbers them."""
     chains = problem.chains if isinstance(problem, Problem) else problem
     return {

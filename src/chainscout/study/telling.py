@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ..errors import InputError, LeaseLost, OutOfStep, StudyFinished
+from ..errors import Held, LeaseLost, OutOfStep, StudyFinished
 from ..store import ChainRecord, Observation, Transaction
 from . import certifying, choice
 from .rule import Rule
@@ -17,7 +17,7 @@ def check_holder(transaction: Transaction, chain: ChainRecord, token: str | None
         lapse(transaction, chain)
     if token is None:
         if chain.token is not None:
-            raise InputError(f"the chain {chain.name!r} is held by {chain.worker!r}: only its lease can advance it")
+            raise Held(f"the chain {chain.name!r} is held by {chain.worker!r}: only its lease can advance it")
         return
     if token != chain.token:
         if chain.expires is not None and chain.expires > transaction.now:
