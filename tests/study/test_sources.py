@@ -318,6 +318,21 @@ def test_a_gymnasium_environment():
     source.close()
 
 
+def test_an_environment_that_goes_on_repeats_no_episode():
+    """With a seed it gives the same states in every process: those that a study has counted must not come again."""
+    source = Environment("FrozenLake-v1", seed=3)
+    first = taken(source, 300)
+    again, other = Environment("FrozenLake-v1", seed=3), Environment("FrozenLake-v1", seed=3)
+    assert not again.resume(300, first[-1][0])
+    assert not other.resume(300, None)
+    further = taken(again, 300)
+    assert further[0] == (0, True)
+    assert further != first
+    assert further == taken(other, 300)  # it can be repeated all the same
+    for each in (source, again, other):
+        each.close()
+
+
 def test_an_environment_with_a_policy_and_an_encoder():
     def encode(observation):
         return "left" if observation[0] < 0 else "right"

@@ -29,11 +29,15 @@ class Environment(Source):
         self._environment = environment
         self._policy = policy
         self._encode = encode or _plain
-        self._seed = None if seed is None else seed_number(seed)
+        self._origin = None if seed is None else seed_number(seed)
         self._observation: Any = None
-        self._over = True
-        if policy is None:
-            environment.action_space.seed(self._seed)
+        self._begin(self._origin)
+
+    def _begin(self, seed: int | None) -> None:
+        """The next state is that of an environment reset with this seed."""
+        self._seed, self._over = seed, True
+        if self._policy is None:
+            self._environment.action_space.seed(seed)
 
     def advance(self) -> tuple[Hashable, bool]:
         """One step, or a reset where an episode is over."""
@@ -50,6 +54,13 @@ class Environment(Source):
     def restart(self) -> None:
         """The next state is that of a reset environment."""
         self._over = True
+
+    def resume(self, observations: int, last: Hashable | None) -> bool:
+        """An environment cannot be brought to a state, and begins another episode. With a seed that is another one for
+        every number of observations: the same episodes once more would be counted twice."""
+        if self._origin is not None:
+            self._begin(int(np.random.SeedSequence([self._origin, observations]).generate_state(1)[0]))
+        return False
 
     def close(self) -> None:
         """Closes the environment."""
