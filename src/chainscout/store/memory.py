@@ -159,12 +159,17 @@ class MemoryStore:
         return max((chain.certificate for chain in self.chains if not chain.aside), default=0.0)
 
     def worst_aside(self) -> float:
-        """The largest stored certificate of the chains that are."""
-        return max((chain.certificate for chain in self.chains if chain.aside), default=0.0)
+        """The largest stored certificate of the chains that are, and have not moved since it was computed."""
+        found = (chain.certificate for chain in self.chains if chain.aside and chain.certified >= chain.transitions)
+        return max(found, default=0.0)
 
     def stale(self) -> Iterator[ChainRecord]:
         """Chains that moved since their certificate was computed."""
-        return (self._given(chain) for chain in self.chains if chain.certified < chain.transitions and not chain.aside)
+        return (self._given(chain) for chain in self.chains if chain.certified < chain.transitions)
+
+    def stale_aside(self) -> Iterator[ChainRecord]:
+        """Those of them that are set aside."""
+        return (self._given(chain) for chain in self.chains if chain.aside and chain.certified < chain.transitions)
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""

@@ -14,8 +14,13 @@ def _count_changes(database: Database) -> None:
 
 
 def _order_those_aside(database: Database) -> None:
-    """Format 3 finds the largest certificate of the chains set aside without looking at all chains."""
-    database.query("CREATE INDEX chain_aside ON chain (certificate DESC) WHERE aside = 1")
+    """Format 3 finds what is known of the chains set aside without looking at all chains.
+
+    Older ones left their certificates as they were, however old: such a chain is stale like any other.
+    """
+    database.query("CREATE INDEX chain_aside ON chain (certificate DESC) WHERE aside = 1 AND certified >= transitions")
+    database.query("DROP INDEX chain_stale")
+    database.query("CREATE INDEX chain_stale ON chain (aside, number) WHERE certified < transitions")
 
 
 #: version → what makes a study of that version one of the next.

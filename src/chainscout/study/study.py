@@ -108,9 +108,8 @@ class Study(Leasing):
                     study.deadline = end
                 if target is not None:
                     study.target_loss = target
-                    for chain in transaction.every():  # those set aside too
-                        if chain.certified < chain.transitions:
-                            certifying.refresh(transaction, chain)
+                    for chain in transaction.stale():
+                        certifying.refresh(transaction, chain)
                 if limit is not None:
                     endless, study.budget = study.budget is None, limit
                     self._renew(transaction, always=endless)
