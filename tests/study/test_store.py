@@ -63,6 +63,8 @@ def set_format(study, version):
             study._store.database.query("DROP INDEX chain_stale")
             old = "CREATE INDEX chain_stale ON chain (number) WHERE certified < transitions AND aside = 0"
             study._store.database.query(old)
+            study._store.database.query("ALTER TABLE study DROP COLUMN closed")
+            study._store.database.query("ALTER TABLE study DROP COLUMN closed_pairs")
         if version < 2:
             study._store.database.query("ALTER TABLE study DROP COLUMN changes")
 
@@ -416,6 +418,27 @@ def test_another_target_looks_only_at_the_chains_that_moved(where, monkeypatch):
         again.extend(target_loss=0.4)
         assert statements.stale_after in read
         assert statements.chains_after not in read
+
+
+OPENED = {"none": False, "one": ("b",), "all": True}
+
+
+@pytest.mark.parametrize("version", [None, *range(1, FORMAT)])
+@pytest.mark.parametrize("opened", OPENED.values(), ids=OPENED)
+def test_an_estimate_reads_its_chain_and_no_other(where, monkeypatch, opened, version):
+    study = Study.create(where, {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x"]}, budget=100, open_states=opened)
+    study.tell_many([("a", "x"), ("a", "y"), ("b", "z"), ("b", "v" if opened else "x")])
+    before = [(study.estimate(name).lower, study.estimate(name).upper) for name in "abc"]
+    if version is not None:
+        set_format(study, version)
+    study.close()
+    with Study.open(where) as again:
+        read = seen(again, monkeypatch)
+        after = [(again.estimate(name).lower, again.estimate(name).upper) for name in "abc"]
+        of_one = {"get_study", "chain_by_name", "get_rows", "get_states", "get_label_list"}
+        assert set(read) <= {getattr(statements, name) for name in of_one}
+    for old, new in zip(before, after, strict=True):
+        assert all((lower == upper).all() for lower, upper in zip(old, new, strict=True))
 
 
 def seen(study, monkeypatch):

@@ -91,9 +91,6 @@ class Transaction(Protocol):
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
 
-    def closed(self) -> tuple[int, int]:
-        """How many chains have states that are all known beforehand, and Σ S² over them: fixed for ever."""
-
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
 

@@ -212,11 +212,6 @@ class MemoryStore:
         """What every chain is, by number."""
         return (Outline(c.size, c.open, c.weight, c.transitions > c.observations - c.segments) for c in self.chains)
 
-    def closed(self) -> tuple[int, int]:
-        """How many chains are not open, and Σ S² over them."""
-        sizes = [chain.size for chain in self.chains if not chain.open]
-        return len(sizes), sum(size * size for size in sizes)
-
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
         return sorted(set(self.log_chains[after:until]))

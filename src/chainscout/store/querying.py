@@ -235,11 +235,6 @@ class Queries:
         found = self._database.run(listing.outlines).fetchall()
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
 
-    def closed(self) -> tuple[int, int]:
-        """How many chains are not open, and Σ S² over them."""
-        found = self._database.run(listing.closed_sizes).fetchall()
-        return sum(number for _, number in found), sum(number * size * size for size, number in found)
-
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""
         self._flush()

@@ -104,9 +104,12 @@ def new_content(
     limit = budget_of(budget, costs is not None)
     check_affordable(limit, least)
     prepared = _Chains(chains, opened)
+    closed = [size * size for number, size in enumerate(prepared.sizes) if number not in prepared.open_labels]
     study = StudyRecord(
         chains=len(chains),
         pairs=sum(size * size for size in prepared.sizes),
+        closed=len(closed),
+        closed_pairs=sum(closed),
         delta=delta,
         policy=policy.name,
         parameters=json.dumps(dict(policy.parameters), sort_keys=True),
