@@ -10,7 +10,7 @@ from ..counts import Counts
 from ..errors import InputError, RecomputedWarning
 from ..policies import Policy
 from ..store import StudyRecord, Transaction, Where, find, make
-from . import certifying, creation, telling
+from . import certifying, choice, creation, telling
 from .absent import absent, not_built_in
 from .leasing import Leasing
 
@@ -101,8 +101,8 @@ class Study(Leasing):
                 study = transaction.study
                 limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
                 creation.check_affordable(limit, study.least_cost)
-                if limit is not None and limit < study.used:
-                    raise InputError(f"{study.used:g} of the budget are used: it cannot become {limit:g}")
+                if limit is not None:
+                    choice.check_lowered(transaction, limit)
                 study.stop_reason = None
                 if end is not None:
                     study.deadline = end
