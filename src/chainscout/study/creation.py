@@ -52,7 +52,7 @@ def deadline_of(value: Any) -> float | None:
     """A deadline in seconds since 1970, from a number or a datetime with a time zone."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InputError(f"a deadline must have a time zone, and {shown(value)} has none")
+            raise InputError(f"a deadline must have a time zone, and {value.isoformat()} has none")
         return value.timestamp()
     return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
 
