@@ -341,7 +341,8 @@ def test_numbers_in_any_dress():
         ),
         (
             lambda: checks.quantile_failure(1e-13),
-            "delta (the quantile of probability 1 − delta is reported) must be a finite number ≥ 1e-12 and < 1, not 1e-13",
+            "delta (the quantile of probability 1 − delta is reported) must be a finite number ≥ 1e-12 and < 1, "
+            "not 1e-13",
         ),
         (lambda: checks.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
         (

@@ -14,7 +14,7 @@ import numpy as np
 from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import quantile_failure, number_array, seed_number, shown, truth_value, whole_number
+from ..checks import number_array, quantile_failure, seed_number, shown, truth_value, whole_number
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
