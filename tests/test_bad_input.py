@@ -266,6 +266,7 @@ ENTRY_POINTS = {
     "whole_number": lambda value: checks.whole_number(value, "n"),
     "real_number": lambda value: checks.real_number(value, "x"),
     "failure_probability": checks.failure_probability,
+    "quantile_failure": checks.quantile_failure,
     "one_of": lambda value: checks.one_of(value, "x", ["a", "b"]),
     "unique_labels": checks.unique_labels,
     "number_array": lambda value: checks.number_array(value, "x"),
@@ -318,7 +319,8 @@ def test_numbers_in_any_dress():
     assert checks.whole_number(0, "n", least=0) == 0
     assert checks.whole_number(9, "n", most=9) == 9
     assert [checks.truth_value(value, "x", "") for value in (True, np.bool_(False))] == [True, False]
-    assert checks.failure_probability(0.05) == 0.05
+    assert [checks.failure_probability(value) for value in (0.05, 1e-300)] == [0.05, 1e-300]
+    assert [checks.quantile_failure(value) for value in (0.05, 1e-12)] == [0.05, 1e-12]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,12 @@ def test_numbers_in_any_dress():
         (lambda: checks.real_number(9, "x", least=0, below=5), "x must be a finite number ≥ 0 and < 5, not 9"),
         (
             lambda: checks.failure_probability(1),
-            "delta (the probability with which a guarantee may fail) must be a finite number ≥ 1e-12 and < 1, not 1",
+            "delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 1",
+        ),
+        (
+            lambda: checks.quantile_failure(1e-13),
+            "delta (the quantile of probability 1 − delta is reported) must be a finite number ≥ 1e-12 and < 1, "
+            "not 1e-13",
         ),
         (lambda: checks.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
         (

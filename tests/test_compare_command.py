@@ -101,7 +101,7 @@ def test_lists_on_the_command_line() -> None:
         (["unlike", "--engine", "abacus"], "engine must be one of python, cpu"),
         (["unlike", "--resume"], "--resume needs --out"),
         (["unlike", "--delta", "1"], "delta"),
-        (["unlike", "--delta", "1e-17"], "delta (the probability with which a guarantee may fail) must be"),
+        (["unlike", "--delta", "1e-17"], "delta (the quantile of probability 1 − delta is reported) must be"),
         (["unlike", "--budgets", "100000000000000000000"], "a budget (a number of observations) must be at most"),
         (["unlike", "--replications", "100000000000000000000"], "there is no room for them"),
         (["unlike", "--seed", "-1"], "seed"),

@@ -60,13 +60,19 @@ def real_number(
     return float(value)
 
 
-#: Below this 1 − δ, the probability of the quantiles that are reported, keeps no digits of δ.
-LEAST_DELTA = 1e-12
-
-
 def failure_probability(value: Any) -> float:
     """``delta``, the probability with which a guarantee may fail."""
     meaning = "the probability with which a guarantee may fail"
+    return real_number(value, "delta", above=0.0, below=1.0, meaning=meaning)
+
+
+#: Below this 1 − δ keeps no digits of δ.
+LEAST_DELTA = 1e-12
+
+
+def quantile_failure(value: Any) -> float:
+    """``delta`` where the quantile of probability 1 − ``delta`` is reported."""
+    meaning = "the quantile of probability 1 − delta is reported"
     return real_number(value, "delta", least=LEAST_DELTA, below=1.0, meaning=meaning)
 
 

@@ -179,8 +179,12 @@ def test_wrong_uses(folder, lab):
         twice = [word for value in values for word in (option, value)]
         words = run("new", folder / "x.db", "--chain", "b=2", *twice, status=2)
         assert f"{option} must be given once for each chain, and a is given twice" in words
-    for moment, words in (("noon", "must be a time as"), ("2026-05-01T18:00", "must have a time zone")):
+    for moment, words in (
+        ("noon", "must be a time as"),
+        ("2026-05-01T18:00", "must have a time zone, and 2026-05-01T18:00:00 has"),
+    ):
         assert words in run("new", folder / "x.db", "--chain", "a=2", "--deadline", moment, status=2)
+        assert words in run("extend", lab, "--deadline", moment, status=2)
     assert "could not be written" in run("export", lab, "--out", folder / "none" / "x.json", status=1)
     run("new", folder / "late.db", "--chain", "a=2", "--deadline", "2020-05-01T18:00+02:00")
     assert "the study is finished (deadline)" in run("ask", folder / "late.db", status=1)
@@ -399,7 +403,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
         "budgett: unknown key (did you mean budget?); " + keys,
         "budget: this must be a number, not 'many'",
         "deadline: this must be a date and time with a time zone, as 2026-05-01T18:00:00+02:00 without quotes, not",
-        "delta: delta (the probability with which a guarantee may fail) must be a finite number ≥ 1e-12 and < 1, not 7",
+        "delta: delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 7",
         "policy: unknown policy 'scuot' (did you mean scout?): the policies are ",
         "on_lost_lease: on_lost_lease must be one of restart, continue, not 'contineu' (did you mean continue?)",
         "target_loss: target_loss (the loss whose certificate ends the study) must be a finite number > 0, not -0.1",

@@ -1,5 +1,7 @@
 """Leases: who holds which chain, for how long, and what becomes of it, wherever the study is kept."""
 
+import re
+
 import pytest
 from study_checks import check
 from study_driving import STATES, drive, nth_state
@@ -46,6 +48,35 @@ def test_a_lease_is_for_so_many_observations(place):
             lease.tell(1)
     assert study.stop_reason == "budget"
     check(study, {"a": 2}, RULE)
+
+
+def test_a_budget_is_not_lowered_below_what_is_promised(place):
+    study = place.create(dict.fromkeys("abcdef", 2), budget=100, policy=RULE)
+    set_clock(study, 1000.0)
+    study.tell("a", 0)
+    study.lease("late", seconds=5.0, steps=20)
+    leases = [study.lease(worker, seconds=60.0, steps=3) for worker in ("first", "second")]
+    set_clock(study, 1010.0)
+    held = ", ".join(f"{w!r} on {lease.chain!r}" for w, lease in zip(("first", "second"), leases, strict=True))
+    words = f"1 of the budget are used and 6 are promised to leases ({held}): it cannot become 6"
+    with pytest.raises(InputError, match=f"^{re.escape(words)}$"):
+        study.extend(budget=6)
+    assert study.progress().budget == 100
+    study.extend(budget=7)  # what the lease that ran out was promised is nobody's
+    for lease in leases:
+        for state in (0, 1, 1):
+            lease.tell(state)
+    assert (study.progress().used, study.stop_reason) == (7, "budget")
+
+
+def test_of_many_leases_some_are_named(place):
+    study = place.create(dict.fromkeys("abcdef", 2), budget=100, policy=RULE)
+    for number in range(5):
+        study.lease(f"w{number}")
+    with pytest.raises(
+        InputError, match=r"^0 of .* and 5 are promised to leases \('w0' on .*, 'w2' on '.' and 2 more\): "
+    ):
+        study.extend(budget=4)
 
 
 def test_leases_in_flight_count_against_the_budget(place):

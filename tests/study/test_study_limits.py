@@ -1,5 +1,6 @@
 """What a study cannot hold is refused in one sentence, before anything is made or changed, wherever it is kept."""
 
+import math
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ REFUSED = {
         {"budget": 1e300, "costs": {"a": 1e-300}},
         r"the budget 1e\+300 pays for inf observations at 1e-300 each, and at most 9007199254740992 can be counted",
     ),
-    "delta": ({"delta": 1e-13}, "delta .* must be a finite number ≥ 1e-12 and < 1, not 1e-13"),
+    "delta": ({"delta": 0}, "delta .* must be a finite number > 0 and < 1, not 0"),
     "label": ({"chains": {"a": ["up", HALF]}}, r"a state's label must be text that UTF-8 can hold, not '\\udcff'"),
     "name": ({"chains": {HALF: 2}}, r"a chain's name must be text that UTF-8 can hold, not '\\udcff'"),
 }
@@ -43,6 +44,19 @@ def test_what_a_new_study_cannot_hold(place, options, words):
     with pytest.raises(InputError, match=words) as caught:
         place.create(**({"chains": {"a": 2}} | options))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("delta", [1e-15, 1e-300])
+@pytest.mark.parametrize("policy", ["scout", "certifier", "gini-ucb:delta=1e-14"])
+def test_a_guarantee_may_fail_as_rarely_as_one_likes(place, policy, delta):
+    study = place.create({"a": 2, "b": 2}, 200, policy, delta, target_loss=0.6)
+    for number in range(40):
+        study.tell(study.ask(), number // 3 % 2)
+    study = place.reopen(study)
+    assert study.progress().delta == delta
+    estimate = study.estimate("a")
+    assert ((estimate.lower >= 0) & (estimate.lower < estimate.upper) & (estimate.upper <= 1)).all()
+    assert 0 < study.certificate().max < math.inf
 
 
 def test_the_largest_study(place):
@@ -123,7 +137,7 @@ WRONG = {
     "label": (["new", "z.db", "--chain", b"a=\xff,b"], "a state's label must be text that UTF-8 can hold"),
     "name": (["new", "z.db", "--chain", b"\xff=2"], "a chain's name must be text that UTF-8 can hold"),
     "file": (["new", b"\xff.db", "--chain", "a=2"], "where must be text that UTF-8 can hold"),
-    "delta": (["new", "z.db", "--chain", "a=2", "--delta", "1e-17"], "must be a finite number ≥ 1e-12"),
+    "delta": (["new", "z.db", "--chain", "a=2", "--delta", "0"], "must be a finite number > 0 and < 1"),
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import failure_probability, number_array, seed_number, shown, truth_value, whole_number
+from ..checks import number_array, quantile_failure, seed_number, shown, truth_value, whole_number
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
@@ -93,7 +93,7 @@ def compare(
         engines.run(policy=policy, replications=range(0), **common)
     settings: dict[str, Any] = {
         "replications": number,
-        "delta": failure_probability(delta),
+        "delta": quantile_failure(delta),
         **options,
         "policies": [identity(name, policy, problem, known) for name, policy in chosen.items()],
         "versions": _versions(),

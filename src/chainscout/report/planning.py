@@ -8,7 +8,7 @@ from typing import Any
 from .. import guarantees, predictions
 from ..certificates import ASSUMPTION, planning
 from ..certificates.planning import BEYOND
-from ..checks import failure_probability, real_number, whole_number
+from ..checks import quantile_failure, real_number, whole_number
 from ..errors import InputError
 from ..problems import Problem
 from .tables import Table, if_any
@@ -18,7 +18,7 @@ def plan(
     problem: Problem, *, budget: int | None = None, target_loss: float | None = None, delta: float = 0.05
 ) -> list[Table]:
     """What a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side."""
-    failure_probability(delta)
+    quantile_failure(delta)
     if budget is None and target_loss is None:
         raise InputError("a plan needs a budget, a target loss, or both")
     chains = len(problem)

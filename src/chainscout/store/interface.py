@@ -63,10 +63,13 @@ class Transaction(Protocol):
         """The largest stored certificate of the chains that are not set aside; 0 if all are."""
 
     def worst_aside(self) -> float:
-        """The largest stored certificate of the chains that are set aside; 0 if none is."""
+        """The largest stored certificate of the chains that are set aside and not stale; 0 if none is."""
 
     def stale(self) -> Iterator[ChainRecord]:
-        """Chains that are not set aside and moved since their certificate was computed. They may be saved meanwhile."""
+        """Chains that moved since their certificate was computed, set aside or not. They may be saved meanwhile."""
+
+    def stale_aside(self) -> Iterator[ChainRecord]:
+        """Those of them that are set aside: such as an older chainscout did not look at again."""
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""
@@ -87,9 +90,6 @@ class Transaction(Protocol):
 
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
-
-    def closed(self) -> tuple[int, int]:
-        """How many chains have states that are all known beforehand, and Σ S² over them: fixed for ever."""
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

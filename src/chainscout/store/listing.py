@@ -36,7 +36,6 @@ MATCHING = {
 outlines = select(
     chain.c.size, chain.c.open, chain.c.weight, chain.c.transitions > chain.c.observations - chain.c.segments
 ).order_by(chain.c.number)
-closed_sizes = select(chain.c.size, func.count()).where(chain.c.open == 0).group_by(chain.c.size)
 moved = (
     select(log.c.chain)
     .where(log.c.number > bindparam("after"), log.c.number <= bindparam("until"))

@@ -159,12 +159,17 @@ class MemoryStore:
         return max((chain.certificate for chain in self.chains if not chain.aside), default=0.0)
 
     def worst_aside(self) -> float:
-        """The largest stored certificate of the chains that are."""
-        return max((chain.certificate for chain in self.chains if chain.aside), default=0.0)
+        """The largest stored certificate of the chains that are, and have not moved since it was computed."""
+        found = (chain.certificate for chain in self.chains if chain.aside and chain.certified >= chain.transitions)
+        return max(found, default=0.0)
 
     def stale(self) -> Iterator[ChainRecord]:
         """Chains that moved since their certificate was computed."""
-        return (self._given(chain) for chain in self.chains if chain.certified < chain.transitions and not chain.aside)
+        return (self._given(chain) for chain in self.chains if chain.certified < chain.transitions)
+
+    def stale_aside(self) -> Iterator[ChainRecord]:
+        """Those of them that are set aside."""
+        return (self._given(chain) for chain in self.chains if chain.aside and chain.certified < chain.transitions)
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
         """One line of the log."""
@@ -206,11 +211,6 @@ class MemoryStore:
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
         return (Outline(c.size, c.open, c.weight, c.transitions > c.observations - c.segments) for c in self.chains)
-
-    def closed(self) -> tuple[int, int]:
-        """How many chains are not open, and Σ S² over them."""
-        sizes = [chain.size for chain in self.chains if not chain.open]
-        return len(sizes), sum(size * size for size in sizes)
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -13,13 +13,34 @@ def _count_changes(database: Database) -> None:
     database.query("ALTER TABLE study ADD COLUMN changes BIGINT NOT NULL DEFAULT 0")
 
 
+def _count_closed(database: Database) -> None:
+    """Format 3 keeps over how many entries δ is split where states are known; that was summed at every opening."""
+    for column in ("closed", "closed_pairs"):
+        database.query(f"ALTER TABLE study ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0")
+    database.query(
+        "UPDATE study SET closed = (SELECT COUNT(*) FROM chain WHERE open = 0), "
+        "closed_pairs = (SELECT COALESCE(SUM(size * size), 0) FROM chain WHERE open = 0)"
+    )
+
+
 def _order_those_aside(database: Database) -> None:
-    """Format 3 finds the largest certificate of the chains set aside without looking at all chains."""
-    database.query("CREATE INDEX chain_aside ON chain (certificate DESC) WHERE aside = 1")
+    """Format 3 finds what is known of the chains set aside without looking at all chains.
+
+    Older ones left their certificates as they were, however old: such a chain is stale like any other.
+    """
+    database.query("CREATE INDEX chain_aside ON chain (certificate DESC) WHERE aside = 1 AND certified >= transitions")
+    database.query("DROP INDEX chain_stale")
+    database.query("CREATE INDEX chain_stale ON chain (aside, number) WHERE certified < transitions")
+
+
+def _format_3(database: Database) -> None:
+    """Both at once."""
+    _order_those_aside(database)
+    _count_closed(database)
 
 
 #: version → what makes a study of that version one of the next.
-STEPS: dict[int, Callable[[Database], None]] = {1: _count_changes, 2: _order_those_aside}
+STEPS: dict[int, Callable[[Database], None]] = {1: _count_changes, 2: _format_3}
 
 
 def stored_format(database: Database) -> int:

@@ -84,12 +84,18 @@ class Queries:
     def stale(self) -> Iterator[ChainRecord]:
         """Chains that moved since their certificate was computed."""
         self._flush()
-        return self._paged(statements.stale_after)
+        yield from self._paged(statements.stale_after, aside=0)
+        yield from self.stale_aside()
 
-    def _paged(self, statement: Executable) -> Iterator[ChainRecord]:
+    def stale_aside(self) -> Iterator[ChainRecord]:
+        """Those of them that are set aside."""
+        self._flush()
+        return self._paged(statements.stale_after, aside=1)
+
+    def _paged(self, statement: Executable, **parameters: int) -> Iterator[ChainRecord]:
         after = -1
         while True:
-            found = self._database.run(statement, {"after": after, "limit": PAGE}).fetchall()
+            found = self._database.run(statement, {**parameters, "after": after, "limit": PAGE}).fetchall()
             for values in found:
                 yield self._known(values)
             if len(found) < PAGE:
@@ -162,7 +168,7 @@ class Queries:
         return self._largest(statements.worst)
 
     def worst_aside(self) -> float:
-        """The largest stored certificate of the chains that are."""
+        """The largest stored certificate of the chains that are, and have not moved since it was computed."""
         return self._largest(statements.worst_aside)
 
     def _largest(self, statement: Executable) -> float:
@@ -228,11 +234,6 @@ class Queries:
         self._flush()
         found = self._database.run(listing.outlines).fetchall()
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
-
-    def closed(self) -> tuple[int, int]:
-        """How many chains are not open, and Σ S² over them."""
-        found = self._database.run(listing.closed_sizes).fetchall()
-        return sum(number for _, number in found), sum(number * size * size for size, number in found)
 
     def moved(self, after: int, until: int) -> list[int]:
         """The numbers of the chains that made the observations after number ``after``, up to number ``until``."""

@@ -15,6 +15,9 @@ class StudyRecord:
     chains: int
     #: Σ_k S_k², over the states known so far where they are open.
     pairs: int
+    #: How many chains have states that are all known beforehand, and Σ S² over them: fixed for ever.
+    closed: int
+    closed_pairs: int
     delta: float
     policy: str
     #: JSON of the policy's parameters.

@@ -30,6 +30,8 @@ study = Table(
     Column("format", Integer, nullable=False),
     Column("chains", BigInteger, nullable=False),
     Column("pairs", BigInteger, nullable=False),
+    Column("closed", BigInteger, nullable=False),
+    Column("closed_pairs", BigInteger, nullable=False),
     Column("delta", Double, nullable=False),
     Column("policy", Text, nullable=False),
     Column("parameters", Text, nullable=False),
@@ -96,9 +98,9 @@ chain = Table(
 _free = and_(chain.c.token.is_(None), chain.c.aside == 0)
 _held = chain.c.token.is_not(None)
 _sampled = and_(_free, chain.c.least.is_not(None))
-_stale = and_(chain.c.certified < chain.c.transitions, chain.c.aside == 0)
+_stale = chain.c.certified < chain.c.transitions
 _present = chain.c.aside == 0
-_aside = chain.c.aside == 1
+_aside = and_(chain.c.aside == 1, chain.c.certified >= chain.c.transitions)
 
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 Index("chain_order", chain.c.index.desc(), chain.c.number, sqlite_where=_free, postgresql_where=_free)
@@ -106,7 +108,7 @@ Index("chain_least", chain.c.least, chain.c.number, sqlite_where=_sampled, postg
 Index("chain_held", chain.c.expires, chain.c.number, sqlite_where=_held, postgresql_where=_held)
 Index("chain_certificate", chain.c.certificate.desc(), sqlite_where=_present, postgresql_where=_present)
 Index("chain_aside", chain.c.certificate.desc(), sqlite_where=_aside, postgresql_where=_aside)
-Index("chain_stale", chain.c.number, sqlite_where=_stale, postgresql_where=_stale)
+Index("chain_stale", chain.c.aside, chain.c.number, sqlite_where=_stale, postgresql_where=_stale)
 
 row = Table(
     "row",

@@ -102,13 +102,17 @@ worst = (
 )
 worst_aside = (
     select(chain.c.certificate)
-    .where(chain.c.aside == _one)
+    .where(chain.c.aside == _one, chain.c.certified >= chain.c.transitions)
     .order_by(chain.c.certificate.desc())
     .limit(literal_column("1"))
 )
 stale_after = (
     select(chain)
-    .where(chain.c.certified < chain.c.transitions, chain.c.aside == _zero, chain.c.number > bindparam("after"))
+    .where(
+        chain.c.certified < chain.c.transitions,
+        chain.c.aside == bindparam("aside"),
+        chain.c.number > bindparam("after"),
+    )
     .order_by(chain.c.number)
     .limit(bindparam("limit"))
 )

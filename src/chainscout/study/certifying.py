@@ -51,8 +51,11 @@ def is_due(chain: ChainRecord) -> bool:
 
 def largest(transaction: Transaction) -> float:
     """The largest stored certificate of all chains: of those that move less than 1 % old, of the others fresh."""
-    found = transaction.worst()
-    return max(found, transaction.worst_aside()) if transaction.study.aside else found
+    study, found = transaction.study, transaction.worst()
+    if not study.aside:
+        return found
+    behind = (bound(study, chain, transaction.rows(chain)) for chain in transaction.stale_aside())
+    return max(found, transaction.worst_aside(), *behind)
 
 
 def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | None:

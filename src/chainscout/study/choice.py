@@ -3,11 +3,14 @@
 import heapq
 import math
 
+from ..errors import InputError
 from ..store import ChainRecord, StudyRecord, Transaction
 from .rule import Rule
 
 #: Sums of costs are rounded; a budget is not missed by a rounding error.
 SLACK = 1e-9
+#: Leases that a sentence names; there can be as many as chains.
+NAMED = 3
 
 
 def unspent(study: StudyRecord) -> float:
@@ -15,16 +18,33 @@ def unspent(study: StudyRecord) -> float:
     return math.inf if study.budget is None else study.budget * (1 + SLACK) - study.used
 
 
-def remaining(transaction: Transaction) -> float:
-    """What can still be spent by those who hold no lease: what is left, less what is promised.
+def promised(transaction: Transaction) -> float:
+    """What only those who hold a lease can spend.
 
     A lease that has run out is promised nothing any more, for its holder cannot be heard.
     """
-    study = transaction.study
-    if study.budget is None:
-        return math.inf
     ended = sum(chain.promised * chain.cost for chain in transaction.held(until=transaction.now))
-    return unspent(study) - (study.reserved - ended)
+    return transaction.study.reserved - ended
+
+
+def remaining(transaction: Transaction) -> float:
+    """What can still be spent by those who hold no lease: what is left, less what is promised."""
+    study = transaction.study
+    return math.inf if study.budget is None else unspent(study) - promised(transaction)
+
+
+def check_lowered(transaction: Transaction, budget: float) -> None:
+    """Refuses a budget that is used up already, or promised to those who hold a lease."""
+    study, reserved = transaction.study, promised(transaction)
+    if budget * (1 + SLACK) >= study.used + reserved:
+        return
+    used = f"{study.used:g} of the budget are used"
+    if reserved > 0:
+        ended = {chain.number for chain in transaction.held(until=transaction.now)}
+        leases = [f"{c.worker!r} on {c.name!r}" for c in transaction.held() if c.number not in ended]
+        more = f" and {len(leases) - NAMED} more" if len(leases) > NAMED else ""
+        used += f" and {reserved:g} are promised to leases ({', '.join(leases[:NAMED])}{more})"
+    raise InputError(f"{used}: it cannot become {budget:g}")
 
 
 def first(transaction: Transaction, rule: Rule) -> ChainRecord | None:

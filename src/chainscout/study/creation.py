@@ -52,7 +52,7 @@ def deadline_of(value: Any) -> float | None:
     """A deadline in seconds since 1970, from a number or a datetime with a time zone."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InputError(f"a deadline must have a time zone, and {shown(value)} has none")
+            raise InputError(f"a deadline must have a time zone, and {value.isoformat()} has none")
         return value.timestamp()
     return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
 
@@ -104,9 +104,12 @@ def new_content(
     limit = budget_of(budget, costs is not None)
     check_affordable(limit, least)
     prepared = _Chains(chains, opened)
+    closed = [size * size for number, size in enumerate(prepared.sizes) if number not in prepared.open_labels]
     study = StudyRecord(
         chains=len(chains),
         pairs=sum(size * size for size in prepared.sizes),
+        closed=len(closed),
+        closed_pairs=sum(closed),
         delta=delta,
         policy=policy.name,
         parameters=json.dumps(dict(policy.parameters), sort_keys=True),

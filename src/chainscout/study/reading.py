@@ -10,7 +10,7 @@ from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..policies import Policy
-from ..store import MemoryStore, Store, StudyRecord, Transaction
+from ..store import MemoryStore, Store, StudyRecord
 from . import audit, certifying, telling
 from .browsing import Browsing, event_line
 from .certifying import StudyCertificate
@@ -33,8 +33,6 @@ class Reading(Browsing):
         # A rule may need other functions when no end is in sight; which it is can change while the study is open.
         self._rules = {bounded: Rule(policy.facing(1 if bounded else None)) for bounded in (True, False)}
         self._states = States()
-        #: Kept, for it is the same for ever and finding it reads all chains.
-        self._split: int | None = None
         self._lock = threading.RLock()
         self._quick = self._make_quick()
 
@@ -96,18 +94,7 @@ class Reading(Browsing):
                     study.delta,
                     study.chains,
                 )
-            return Estimate(self._states.counts(transaction, record), study.delta, entries=self._entries(transaction))
-
-    def _entries(self, transaction: Transaction) -> int:
-        """Over how many entries δ is split where states are known beforehand.
-
-        An open chain has δ/K to itself, for its pairs are numbered as they are discovered. The others share what is
-        left, δ·(how many they are)/K, equally over their entries. A study without open chains has Σ S².
-        """
-        if self._split is None:
-            closed, pairs = transaction.closed()
-            self._split = -(-pairs * transaction.study.chains // closed)
-        return self._split
+            return Estimate(self._states.counts(transaction, record), study.delta, entries=_entries(study))
 
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
@@ -228,3 +215,12 @@ class Reading(Browsing):
             return self._quick.study.stop_reason
         with self._lock, self._store.reading() as transaction:
             return telling.stopped(transaction)
+
+
+def _entries(study: StudyRecord) -> int:
+    """Over how many entries δ is split where states are known beforehand.
+
+    An open chain has δ/K to itself, for its pairs are numbered as they are discovered. The others share what is left,
+    δ·(how many they are)/K, equally over their entries. A study without open chains has Σ S².
+    """
+    return -(-study.closed_pairs * study.chains // study.closed)

@@ -10,7 +10,7 @@ from ..counts import Counts
 from ..errors import InputError, RecomputedWarning
 from ..policies import Policy
 from ..store import StudyRecord, Transaction, Where, find, make
-from . import certifying, creation, telling
+from . import certifying, choice, creation, telling
 from .absent import absent, not_built_in
 from .leasing import Leasing
 
@@ -101,16 +101,15 @@ class Study(Leasing):
                 study = transaction.study
                 limit = creation.budget_of(budget, (study.least_cost, study.largest_cost) != (1.0, 1.0))
                 creation.check_affordable(limit, study.least_cost)
-                if limit is not None and limit < study.used:
-                    raise InputError(f"{study.used:g} of the budget are used: it cannot become {limit:g}")
+                if limit is not None:
+                    choice.check_lowered(transaction, limit)
                 study.stop_reason = None
                 if end is not None:
                     study.deadline = end
                 if target is not None:
                     study.target_loss = target
-                    for chain in transaction.every():  # those set aside too
-                        if chain.certified < chain.transitions:
-                            certifying.refresh(transaction, chain)
+                    for chain in transaction.stale():
+                        certifying.refresh(transaction, chain)
                 if limit is not None:
                     endless, study.budget = study.budget is None, limit
                     self._renew(transaction, always=endless)
