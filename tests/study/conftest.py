@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from learning_sources import recorded, simulated_chain
 from study_places import Place, Server, running_server
 
 
@@ -47,3 +48,15 @@ def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
     found = Place(request.param, kinds[request.param])
     yield found
     found.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, folder: Path) -> Any:
+    """A place on disk for one study."""
+    return folder / "study.db" if request.param == "sqlite" else request.getfixturevalue("server").address()
+
+
+@pytest.fixture(params=[recorded, simulated_chain], ids=["recorded", "simulated"])
+def sources(request: pytest.FixtureRequest) -> Any:
+    """What makes sources that repeat themselves."""
+    return request.param

@@ -1,8 +1,6 @@
-"""Where states come from: callables, generators, recordings, programs, environments; and the loop that runs them."""
+"""Where states come from: callables, generators, recordings, programs, environments."""
 
-import collections
 import itertools
-import random
 import shutil
 import subprocess
 import sys
@@ -14,9 +12,7 @@ from test_docs_studies import code_blocks
 
 import chainscout as cs
 from chainscout.errors import FileError, InputError, SourceEnded, SourceError
-from chainscout.problems import get
 from chainscout.sources import Environment, Program, Recorded, Restartable, convert, read_recorded
-from chainscout.study import Study, files, simulated
 
 
 def taken(source, number):
@@ -345,116 +341,3 @@ def test_an_environment_with_a_policy_and_an_encoder():
         Environment("NoSuchThing-v9")
     with pytest.raises(InputError, match="reset and step"):
         Environment(3)
-
-
-# -- learn
-
-
-def test_learning_simulated_chains_is_an_experiments_replication():
-    problem = get("unlike")
-    study = cs.learn(problem, 300, seed=5, progress=False)
-    again = Study.create(None, {n: list(c.states) for n, c in problem.chains.items()}, budget=300)
-    sources = simulated(problem, seed=5)
-    while not again.finished:
-        name = again.ask()
-        again.tell(name, sources[name].advance()[0])
-    assert [(line.chain, line.state) for line in study.log()] == [(line.chain, line.state) for line in again.log()]
-
-
-def test_learning_goes_on_where_it_stopped(folder):
-    problem = get("unlike")
-    whole = cs.learn(problem, 200, seed=5, progress=False)
-    where = folder / "s.db"
-    first = cs.learn(problem, 90, where=where, seed=5, progress=False)
-    first.extend(budget=200)
-    first.close()
-    study = cs.learn(problem, where=where, seed=5, progress=False)
-    assert study.progress().observations == 200
-    assert [(line.chain, line.state) for line in study.log()] == [(line.chain, line.state) for line in whole.log()]
-    assert study.indices() == whole.indices()
-    study.close()
-
-
-def test_a_callable_begins_a_segment_when_a_study_is_resumed(folder):
-    where = folder / "s.db"
-    cs.learn({"a": lambda: 0}, 5, where=where, states={"a": 1}, progress=False).close()
-    with Study.open(where) as study:
-        study.extend(budget=10)
-    with cs.learn({"a": lambda: 0}, where=where, states={"a": 1}, progress=False) as study:
-        assert study.counts("a").segments == 2
-
-
-def test_states_that_nobody_gave_are_discovered():
-    rng = random.Random(0)
-    study = cs.learn({"a": lambda: rng.choice("xyz"), "b": Recorded([0, 1, 0, 1])}, 30, progress=False)
-    assert sorted(study.states("a")) == ["x", "y", "z"]
-    assert study.states("b") == [0, 1]
-    assert study.certificate().aside == ("b",)
-    assert "all 4 recorded states were given" in study.events()[1].detail["reason"]
-
-
-def test_the_states_of_a_recording_are_open_unless_they_are_given(folder):
-    """Those that occur are chosen by the data (MATH §7): a certificate must hold whatever others there are."""
-    path = np.random.default_rng(0).integers(0, 2, 501).tolist()
-    pairs = collections.Counter(itertools.pairwise(path))
-    transitions = [(x, y, number) for (x, y), number in pairs.items()]
-    opened = cs.certify({"a": cs.Counts.from_pairs(transitions, 2, open_states=True)}).max
-    closed = cs.certify({"a": cs.Counts.from_pairs(transitions, 2)}).max
-    assert opened > 1.5 * closed
-    (folder / "paths.csv").write_text("chain,state\n" + "".join(f"a,{state}\n" for state in path))
-    text = 'where = "%s.db"\nbudget = 501\n[chains.a]\nrecorded = "paths.csv"\n%s'
-    for name, states, certificate in (("open", None, opened), ("closed", {"a": 2}, closed)):
-        with cs.learn({"a": Recorded(path)}, 501, states=states, progress=False) as study:
-            assert study.certificate().max == certificate
-            assert study.line(0).open == (states is None)
-        file = folder / f"{name}.toml"
-        file.write_text(text % (name, "states = [0, 1]\n" if states else ""))
-        found = files.read(file)
-        with cs.learn(found.sources, where=found.where, states=found.states, progress=False, **found.options) as study:
-            assert study.certificate().max == certificate
-
-
-def test_a_study_needs_an_end_and_sources_for_all():
-    with pytest.raises(InputError, match="needs an end"):
-        cs.learn({"a": lambda: 0})
-    with pytest.raises(InputError, match="sources must be"):
-        cs.learn({}, 5)
-    with pytest.raises(InputError, match="no source"):
-        cs.learn({"a": lambda: 0}, 5, states={"b": 1})
-
-
-def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
-    where, sources, options = folder / "study.db", {"a": lambda: 0}, {"states": {"a": 2}, "progress": False}
-    cs.learn(sources, 10, where=where, **options).close()
-    with pytest.raises(InputError, match=r"the study has the budget 10, and the smaller one of 5 was given: .*extend"):
-        cs.learn(sources, 5, where=where, **options)
-    for budget in (10, None):
-        with cs.learn(sources, budget, where=where, **options) as study:
-            assert study.progress().observations == 10
-            assert len(study.events()) == 2  # created and finished
-    with cs.learn(sources, 25, where=where, **options) as study:
-        assert study.progress().observations == 25
-    with cs.learn(sources, where=where, target_loss=0.2, **options) as study:
-        assert study.stop_reason == "budget"
-        assert study.progress().target_loss == 0.2
-    with pytest.raises(InputError, match="created with the policy scout: it cannot go on with 'uniform'"):
-        cs.learn(sources, 30, where=where, policy="uniform", **options)
-    with pytest.raises(InputError, match=r"created with the delta 0\.05: it cannot go on with 0\.1"):
-        cs.learn(sources, 30, 0.1, where=where, **options)
-    with Study.open(where) as study:
-        assert study.progress().budget == 25
-
-
-def test_a_wrong_state_from_a_callable_is_the_users_slip():
-    with pytest.raises(InputError, match="from 0 to 1"):
-        cs.learn({"a": lambda: 7}, 5, states={"a": 2}, progress=False)
-
-
-def test_the_progress_bar(capsys):
-    cs.learn({"a": lambda: 0, "b": lambda: 1}, 50, states={"a": 1, "b": 2}, target_loss=1e-6).close()
-    with pytest.raises(KeyboardInterrupt):
-        cs.learn({"a": _interrupt}, 50, states={"a": 1})
-
-
-def _interrupt():
-    raise KeyboardInterrupt

@@ -13,11 +13,6 @@ from chainscout.study import Study
 STATES = {"a": 2, "b": 3, "c": ["x", "y"]}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, folder):
-    return folder / "study.db" if request.param == "sqlite" else request.getfixturevalue("server").address()
-
-
 @pytest.mark.parametrize("limit", [cache.LIMIT, 2])
 def test_two_connections_in_turn_are_like_one(where, monkeypatch, limit):
     """The same operations, dealt out at random to two connections, and in memory, where nothing is kept or read."""

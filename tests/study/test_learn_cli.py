@@ -1,0 +1,294 @@
+"""``chainscout learn``: studies that a file describes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+from study_commands import answer, run
+
+from chainscout.cli import main
+from chainscout.errors import RenormalisedWarning
+from chainscout.study import Study
+
+STUDY = """
+where = "lab.db"
+budget = 60
+policy = "scout"
+
+[chains.program]
+states = ["up", "down"]
+command = [{python!r}, "-S", "walk.py"]
+timeout = 20.0
+
+[chains.matrix]
+matrix = [[0.5, 0.5], [0.1, 0.9]]
+weight = 2.0
+
+[chains.recorded]
+recorded = "paths.csv"
+
+[chains.environment]
+environment = "FrozenLake-v1"
+seed = 4
+"""
+
+
+def study_file(folder, text=None):
+    (folder / "paths.csv").write_text("chain,state\n" + "recorded,0\nrecorded,1\n" * 40)
+    (folder / "walk.py").write_text(
+        "import sys\nfor n, line in enumerate(sys.stdin):\n    print(['up', 'down'][n % 2], flush=True)\n"
+    )
+    path = folder / "study.toml"
+    path.write_text((text or STUDY).replace("{python!r}", json.dumps(sys.executable)), encoding="utf-8")
+    return path
+
+
+def test_learn_from_a_file_and_resume(folder):
+    path = study_file(folder)
+    tables = answer("learn", path)
+    assert tables[0]["rows"][1] == {"quantity": "observations", "value": 60}
+    assert {row["chain"] for row in tables[1]["rows"]} == {"program", "matrix", "recorded", "environment"}
+    assert answer("learn", path)[0]["rows"][1]["value"] == 60  # nothing more to do
+    with Study.open(folder / "lab.db") as study:
+        study.extend(budget=90)
+    words = "the study has the budget 90, and the smaller one of 60 was given"
+    assert words in run("learn", path, status=2)  # the file is an older one, or means less: nothing is spent
+    path.write_text(path.read_text(encoding="utf-8").replace("budget = 60", "budget = 90"), encoding="utf-8")
+    later, earlier = "2999-05-01T18:00:00+02:00", "2998-01-01T00:00:00Z"
+    path.write_text(f"target_loss = 1e-9\ndeadline = {later}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert answer("learn", path)[0]["rows"][6]["value"] == "2999-05-01T16:00:00+00:00"
+    text = path.read_text(encoding="utf-8")
+    for old, new, words in (
+        (
+            "1e-9",
+            "0.5",
+            "has the target loss 1e-09, and the larger one of 0.5 was given: give 1e-09 or less, or change",
+        ),
+        (
+            later,
+            earlier,
+            "has the deadline 2999-05-01T16:00:00+00:00, and the earlier one of 2998-01-01T00:00:00+00:00",
+        ),
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert words in run("learn", path, status=2)
+    path.write_text(text, encoding="utf-8")
+    for number in ("0", "-1"):
+        assert "must be a whole number ≥ 1, not" in run("learn", path, "--workers", number, status=2)
+    assert answer("learn", path, "--workers", "3")[0]["rows"][1]["value"] == 90
+
+
+def test_learn_a_problem(folder):
+    path = study_file(folder, 'where = "p.db"\nproblem = "unlike"\nbudget = 30\nseed = 3\n')
+    assert "observations" in run("learn", path, "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (None, "could not be started"),
+        ("for line in __import__('sys').stdin: print(7, flush=True)", "answered '7', which is no state of the chain"),
+        ("for line in __import__('sys').stdin: pass", "has not answered for 0.2 seconds"),
+    ],
+)
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
+    command = json.dumps(["./nosuch"] if code is None else [sys.executable, "-S", "-c", code])
+    bad = f'where = "%s.db"\nbudget = 30\n[chains.bad]\nstates = 2\ntimeout = 0.2\ncommand = {command}\n'
+    alone = CliRunner().invoke(main, ["learn", str(study_file(folder, bad % "alone")), "--json", *workers])
+    assert alone.exit_code == 1, alone.exception
+    (line,) = alone.stderr.splitlines()
+    assert line.startswith("chain 'bad' was set aside: ")
+    assert line.endswith(reason) or f"{reason}:" in line
+    assert json.loads(alone.stdout)[0]["notes"] == [line]
+    beside = bad % "beside" + "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, beside)), "--json", *workers])
+    assert found.exit_code == 0, found.exception
+    assert found.stderr.splitlines() == [line]
+    assert answer("status", folder / "beside.db")[0]["notes"] == [line]
+
+
+def test_learn_with_a_target_that_only_the_rest_meets(folder):
+    text = (
+        'where = "rest.db"\ntarget_loss = 0.5\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
+        "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
+    )
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, text)), "--json"])
+    assert found.exit_code == 1, found.exception
+    words = "the target loss is certified but for the chains set aside"
+    assert json.loads(found.stdout)[0]["rows"][-1] == {"quantity": "finished", "value": words}
+    assert words in run("status", folder / "rest.db").replace("\n", " ")
+    assert f"the study is finished ({words})" in run("ask", folder / "rest.db", status=1)
+    assert json.loads(run("export", folder / "rest.db"))["stop_reason"] == "target_loss_of_the_rest"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("where = 3\n", "where"),
+        ("budget = 5\n", "where: this key is required"),
+        ('where = "x.db"\n', "at least one chain"),
+        ('where = "x.db"\nbudgets = 5\n[chains.a]\ncommand = "rm -r x"\nstate = 3\n', "budgets: unknown key"),
+        ('where = "x.db"\n[chains.a]\ncommand = "rm -r x"\n', "chains.a.command"),
+        ('where = "x.db"\n[chains.a]\nstates = 3\n', "one of command, matrix, recorded, environment"),
+        ('where = "x.db"\n[chains.a]\nmatrix = [[1.5]]\n', "chains.a.matrix: row 0 holds probabilities"),
+        ('where = "x.db"\n[chains.recorder]\nrecorded = "paths.csv"\n', "mean recorded?"),
+        ('where = "x.db"\n[chains.a]\nrecorded = "none.csv"\n', "no file"),
+        ('where = "x.db"\n[chains.a]\nrecorded = "paths.csv"\n', "has no chain 'a'"),
+        ('where = "x.db"\n[chains.a]\nenvironment = "os:Env-v0"\n', "registered one"),
+        ('where = "x.db"\nproblem = "unlike"\n[chains.a]\nmatrix = [[1.0]]\n', "not both"),
+        ('where = "x.db"\nproblem = "nothing.toml"\n', "problem: "),
+        ('where = "x.db"\nproblem = "unlyke"\n', "problem 'unlyke' (did you mean unlike?)"),
+        ('where = "x.db"\nbudget = 3\n[chains.a]\nmatrix = [[1.0]]\ncost = 5.0\n', "budget: the budget 3 does not pay"),
+        ('where = "x.db"\n[chains.a]\nmatrix = [[1.0]]\n', "learning needs an end"),
+        (
+            'where = "x.db"\nseed = -1\nproblem = "unlike"\n',
+            "seed: this must be a whole number ≥ 0 and below 2**64, not -1",
+        ),
+        (
+            f'where = "x.db"\n[chains.a]\nmatrix = [[1.0]]\nseed = {2**64}\n',
+            "chains.a.seed: this must be a whole number ≥ 0 and below 2**64, not 18446744073709551616",
+        ),
+        ('where = "x.db"\n[chains.a]\nenvironment = "FrozenLake-v1"\nseed = 1.5\n', "chains.a.seed: this must be"),
+        ("where = \n", "is not TOML"),
+    ],
+)
+def test_study_files_are_checked_whole(folder, text, words):
+    assert words in run("learn", study_file(folder, text), status=1)
+    assert not (folder / "x.db").exists()
+
+
+WRONG = """
+where = "mysql://lab"
+budgett = 100
+budget = "many"
+delta = 7.0
+policy = "scuot"
+on_lost_lease = "contineu"
+deadline = "tomorrow"
+target_loss = -0.1
+
+[chains]
+"" = 3
+
+[chains.rig]
+states = "two"
+comand = ["./simulate"]
+command = ["./simulate", 7]
+weight = true
+
+[chains.model]
+matrix = [[0.9, 0.2], [0.4, 0.5]]
+states = ["up", "up"]
+cost = -1.0
+
+[chains.other]
+states = ["up", 1.5]
+matrix = [[1, "x"], [0.5, 0.5]]
+timeout = "long"
+
+[chains.larger]
+states = 3
+matrix = [[0.5, 0.5], [0.5, 0.4]]
+
+[chains.none]
+states = 0
+matrix = [[0.5, 0.5], [0.5, 0.5]]
+
+[chains.both]
+matrix = [[1.0]]
+environment = "FrozenLake-v1"
+
+[chains.old]
+recorded = "none.csv"
+states = 0
+"""
+
+
+def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
+    """One line a mistake, at the place that the person wrote, with what was expected and what was given."""
+    path = study_file(folder, WRONG)
+    lines = run("learn", path, status=1).removeprefix("chainscout: ").splitlines()
+    keys = "the keys known here are where, budget, target_loss, deadline, delta, policy, on_lost_lease, problem, "
+    states = "this must be how many states there are, or a list of their labels (strings or whole numbers), not "
+    beginnings = [
+        "budgett: unknown key (did you mean budget?); " + keys,
+        "budget: this must be a number, not 'many'",
+        "deadline: this must be a date and time with a time zone, as 2026-05-01T18:00:00+02:00 without quotes, not",
+        "delta: delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 7",
+        "policy: unknown policy 'scuot' (did you mean scout?): the policies are ",
+        "on_lost_lease: on_lost_lease must be one of restart, continue, not 'contineu' (did you mean continue?)",
+        "target_loss: target_loss (the loss whose certificate ends the study) must be a finite number > 0, not -0.1",
+        "where: a study is kept at a path or at postgresql://…, not at 'mysql://lab'",
+        "chains.'': a chain's name must be a string that is not empty, not ''",
+        "chains.'': a chain must be a table of keys, not 3",
+        f"chains.rig.states: {states}'two'",
+        "chains.rig.comand: unknown key (did you mean command?); the keys known here are states, weight, ",
+        "chains.rig.command, item 2: this must be a string, not 7",
+        "chains.rig.weight: this must be a number, not True",
+        "chains.model.matrix: row 'up' sums to 1.1, but each row must sum to one",
+        "chains.model.matrix: row 'up' sums to 0.9, but each row must sum to one",
+        "chains.model.states: states must be unique, but 'up' stands for 2 of them",
+        "chains.model.cost: cost must be a finite number > 0, not -1.0",
+        f"chains.other.states: {states}['up', 1.5]",
+        "chains.other.matrix, row 1, column 2: this must be a number, not 'x'",
+        "chains.other.timeout: this must be a number, not 'long'",
+        "chains.larger.states: the matrix has 2 states, not 3",
+        "chains.larger.matrix: row 1 sums to 0.9, but each row must sum to one",
+        "chains.none.states: the states of chain 'none' (how many there are) must be a whole number ≥ 1, not 0",
+        "chains.both: a chain's states come from one of command, matrix, recorded, environment, and matrix, "
+        "environment are given",
+        "chains.old: there is no file",
+        "chains.old.states: the states of chain 'old' (how many there are) must be a whole number ≥ 1, not 0",
+    ]
+    for beginning in beginnings:
+        assert sum(line.startswith(f"{path}: {beginning}") for line in lines) == 1, (beginning, lines)
+    assert len(lines) == len(beginnings), lines
+
+
+def test_the_number_of_states_beside_a_matrix_is_its_size(folder):
+    text = 'where = "n.db"\nbudget = 9\n[chains.a]\nstates = %d\nmatrix = [[0.5, 0.5], [0.5, 0.5]]\n'
+    for number in (1, 3):
+        words = run("learn", study_file(folder, text % number), status=1)
+        assert f"chains.a.states: the matrix has 2 states, not {number}" in words
+        assert not (folder / "n.db").exists()
+    assert answer("learn", study_file(folder, text % 2))
+
+
+def test_a_matrix_of_a_study_file_can_be_off_by_rounding(folder):
+    text = 'where = "r.db"\nbudget = 9\n[chains.a]\nmatrix = [[0.333, 0.333, 0.333], [0, 1, 0], [0, 0, 1]]\n'
+    assert "needs a 'tolerance'" in run("learn", study_file(folder, text), status=1)
+    with pytest.warns(RenormalisedWarning, match="chains.a.matrix"):
+        run("learn", study_file(folder, text + "tolerance = 0.01\n"))
+
+
+def test_a_study_file_that_is_not_there(folder):
+    assert "could not be read" in run("learn", folder / "none.toml", status=1)
+
+
+def test_control_c_leaves_a_study_that_resumes(folder):
+    path = study_file(folder, 'where = "p.db"\nproblem = "unlike"\nbudget = 100000000\n')
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chainscout", "learn", str(path), "--quiet"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    while not (folder / "p.db").exists():
+        time.sleep(0.05)
+    with Study.open(folder / "p.db", read_only=True) as reader:
+        while reader.progress().observations < 10:
+            time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert "goes on" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    with Study.open(folder / "p.db") as study:
+        study.verify()
+        before = study.progress().observations
+        study.tell(study.ask(), study.states(study.ask())[0])
+        assert study.progress().observations == before + 1
