@@ -34,6 +34,8 @@ def compiler() -> Any:
         raise MissingExtraError("the engine 'gpu'", "gpu") from None
     except AttributeError:  # what numba-cuda uses of NumPy is gone from it
         raise MissingExtraError("the engine 'gpu', with the NumPy that it works with,", "gpu") from None
+    except RuntimeError:  # numba-cuda loads CUDA's runtime library when it is imported, and there is none
+        raise MissingExtraError("the engine 'gpu', with the CUDA runtime that it works with,", "gpu") from None
     if not cuda.is_available():
         raise NoDeviceError(
             "the engine 'gpu' needs an NVIDIA GPU and its driver, and none answers; 'cpu' runs everywhere"
