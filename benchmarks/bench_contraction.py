@@ -16,7 +16,7 @@ import numpy as np
 from recording import record
 
 import chainscout as cs
-from chainscout.engine import compiling
+from chainscout.compile import specialise
 
 SHAPES = ["chains=50,states=10", "chains=5,states=50", "chains=2000,states=3"]
 PROBLEMS = ["unlike", *(f"dirichlet:{shape},seed=1" for shape in SHAPES)]
@@ -28,7 +28,7 @@ COLUMNS = ("problem", "policy", f"replications whose pulls differ at n = {BUDGET
 def pulls(replications: int, contract: bool) -> dict[str, np.ndarray]:
     """What was sampled, for every problem and policy."""
     if contract:
-        compiling.OPTIONS["fastmath"] = {"contract"}
+        specialise.OPTIONS["fastmath"] = {"contract"}
     return {
         f"{problem} {policy}": cs.compare(
             cs.problems.get(problem), [policy], [BUDGET], replications, engine="cpu", progress=False

@@ -16,8 +16,8 @@ from recording import record
 
 import chainscout as cs
 from chainscout import policies
+from chainscout.compile import compiled
 from chainscout.engine import run
-from chainscout.engine.compiling import compiled
 from chainscout.engine.state import State, prepare
 
 ROUNDS = 5
@@ -27,7 +27,7 @@ ROUNDS = 5
 
 _BARE = """
 from chainscout.engine.layout import BASE, FOUR, GAMMA, POSITION, ROW, SIZE, START, record
-from chainscout.engine.randomness import MASK, mix, sample
+from chainscout.random import MASK, mix, sample
 
 def bare(steps, lanes, chains, head, table, words, rows):
     for lane in range(lanes):

@@ -16,8 +16,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: From the bottom to the top. A file imports only from layers below its own; files of one folder import each other.
 LAYERS = [
     {"_version", "errors"},
-    {"checks"},
+    {"validation"},
     {"specs", "rows"},
+    {"random", "compile"},
     {"chains", "counts"},
     {"problems"},
     {"losses", "predictions", "guarantees"},

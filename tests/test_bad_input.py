@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from chainscout import checks
+from chainscout import validation
 from chainscout.chains import MarkovChain
 from chainscout.counts import Counts, smoothing
 from chainscout.errors import ChainscoutError, InputError
@@ -263,13 +263,13 @@ ENTRY_POINTS = {
     "distance": lambda value: loss(MarkovChain(GOOD), observed(), distance=value),
     "weights": lambda value: loss(MarkovChain(GOOD), observed(), weights=value),
     "loss's alpha": lambda value: loss(MarkovChain(GOOD), observed(), distance="chi-squared", alpha=value),
-    "whole_number": lambda value: checks.whole_number(value, "n"),
-    "real_number": lambda value: checks.real_number(value, "x"),
-    "failure_probability": checks.failure_probability,
-    "quantile_failure": checks.quantile_failure,
-    "one_of": lambda value: checks.one_of(value, "x", ["a", "b"]),
-    "unique_labels": checks.unique_labels,
-    "number_array": lambda value: checks.number_array(value, "x"),
+    "whole_number": lambda value: validation.whole_number(value, "n"),
+    "real_number": lambda value: validation.real_number(value, "x"),
+    "failure_probability": validation.failure_probability,
+    "quantile_failure": validation.quantile_failure,
+    "one_of": lambda value: validation.one_of(value, "x", ["a", "b"]),
+    "unique_labels": validation.unique_labels,
+    "number_array": lambda value: validation.number_array(value, "x"),
 }
 
 
@@ -314,39 +314,40 @@ def test_counts_that_refuse_do_not_change(name, states):
 
 
 def test_numbers_in_any_dress():
-    assert [checks.whole_number(value, "n") for value in (5, 5.0, np.int8(5), np.float32(5), Fraction(5))] == [5] * 5
-    assert [checks.real_number(value, "x") for value in (0.5, np.float64(0.5), Fraction(1, 2))] == [0.5] * 3
-    assert checks.whole_number(0, "n", least=0) == 0
-    assert checks.whole_number(9, "n", most=9) == 9
-    assert [checks.truth_value(value, "x", "") for value in (True, np.bool_(False))] == [True, False]
-    assert [checks.failure_probability(value) for value in (0.05, 1e-300)] == [0.05, 1e-300]
-    assert [checks.quantile_failure(value) for value in (0.05, 1e-12)] == [0.05, 1e-12]
+    fives = (5, 5.0, np.int8(5), np.float32(5), Fraction(5))
+    assert [validation.whole_number(value, "n") for value in fives] == [5] * 5
+    assert [validation.real_number(value, "x") for value in (0.5, np.float64(0.5), Fraction(1, 2))] == [0.5] * 3
+    assert validation.whole_number(0, "n", least=0) == 0
+    assert validation.whole_number(9, "n", most=9) == 9
+    assert [validation.truth_value(value, "x", "") for value in (True, np.bool_(False))] == [True, False]
+    assert [validation.failure_probability(value) for value in (0.05, 1e-300)] == [0.05, 1e-300]
+    assert [validation.quantile_failure(value) for value in (0.05, 1e-12)] == [0.05, 1e-12]
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: checks.whole_number(2.5, "n", 3, "how many"), "n (how many) must be a whole number ≥ 3, not 2.5"),
-        (lambda: checks.whole_number(2.5, "n", most=9), "n must be a whole number ≥ 1, not 2.5"),
-        (lambda: checks.whole_number(10, "n", meaning="how many", most=9), "n (how many) must be at most 9, not 10"),
-        (lambda: checks.truth_value(1, "open", "whether"), "open (whether) must be True or False, not 1"),
-        (lambda: checks.unicode_text("\udcff", "a name"), r"a name must be text that UTF-8 can hold, not '\udcff'"),
-        (lambda: checks.real_number(math.inf, "x"), "x must be a finite number, not inf"),
-        (lambda: checks.real_number(11, "x", above=0, most=10), "x must be a finite number > 0 and ≤ 10, not 11"),
-        (lambda: checks.real_number(1, "x", above=1), "x must be a finite number > 1, not 1"),
-        (lambda: checks.real_number(9, "x", least=0, below=5), "x must be a finite number ≥ 0 and < 5, not 9"),
+        (lambda: validation.whole_number(2.5, "n", 3, "how many"), "n (how many) must be a whole number ≥ 3, not 2.5"),
+        (lambda: validation.whole_number(2.5, "n", most=9), "n must be a whole number ≥ 1, not 2.5"),
+        (lambda: validation.whole_number(10, "n", 1, "how many", most=9), "n (how many) must be at most 9, not 10"),
+        (lambda: validation.truth_value(1, "open", "whether"), "open (whether) must be True or False, not 1"),
+        (lambda: validation.unicode_text("\udcff", "a name"), r"a name must be text that UTF-8 can hold, not '\udcff'"),
+        (lambda: validation.real_number(math.inf, "x"), "x must be a finite number, not inf"),
+        (lambda: validation.real_number(11, "x", above=0, most=10), "x must be a finite number > 0 and ≤ 10, not 11"),
+        (lambda: validation.real_number(1, "x", above=1), "x must be a finite number > 1, not 1"),
+        (lambda: validation.real_number(9, "x", least=0, below=5), "x must be a finite number ≥ 0 and < 5, not 9"),
         (
-            lambda: checks.failure_probability(1),
+            lambda: validation.failure_probability(1),
             "delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 1",
         ),
         (
-            lambda: checks.quantile_failure(1e-13),
+            lambda: validation.quantile_failure(1e-13),
             "delta (the quantile of probability 1 − delta is reported) must be a finite number ≥ 1e-12 and < 1, "
             "not 1e-13",
         ),
-        (lambda: checks.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
+        (lambda: validation.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
         (
-            lambda: checks.one_of("rad", "x", ["red", "blue"]),
+            lambda: validation.one_of("rad", "x", ["red", "blue"]),
             "x must be one of red, blue, not 'rad' (did you mean red?)",
         ),
     ],
@@ -358,7 +359,7 @@ def test_checks_word_by_word(call, sentence):
 
 
 def test_what_is_shown_fits_on_a_line():
-    assert checks.shown("a\nb") == r"'a\nb'"
-    assert checks.shown(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
-    assert checks.shown(list(range(100)), length=10) == "[0, 1, 2,…"
-    assert checks.shown(Unprintable()) == "an object of type Unprintable that cannot be printed"
+    assert validation.shown("a\nb") == r"'a\nb'"
+    assert validation.shown(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert validation.shown(list(range(100)), length=10) == "[0, 1, 2,…"
+    assert validation.shown(Unprintable()) == "an object of type Unprintable that cannot be printed"

@@ -14,7 +14,7 @@ import pandas
 import pytest
 
 import chainscout as cs
-from chainscout.engine.digests import digest
+from chainscout.compile.digests import digest
 from chainscout.errors import InputError
 from chainscout.experiment.identity import identity
 
@@ -159,7 +159,7 @@ def test_a_library_is_known_by_its_names() -> None:
 
 def test_every_process_finds_the_same() -> None:
     program = (
-        "import sys\nfrom chainscout.engine.digests import digest\nnames = {'__name__': 'rule'}\n"
+        "import sys\nfrom chainscout.compile.digests import digest\nnames = {'__name__': 'rule'}\n"
         "exec(compile(sys.stdin.read(), 'elsewhere.py', 'exec'), names)\nprint(digest(names['index']).hex())\n"
     )
     for seed in ("1", "2"):

@@ -14,10 +14,11 @@ from playing import Player, play
 import chainscout as cs
 from chainscout import policies, predictions
 from chainscout.counts import MOST_STATES
-from chainscout.engine import Walk, run, trace
+from chainscout.engine import run, trace
 from chainscout.errors import InputError
 from chainscout.guarantees import beta, beta_unknown_horizon
 from chainscout.policies import Policy, settings
+from chainscout.random import Walk
 
 ALL = [name for name in policies.names() if name != "static"] + ["static"]
 POWERS = [f"scout:power={power}" for power in (1, 0.5, 0.6)]

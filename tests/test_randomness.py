@@ -8,11 +8,12 @@ from engine_problems import UNLIKE, scaled
 from scipy.stats import chi2
 
 import chainscout as cs
-from chainscout.engine import Walk, alias, run, trace
-from chainscout.engine.randomness import GOLDEN, MASK, mix, mix_gamma, sample, stream
+from chainscout.engine import run, trace
 from chainscout.engine.specialising import common
 from chainscout.engine.state import State, prepare
 from chainscout.errors import InputError
+from chainscout.random import Walk, alias
+from chainscout.random.splitmix import GOLDEN, MASK, mix, mix_gamma, sample, stream
 from chainscout.sources import Environment
 from chainscout.verification import Effort
 

@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from .checks import number_array, real_number, shown, unique_labels, whole_number
 from .errors import InputError
+from .validation import number_array, real_number, shown, unique_labels, whole_number
 
 Array = npt.NDArray[np.float64]
 

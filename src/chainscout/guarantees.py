@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .chains import MarkovChain
-from .checks import failure_probability, number_array, real_number, whole_number
 from .counts import Counts, smoothing
 from .errors import InputError, NotErgodicError
+from .validation import failure_probability, number_array, real_number, whole_number
 
 if TYPE_CHECKING:
     from .problems import Problem

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from scipy.special import rel_entr
 
 from .chains import MarkovChain
-from .checks import one_of, shown
 from .counts import Counts, smoothed, smoothing
 from .errors import InputError
+from .validation import one_of, shown
 
 Array = npt.NDArray[np.float64]
 

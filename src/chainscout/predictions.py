@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from .checks import number_array, one_of, real_number, shown
 from .errors import InputError
+from .validation import number_array, one_of, real_number, shown
 
 if TYPE_CHECKING:
     from .problems import Problem

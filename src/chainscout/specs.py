@@ -6,8 +6,8 @@ A value is a whole number, a number, ``true`` or ``false``, a list of numbers ``
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from .checks import did_you_mean, shown
 from .errors import InputError
+from .validation import did_you_mean, shown
 
 FORM = "'name' or 'name:key=value,key=value'"
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..checks import failure_probability, one_of, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError
+from ..validation import failure_probability, one_of, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper
 
 #: method → what its number is worth.

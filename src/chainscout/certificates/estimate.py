@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import failure_probability, shown, whole_number
 from ..counts import Counts
 from ..errors import InputError
+from ..validation import failure_probability, shown, whole_number
 from .entrywise import intervals
 
 Array = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import number_array, real_number, shown, unique_labels
 from ..errors import InputError, NotErgodicError, RenormalisedWarning
+from ..validation import number_array, real_number, shown, unique_labels
 
 Array = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import real_number, shown
 from ..errors import ChainscoutError, InputError
+from ..validation import real_number, shown
 
 if TYPE_CHECKING:
     from .chain import MarkovChain

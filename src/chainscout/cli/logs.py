@@ -52,8 +52,8 @@ def count(
 ) -> None:
     """Count the transitions of every chain in existing logs: files, a database, or a Spark cluster."""
     from .. import report
-    from ..checks import failure_probability
     from ..logs import count_transitions
+    from ..validation import failure_probability
 
     failure_probability(delta)
     for path in out:

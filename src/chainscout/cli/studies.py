@@ -135,8 +135,8 @@ def status(where: str, chain: str | None, json_output: bool) -> None:
 @as_json
 def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
     """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate."""
-    from ..checks import one_of
     from ..study import exporting
+    from ..validation import one_of
 
     one_of(kind, "--format", exporting.FORMATS)
     if kind == "toml" and out is not None and out.suffix != ".toml":
@@ -165,10 +165,10 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     """Run the sources of a study file until the study is finished; go on with a study that exists."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from ..checks import whole_number
     from ..report import studies
     from ..study import files
     from ..study import learn as learn_study
+    from ..validation import whole_number
 
     if workers is not None:
         whole_number(workers, "--workers", meaning="sources at work at once")

@@ -30,8 +30,8 @@ def verify(
     """
     from .. import engine as engines
     from .. import verification
-    from ..checks import one_of
     from ..report import verification as report
+    from ..validation import one_of
 
     # A quick run is over before a GPU's kernels are compiled.
     one_of(engine, "engine", ("python", "cpu", "gpu", engines.AUTO))

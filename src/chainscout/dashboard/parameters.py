@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.datastructures import QueryParams
 
-from ..checks import shown
 from ..errors import InputError
 from ..report.study_report import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, SORTS
+from ..validation import shown
 
 #: Whole numbers that every language's JSON keeps.
 MOST = 2**53

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..checks import shown
 from ..errors import InputError
+from ..validation import shown
 from .guard import MOST_BODY
 from .parameters import Ask, Asked, Body, GiveBack, Leased, Renew, Restart, TakeLease, Tell, Told
 from .work import in_thread

@@ -1,7 +1,7 @@
 """The state before the first observation: every chain's stream, and the state that its first observation will show."""
 
+from ..random.splitmix import MASK, mix, sample, stream
 from .layout import GAMMA, POSITION, ROW, SIZE, START, record
-from .randomness import MASK, mix, sample, stream
 
 
 def begin(seed, replication, lanes, chains, head, laws, law_starts, words):

@@ -8,6 +8,7 @@ about as much as bare simulation. With blocks of one observation it makes the sa
 import math
 from typing import Any
 
+from ..random.splitmix import MASK, mix, sample
 from .choosing import climb, scan_one
 from .layout import (
     BASE,
@@ -29,7 +30,6 @@ from .layout import (
     record,
     unbound,
 )
-from .randomness import MASK, mix, sample
 
 # Bound when the loop is specialised; these values are never used.
 index = summary = floor = row_terms = take_constants = take_sums = totals = put = put_sums = unbound

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import policies
-from ..checks import one_of, real_number, replication_number, seed_number, shown, whole_number
 from ..counts import MOST_TRANSITIONS, smoothing
 from ..errors import InputError
 from ..losses import DISTANCES, WEIGHTS, of_transitions
 from ..policies import Policy, settings
 from ..problems import Problem
+from ..validation import one_of, real_number, replication_number, seed_number, shown, whole_number
 from .state import Block, State, alike_neighbours, prepare
 
 #: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits. ``gpu`` runs one thread a replication

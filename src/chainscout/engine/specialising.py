@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import bound, compiled, has_file
 from ..policies import Policy
-from . import alias, beginning, rounds, steps, tuples
-from .compiling import bound, compiled, has_file
+from ..random import alias
+from . import beginning, rounds, steps, tuples
 from .layout import FOUR, SUMS, TERMS
 
 

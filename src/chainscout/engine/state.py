@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..compile import is_off
 from ..policies import Policy, settings
 from ..problems import Problem
-from . import alias
-from .compiling import is_off
+from ..random import alias
 from .layout import BASE, FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
 from .rounds import BATCH, FIRST, LATEST
 from .specialising import Parts, Rule, common

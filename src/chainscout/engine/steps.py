@@ -6,7 +6,7 @@ nanoseconds a step of ba-mc (scout) at K = S = 5, where *bare* simulation takes 
   a step is 150 instructions, so that the processor's window of about 320 holds two lanes and no more;
 - stages over 16 to 32 lanes through arrays in memory, which LLVM's loop vectoriser takes: 31 (19). Half of the
   instructions move data in and out of those arrays;
-- values in registers, and LLVM's superword vectoriser (which numba leaves off, see ``compiling``) makes one vector
+- values in registers, and LLVM's superword vectoriser (which numba leaves off, see ``compile``) makes one vector
   operation of four scalar ones: 18 (15). The detour of the new indices through ``board`` gives it a place to start
   from; without that, square roots and divisions stay scalar: 22 (24). Nothing may be stored before all four lanes have
   read, or it gives up;
@@ -18,6 +18,7 @@ a step takes 1.6 × as long, with eight no less than with four.
 The names ``terms``, ``index``, ``entry``, ``take``, … are bound when the loop is specialised (``specialising``).
 """
 
+from ..random.splitmix import MASK, mix, sample
 from .choosing import climb, scan_four
 from .layout import (
     BASE,
@@ -41,7 +42,6 @@ from .layout import (
     ZERO,
     unbound,
 )
-from .randomness import MASK, mix, sample
 
 # Bound when the loop is specialised; these values are never used.
 terms = index = row_terms = take_constants = totals = put = put_sums = entry = unbound

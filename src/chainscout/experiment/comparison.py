@@ -14,11 +14,11 @@ import numpy as np
 from .. import engine as engines
 from .. import policies as catalogue
 from .._version import __version__
-from ..checks import number_array, quantile_failure, seed_number, shown, truth_value, whole_number
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
 from ..problems import Problem
+from ..validation import number_array, quantile_failure, seed_number, shown, truth_value, whole_number
 from .checkpoint import Checkpoint
 from .identity import identity
 from .results import Results

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.io import netcdf_file
 
-from ..checks import shown
 from ..errors import FileError, InputError
 from ..problems.reading import as_path, of_document, reason
 from ..problems.schema import Errors, document
+from ..validation import shown
 from .results import DIMENSIONS, Results
 
 #: The layout of saved files; a file with another number was made by another version.

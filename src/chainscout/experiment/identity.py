@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from ..engine.digests import digest
+from ..compile import digest
 from ..policies import Policy, settings
 from ..problems import Problem
 

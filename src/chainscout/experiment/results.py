@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import one_of, shown
 from ..engine.gpu import at_home
 from ..errors import InputError, MissingExtraError
 from ..problems import Problem
 from ..problems.schema import document
+from ..validation import one_of, shown
 from .statistics import STATISTICS, Statistic
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from .. import predictions
-from ..checks import whole_number
 from ..problems import Problem
+from ..validation import whole_number
 
 
 def next_samples(problem: Problem, transitions: Mapping[str, int], budget: int) -> dict[str, int]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import shown
 from ..errors import InputError
+from ..validation import shown
 from .columns import Codes, Column, as_array, label_column, time_column
 from .faults import need_complete, tie, without_state
-from .question import Kind, Question
+from .request import CountRequest, Kind
 from .spool import Spool
 
 #: The name of the only chain of a list of paths.
@@ -59,31 +59,31 @@ class Table:
         """Nothing is held outside memory."""
 
 
-def from_table(where: Any, question: Question) -> Paths:
+def from_table(where: Any, request: CountRequest) -> Paths:
     """The columns of a mapping or a data frame."""
     names = list(getattr(where, "columns", where))
-    columns = {name: where[name] for name in question.columns if name in names}
+    columns = {name: where[name] for name in request.columns if name in names}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of a log must be equally long, not {shown(lengths)}")
     kinds = dict.fromkeys(names, Kind.OTHER)
-    labels = {name: label_column(columns[name], name) for name in _label_names(question) if name in columns}
-    moments = {name: time_column(columns[name], name) for name in (question.time, question.order) if name in columns}
+    labels = {name: label_column(columns[name], name) for name in _label_names(request) if name in columns}
+    moments = {name: time_column(columns[name], name) for name in (request.time, request.order) if name in columns}
     kinds |= {name: column.kind for name, column in labels.items()}
     kinds |= {name: kind for name, (_, _, kind) in moments.items()}
-    question.check(kinds)
-    segment = labels[question.segment] if question.segment else None
-    time, undated, _ = moments[question.time]
-    order, unordered, _ = moments[question.order] if question.order else (None, None, None)
-    lacking = [labels[question.chain].codes < 0, undated]
+    request.check(kinds)
+    segment = labels[request.segment] if request.segment else None
+    time, undated, _ = moments[request.time]
+    order, unordered, _ = moments[request.order] if request.order else (None, None, None)
+    lacking = [labels[request.chain].codes < 0, undated]
     lacking += [] if segment is None else [segment.codes < 0]
     lacking += [] if unordered is None else [unordered]
-    need_complete(question, [int(absent.sum()) for absent in lacking])
-    return Paths(labels[question.chain], labels[question.state], segment, time, order)
+    need_complete(request, [int(absent.sum()) for absent in lacking])
+    return Paths(labels[request.chain], labels[request.state], segment, time, order)
 
 
-def _label_names(question: Question) -> list[str]:
-    return [name for name in (question.chain, question.state, question.segment) if name is not None]
+def _label_names(request: CountRequest) -> list[str]:
+    return [name for name in (request.chain, request.state, request.segment) if name is not None]
 
 
 def from_paths(where: Any) -> Paths:
@@ -132,7 +132,7 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return joined
 
 
-def count(paths: Paths, question: Question) -> Table:
+def count(paths: Paths, request: CountRequest) -> Table:
     """Transitions, begun segments and faults of every chain: the statement's steps, one by one."""
     keys = [paths.time, *([paths.segment.codes] if paths.segment else []), paths.chain.codes]
     if paths.order is not None:
@@ -150,22 +150,22 @@ def count(paths: Paths, question: Question) -> Table:
         order = paths.order[rows]
         tied[1:] &= order[1:] == order[:-1]
     if tied.any():
-        raise tie(question, *_first(paths, chain, time, tied))
-    if question.missing == "error" and (state < 0).any():
-        raise without_state(question, *_first(paths, chain, time, state < 0))
-    if question.gap is not None:
-        beginning[1:] |= np.diff(time) > _gap(question.gap)
+        raise tie(request, *_first(paths, chain, time, tied))
+    if request.missing == "error" and (state < 0).any():
+        raise without_state(request, *_first(paths, chain, time, state < 0))
+    if request.gap is not None:
+        beginning[1:] |= np.diff(time) > _gap(request.gap)
     beginning |= state < 0
     beginning[1:] |= state[:-1] < 0
     # step: how far a row is from the beginning of its unbroken path.
     place = np.arange(len(rows))
     step = place - np.maximum.accumulate(np.where(beginning, place, 0))
     used = state >= 0
-    if not question.sliding:
-        used &= step % question.lag == 0
+    if not request.sliding:
+        used &= step % request.lag == 0
     previous = np.full(len(rows), -1, dtype=np.int64)
-    later = step >= question.lag
-    previous[later] = state[place[later] - question.lag]
+    later = step >= request.lag
+    previous[later] = state[place[later] - request.lag]
     return Table(paths.chain, paths.state, _grouped(chain[used], previous[used], state[used]))
 
 

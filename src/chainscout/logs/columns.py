@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import shown
 from ..errors import InputError
-from .question import Kind
+from ..validation import shown
+from .request import Kind
 
 Codes = npt.NDArray[np.int64]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..checks import one_of, real_number, shown, whole_number
 from ..errors import CorrelatedCountsWarning, InputError
+from ..validation import one_of, real_number, shown, whole_number
 from . import arrays, faults, statement
 from .database import Database
 from .files import Files
-from .question import MISSING, Question
+from .request import MISSING, CountRequest
 from .results import States, Store, TransitionCounts
 from .spark import Spark, is_session
 from .spool import Spool, guarded
@@ -49,7 +49,7 @@ def count_transitions(
     list of arrays of one chain, or a mapping from names to these.
 
     ``chain``, ``time``, ``state``, ``segment``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
-    ``Question``. Rows may come in any order; rows of equal time are an error unless ``order`` names a column that
+    ``CountRequest``. Rows may come in any order; rows of equal time are an error unless ``order`` names a column that
     tells which came first. ``states`` lists the states of all chains, or of each; without it they are those that occur,
     and certificates then hold whatever others there may be. ``memory_limit``, ``threads`` and ``temp_directory`` are
     for DuckDB, which counts files and keeps the counts of all logs that are not in memory.
@@ -66,7 +66,7 @@ def count_transitions(
     paths = chain is None and time is None and state is None
     if paths and any(given is not None for given in (gap, segment, order, table)):
         raise InputError("paths have neither a gap, a segment, an order nor a table: these are for logs with columns")
-    question = Question(
+    request = CountRequest(
         chain=arrays.ONLY if paths else _column(chain, "chain"),
         time="step" if paths else _column(time, "time"),
         state="state" if paths else _column(state, "state"),
@@ -78,46 +78,46 @@ def count_transitions(
         missing=missing,
     )
     if paths:
-        return _results(arrays.count(_paths(where), question), question, states)
+        return _results(arrays.count(_paths(where), request), request, states)
     if _is_table(where):
-        return _results(arrays.count(arrays.from_table(where, question), question), question, states)
+        return _results(arrays.count(arrays.from_table(where, request), request), request, states)
     spool = Spool(memory_limit, threads, temp_directory)
     try:
-        _count(spool, where, table, question)
+        _count(spool, where, table, request)
     except BaseException:
         spool.close()
         raise
-    return _results(spool, question, states)
+    return _results(spool, request, states)
 
 
-def _count(spool: Spool, where: Any, table: str | None, question: Question) -> None:
+def _count(spool: Spool, where: Any, table: str | None, request: CountRequest) -> None:
     """The statement, wherever the log is, and a look at what is wrong with its rows."""
-    engine = _engine(spool, where, table, question)
+    engine = _engine(spool, where, table, request)
     try:
-        question.check(engine.kinds, engine.text_times)
+        request.check(engine.kinds, engine.text_times)
         with guarded(engine.name):
-            engine.count(question)
+            engine.count(request)
             wrong, stateless = spool.faults()
         if wrong:
-            _explain(engine, question)
-        if stateless and question.missing == "error":
-            for row in engine.rows(statement.first_without_state(question, engine.table, engine.kinds)):
-                raise faults.without_state(question, *row)
+            _explain(engine, request)
+        if stateless and request.missing == "error":
+            for row in engine.rows(statement.first_without_state(request, engine.table, engine.kinds)):
+                raise faults.without_state(request, *row)
         with guarded(engine.name):
             spool.finish(engine.untyped)
     finally:
         engine.close()
 
 
-def _explain(engine: Engine, question: Question) -> None:
-    for row in engine.rows(statement.lacking(question, engine.table, engine.kinds)):
-        faults.need_complete(question, row)
-    for row in engine.rows(statement.first_tie(question, engine.table, engine.kinds)):
-        raise faults.tie(question, *row)
+def _explain(engine: Engine, request: CountRequest) -> None:
+    for row in engine.rows(statement.lacking(request, engine.table, engine.kinds)):
+        faults.need_complete(request, row)
+    for row in engine.rows(statement.first_tie(request, engine.table, engine.kinds)):
+        raise faults.tie(request, *row)
     raise faults.changed(engine.name)
 
 
-def _engine(spool: Spool, where: Any, table: str | None, question: Question) -> Engine:
+def _engine(spool: Spool, where: Any, table: str | None, request: CountRequest) -> Engine:
     address = isinstance(where, str) and "://" in where
     if address or is_session(where) or isinstance(where, sa.URL | sa.Engine):
         if not isinstance(table, str) or not table:
@@ -127,7 +127,7 @@ def _engine(spool: Spool, where: Any, table: str | None, question: Question) -> 
         return Database(spool, where, table)
     if table is not None:
         raise InputError(f"only a log in a database or on Spark has a table, and {shown(where)} is neither")
-    return Files(spool, _files(where), question)
+    return Files(spool, _files(where), request)
 
 
 def _files(where: Any) -> list[str]:
@@ -151,8 +151,8 @@ def _paths(where: Any) -> arrays.Paths:
     return arrays.from_paths(where)
 
 
-def _results(store: Store, question: Question, states: States) -> TransitionCounts:
-    return TransitionCounts(store, lag=question.lag, correlated=question.correlated, states=states)
+def _results(store: Store, request: CountRequest, states: States) -> TransitionCounts:
+    return TransitionCounts(store, lag=request.lag, correlated=request.correlated, states=states)
 
 
 def _column(name: Any, role: str) -> str:

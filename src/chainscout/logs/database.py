@@ -5,9 +5,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..checks import shown
 from ..errors import InputError, LogError, MissingExtraError
-from .question import MOMENTS, Kind, Question
+from ..validation import shown
+from .request import MOMENTS, CountRequest, Kind
 from .spool import BATCH, Spool, sentence
 from .statement import counting, table_named
 
@@ -44,18 +44,18 @@ class Database:
         sqlite = self.engine.dialect.name == "sqlite"
         self.kinds = {column["name"]: _kind(column["type"], sqlite) for column in columns}
 
-    def count(self, question: Question) -> None:
+    def count(self, request: CountRequest) -> None:
         """Run the statement there and take its rows as they come."""
         sqlite = self.engine.dialect.name == "sqlite"
-        if sqlite and question.gap is not None and self.kinds[question.time] in MOMENTS:
+        if sqlite and request.gap is not None and self.kinds[request.time] in MOMENTS:
             raise InputError(
                 "SQLite keeps times as text and cannot subtract them: a gap needs a time column of numbers"
             )
-        statement = counting(question, self.table, self.kinds)
-        self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self._streamed(statement))
+        statement = counting(request, self.table, self.kinds)
+        self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self._streamed(statement))
 
     def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
-        """The answer to a small question about the log."""
+        """The answer to a small request about the log."""
         return list(self._streamed(statement))
 
     def _streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:

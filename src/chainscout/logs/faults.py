@@ -3,35 +3,35 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..checks import shown
 from ..errors import LogError
-from .question import Question
+from ..validation import shown
+from .request import CountRequest
 
 
-def need_complete(question: Question, numbers: Sequence[int]) -> None:
+def need_complete(request: CountRequest, numbers: Sequence[int]) -> None:
     """Refuses rows without a chain, a time, a segment, an order; ``numbers``: how many there are of each."""
-    roles = ["chain", "time", *(role for role in ("segment", "order") if getattr(question, role) is not None)]
+    roles = ["chain", "time", *(role for role in ("segment", "order") if getattr(request, role) is not None)]
     for role, number in zip(roles, numbers, strict=True):
         if number:
             have = "row has" if number == 1 else "rows have"
             article = "an" if role == "order" else "a"
-            column = shown(getattr(question, role))
+            column = shown(getattr(request, role))
             raise LogError(f"every row needs {article} {role}, but {number:,} {have} none in column {column}")
 
 
-def tie(question: Question, chain: Any, time: Any) -> LogError:
+def tie(request: CountRequest, chain: Any, time: Any) -> LogError:
     """Two rows of one path with the same time."""
-    column = question.time if question.order is None else f"{question.time}, {question.order}"
+    column = request.time if request.order is None else f"{request.time}, {request.order}"
     place = f"chain {shown(str(chain))} has two rows at {column} = {time}"
-    if question.order is None:
+    if request.order is None:
         return LogError(f"{place}, and which came first is not known: name a column that tells as the order")
     return LogError(f"{place} that are equal in the order column too, so that which came first is not known")
 
 
-def without_state(question: Question, chain: Any, time: Any) -> LogError:
+def without_state(request: CountRequest, chain: Any, time: Any) -> LogError:
     """A row that has no state."""
     return LogError(
-        f"chain {shown(str(chain))} has no state in column {shown(question.state)} at {question.time} = {time};"
+        f"chain {shown(str(chain))} has no state in column {shown(request.state)} at {request.time} = {time};"
         " 'break' for what is missing begins a new segment after such rows"
     )
 

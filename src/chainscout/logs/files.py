@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from ..checks import shown
 from ..errors import InputError, LogError
-from .question import Kind, Question
+from ..validation import shown
+from .request import CountRequest, Kind
 from .spool import Spool, guarded
 from .statement import counting, positional, table_named
 
@@ -54,7 +54,7 @@ class Files:
 
     text_times = True
 
-    def __init__(self, spool: Spool, paths: Sequence[str], question: Question) -> None:
+    def __init__(self, spool: Spool, paths: Sequence[str], request: CountRequest) -> None:
         self.spool = spool
         self.name = shown(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown(paths[0])} on"
         formats = {path: file_format(path) for path in paths}
@@ -68,14 +68,14 @@ class Files:
         with guarded(self.name):
             relation = self._relation(list(paths))
             self.kinds = _kinds(relation)
-            if self.format == "csv" and self.kinds.keys() >= set(question.columns):
+            if self.format == "csv" and self.kinds.keys() >= set(request.columns):
                 # CSV has no types, and '007' is not 7: labels are read as they are written.
-                labels = [question.chain, question.state, *([question.segment] if question.segment else [])]
-                types = {name: "VARCHAR" for name in labels if name not in (question.time, question.order)}
+                labels = [request.chain, request.state, *([request.segment] if request.segment else [])]
+                types = {name: "VARCHAR" for name in labels if name not in (request.time, request.order)}
                 relation = self._relation(list(paths), types)
                 self.kinds = _kinds(relation)
             elif self.format == "json":
-                relation = self._as_written(relation, list(paths), question)
+                relation = self._as_written(relation, list(paths), request)
             relation.create_view("log", replace=True)
 
     @property
@@ -97,29 +97,29 @@ class Files:
         return relation
 
     def _as_written(
-        self, relation: "duckdb.DuckDBPyRelation", paths: list[str], question: Question
+        self, relation: "duckdb.DuckDBPyRelation", paths: list[str], request: CountRequest
     ) -> "duckdb.DuckDBPyRelation":
         """JSON's labels that look like dates or UUIDs, or have no type in common, are text."""
-        if not self.kinds.keys() >= set(question.columns):
+        if not self.kinds.keys() >= set(request.columns):
             return relation
         types = {}
         for name, kind in zip(relation.columns, relation.types, strict=True):
-            if name in question.columns:
+            if name in request.columns:
                 guessed = self.kinds[name] in (Kind.DATE, Kind.MOMENT, Kind.OTHER) or str(kind) == "JSON"
-                ordered = name in (question.time, question.order) and kind.id != "null"
+                ordered = name in (request.time, request.order) and kind.id != "null"
                 whole = "BIGINT" if kind.id == "hugeint" else str(kind)
                 types[name] = "VARCHAR" if guessed and not ordered else whole
         relation = self._relation(paths, types)
         self.kinds = _kinds(relation)
         return relation
 
-    def count(self, question: Question) -> None:
+    def count(self, request: CountRequest) -> None:
         """Run the statement where the spool is."""
         with guarded(self.name):
-            self.spool.count_here(*positional(counting(question, self.table, self.kinds)))
+            self.spool.count_here(*positional(counting(request, self.table, self.kinds)))
 
     def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
-        """The answer to a small question about the log."""
+        """The answer to a small request about the log."""
         with guarded(self.name):
             return list(self.spool.connection.execute(*positional(statement)).fetchall())
 

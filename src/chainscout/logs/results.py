@@ -14,10 +14,10 @@ from ..certificates import Certificate
 from ..certificates.certificate import need_certifiable
 from ..certificates.mixture import bound_from_exits
 from ..chains import MarkovChain
-from ..checks import failure_probability, shown
 from ..counts import Counts
 from ..errors import ChainscoutError, InputError, LogError
 from ..problems import Problem
+from ..validation import failure_probability, shown
 from .allocation import next_samples
 
 #: States of all chains, of each chain by its name, or None: those that the log shows.

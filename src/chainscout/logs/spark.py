@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from ..checks import shown
 from ..errors import ChainscoutError, InputError, LogError, MissingExtraError
+from ..validation import shown
 from .files import FORMATS, file_format
-from .question import Kind, Question
+from .request import CountRequest, Kind
 from .spool import Spool, sentence
 from .statement import counting, named, table_named
 
@@ -62,13 +62,13 @@ class Spark:
                     " types, and a view says which they are"
                 )
 
-    def count(self, question: Question) -> None:
+    def count(self, request: CountRequest) -> None:
         """Run the statement on the cluster and take its rows as they come."""
-        statement = counting(question, self.table, self.kinds)
-        self.spool.fill(self.kinds[question.chain], self.kinds[question.state], self._streamed(statement))
+        statement = counting(request, self.table, self.kinds)
+        self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self._streamed(statement))
 
     def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
-        """The answer to a small question about the log."""
+        """The answer to a small request about the log."""
         return list(self._streamed(statement))
 
     def _streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:

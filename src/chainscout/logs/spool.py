@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import shown, whole_number
 from ..errors import InputError, LogError, MissingExtraError
-from .question import Kind
+from ..validation import shown, whole_number
+from .request import Kind
 
 Pair = tuple[Any, Any, Any, int]
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import GenericTypeCompiler, IdentifierPreparer
 
-from .question import NATIVE, Kind, Question
+from .request import NATIVE, CountRequest, Kind
 
 Kinds = Mapping[str, Kind]
 
@@ -64,14 +64,14 @@ def table_named(name: str, schema: str | None = None) -> sa.TableClause:
     return sa.table(sa.quoted_name(name, True), schema=None if schema is None else sa.quoted_name(schema, True))
 
 
-def counting(question: Question, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
+def counting(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
     """Transitions, begun segments and faults of every chain."""
-    log = _log(question, table, kinds)
+    log = _log(request, table, kinds)
     columns, window = log.c, _window(log)
     before = sa.func.lag(columns.moment).over(**window)
-    broken = [] if question.gap is None else [columns.moment - before > sa.literal(question.gap, sa.types.NullType())]
+    broken = [] if request.gap is None else [columns.moment - before > sa.literal(request.gap, sa.types.NullType())]
     faults = sa.case((_fault(log), 1), else_=0).label("fault")
-    if question.lag == 1:
+    if request.lag == 1:
         previous: Any = sa.func.lag(columns.state).over(**window)
         if broken:
             previous = sa.case((broken[0], sa.null()), else_=previous)
@@ -79,13 +79,13 @@ def counting(question: Question, table: sa.FromClause, kinds: Kinds) -> sa.Selec
             columns.chain, previous.label("previous"), columns.state, faults, sa.literal_column("1").label("used")
         ).subquery("pairs")
     else:
-        pairs = _distant_pairs(question, log, window, broken, faults)
+        pairs = _distant_pairs(request, log, window, broken, faults)
     keys = pairs.c.chain, pairs.c.previous, pairs.c.state
-    number = sa.func.sum(pairs.c.used) if question.lag > 1 else sa.func.count()
+    number = sa.func.sum(pairs.c.used) if request.lag > 1 else sa.func.count()
     return sa.select(*keys, number.label("number"), sa.func.sum(pairs.c.fault).label("faults")).group_by(*keys)
 
 
-def _distant_pairs(question: Question, log: Any, window: Any, broken: list[Any], faults: Any) -> Any:
+def _distant_pairs(request: CountRequest, log: Any, window: Any, broken: list[Any], faults: Any) -> Any:
     """Pairs ``lag`` steps apart within an unbroken path: a running maximum knows where the path began."""
     columns = log.c
     missing = sa.or_(columns.state.is_(None), sa.func.lag(columns.state).over(**window).is_(None))
@@ -94,7 +94,7 @@ def _distant_pairs(question: Question, log: Any, window: Any, broken: list[Any],
         columns.state,
         faults,
         *_ordering(log),
-        sa.func.lag(columns.state, question.lag).over(**window).label("earlier"),
+        sa.func.lag(columns.state, request.lag).over(**window).label("earlier"),
         sa.func.row_number().over(**window).label("place"),
         sa.case((sa.or_(missing, *broken), sa.func.row_number().over(**window))).label("beginning"),
     ).subquery("placed")
@@ -103,43 +103,43 @@ def _distant_pairs(question: Question, log: Any, window: Any, broken: list[Any],
         rows.c.chain, rows.c.state, rows.c.fault, rows.c.earlier, (rows.c.place - started).label("step")
     ).subquery("steps")
     used: Any = sa.literal_column("1")
-    if not question.sliding:
-        used = sa.case((steps.c.step % question.lag == 0, 1), else_=0)
-    previous = sa.case((steps.c.step >= question.lag, steps.c.earlier))
+    if not request.sliding:
+        used = sa.case((steps.c.step % request.lag == 0, 1), else_=0)
+    previous = sa.case((steps.c.step >= request.lag, steps.c.earlier))
     return sa.select(
         steps.c.chain, previous.label("previous"), steps.c.state, steps.c.fault, used.label("used")
     ).subquery("pairs")
 
 
-def first_tie(question: Question, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
+def first_tie(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
     """Chain and time of the first two rows whose order is not known."""
-    log = _log(question, table, kinds)
+    log = _log(request, table, kinds)
     found = sa.select(log.c.chain, log.c.moment, sa.case((_tied(log), 1), else_=0).label("tied")).subquery("found")
     return _first(found, found.c.tied == 1)
 
 
-def first_without_state(question: Question, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
+def first_without_state(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
     """Chain and time of the first row that has no state."""
-    log = _log(question, table, kinds)
+    log = _log(request, table, kinds)
     return _first(log, log.c.state.is_(None))
 
 
-def lacking(question: Question, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
+def lacking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
     """How many rows have no chain, no time, no segment, no order: one row of numbers."""
-    log = _log(question, table, kinds)
+    log = _log(request, table, kinds)
     names = ["chain", "moment", *(name for name in ("segment", "place_in_time") if name in log.c)]
     absent: list[Any] = [sa.func.count() - sa.func.count(log.c[name]) for name in names]
     return sa.select(*absent).select_from(log)
 
 
-def _log(question: Question, table: sa.FromClause, kinds: Kinds) -> Any:
+def _log(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> Any:
     """The columns that are read, under names of our own."""
-    columns = [_label(question.chain, kinds).label("chain"), _moment(question, kinds).label("moment")]
-    columns.append(_label(question.state, kinds).label("state"))
-    if question.segment is not None:
-        columns.append(_label(question.segment, kinds).label("segment"))
-    if question.order is not None:
-        columns.append(_cell(question.order, kinds).label("place_in_time"))
+    columns = [_label(request.chain, kinds).label("chain"), _moment(request, kinds).label("moment")]
+    columns.append(_label(request.state, kinds).label("state"))
+    if request.segment is not None:
+        columns.append(_label(request.segment, kinds).label("segment"))
+    if request.order is not None:
+        columns.append(_cell(request.order, kinds).label("place_in_time"))
     return sa.select(*columns).select_from(table).subquery("log")
 
 
@@ -153,10 +153,10 @@ def _label(name: str, kinds: Kinds) -> Any:
     return _cell(name, kinds) if kinds[name] in NATIVE else sa.cast(_cell(name, kinds), sa.String())
 
 
-def _moment(question: Question, kinds: Kinds) -> Any:
-    kind = kinds[question.time]
-    dated = kind is Kind.DATE and isinstance(question.gap, datetime.timedelta)
-    column = _cell(question.time, kinds)
+def _moment(request: CountRequest, kinds: Kinds) -> Any:
+    kind = kinds[request.time]
+    dated = kind is Kind.DATE and isinstance(request.gap, datetime.timedelta)
+    column = _cell(request.time, kinds)
     if dated or kind is Kind.TEXT:
         # Without a type of SQLAlchemy's, so that a gap is bound as the driver binds it.
         column = sa.type_coerce(sa.cast(column, sa.TIMESTAMP()), sa.types.NullType())

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from ..certificates.paper import STATED, TIGHT, factors, index, row_terms
 from ..certificates.paper import entry as paper_entry
-from ..checks import failure_probability
 from ..counts import smoothing
 from ..errors import InputError
 from ..guarantees import beta, lemma_4_constants, unknown_horizon_beta, zeta
+from ..validation import failure_probability
 from .bandits import sum_over_transitions
 from .policy import Policy, Setting
 

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from ..checks import real_number
 from ..errors import InputError
 from ..rows import frequency_gini, smoothed_gini
+from ..validation import real_number
 from .policy import Policy, Setting
 
 

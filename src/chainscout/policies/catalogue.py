@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from .. import specs
-from ..checks import real_number, shown
 from ..errors import InputError
+from ..validation import real_number, shown
 from . import bamc, bandits, certified, fixed, scout
 from .policy import Policy
 

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from ..certificates.mixture import OPEN, combine, largest_excess, smoothing_excess
-from ..checks import failure_probability
 from ..rows import frequency_gini
+from ..validation import failure_probability
 from .bandits import sum_over_transitions
 from .policy import Policy, Setting
 

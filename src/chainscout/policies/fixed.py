@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import predictions
-from ..checks import real_number, shown
 from ..errors import InputError
+from ..validation import real_number, shown
 from .policy import Policy, Setting
 
 if TYPE_CHECKING:

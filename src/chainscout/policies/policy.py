@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import real_number, shown, unicode_text
 from ..errors import InputError
+from ..validation import real_number, shown, unicode_text
 
 if TYPE_CHECKING:
     from ..problems import Problem

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..certificates.mixture import OPEN
-from ..checks import one_of, real_number, shown
 from ..counts import smoothing
 from ..errors import InputError
 from ..rows import deviation, smoothed_gini
+from ..validation import one_of, real_number, shown
 from .bandits import sum_over_transitions
 from .policy import Policy, Setting
 

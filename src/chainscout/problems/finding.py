@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..checks import did_you_mean
 from ..errors import InputError
+from ..validation import did_you_mean
 from . import catalogue
 from .problem import Problem
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chains import MarkovChain
-from ..checks import did_you_mean, failure_probability, shown, whole_number
 from ..errors import InputError, NotErgodicError
+from ..validation import did_you_mean, failure_probability, shown, whole_number
 
 Array = npt.NDArray[np.float64]
 

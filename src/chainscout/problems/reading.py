@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..checks import shown
 from ..errors import FileError, InputError
+from ..validation import shown
 from .problem import Problem
 from .schema import TEXTS, ChainEntry, ChainNotes, Errors, chain_of, check_document, place_of
 from .tables import Table, read_table

@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..chains import MarkovChain
 from ..chains.chain import ROW_TOLERANCE
-from ..checks import did_you_mean, shown
 from ..errors import ChainscoutError, InputError, RenormalisedWarning
+from ..validation import did_you_mean, shown
 from .problem import Problem
 
 #: The version of the format that this version of chainscout reads and writes.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..chains import MarkovChain
-from ..checks import shown
+from ..validation import shown
 from .schema import Errors
 
 

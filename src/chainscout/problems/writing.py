@@ -10,8 +10,8 @@ from typing import Any
 
 import tomli_w
 
-from ..checks import shown
 from ..errors import FileError, InputError
+from ..validation import shown
 from .problem import Problem
 from .reading import NOTE, as_path, is_directory, reason
 from .schema import Errors, document

@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from ..chains import MarkovChain
-from ..checks import failure_probability
 from ..problems import Problem
+from ..validation import failure_probability
 from .tables import Table, if_any
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from .. import guarantees, predictions
 from ..certificates import ASSUMPTION, planning
 from ..certificates.planning import BEYOND
-from ..checks import quantile_failure, real_number, whole_number
 from ..errors import InputError
 from ..problems import Problem
+from ..validation import quantile_failure, real_number, whole_number
 from .tables import Table, if_any
 
 

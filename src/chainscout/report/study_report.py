@@ -3,9 +3,9 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..checks import one_of, whole_number
 from ..errors import InputError, stop_in_words
 from ..study.certifying import StudyCertificate
+from ..validation import one_of, whole_number
 from .bounds import Bounds
 from .cells import cell, finite, label
 from .histories import Histories

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import seed_number, shown
 from ..errors import InputError, MissingExtraError
+from ..validation import seed_number, shown
 from .source import Source
 
 

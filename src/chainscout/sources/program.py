@@ -18,8 +18,8 @@ import threading
 from collections.abc import Hashable, Sequence
 from typing import IO
 
-from ..checks import real_number, shown
 from ..errors import InputError, SourceError
+from ..validation import real_number, shown
 from .source import Source
 
 #: A line longer than this is no state.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import specs
-from ..checks import label_from_text, shown
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
+from ..validation import label_from_text, shown
 from .source import Repeating
 
 

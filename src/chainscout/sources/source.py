@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Self
 
-from ..checks import shown, whole_number
 from ..errors import InputError, SourceEnded
+from ..validation import shown, whole_number
 
 
 class Source:

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql import Executable
 
-from ..checks import is_unicode, shown
 from ..errors import ChainscoutError, InputError
+from ..validation import is_unicode, shown
 from . import schema
 from .statements import Bulk
 

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..checks import shown, unicode_text
 from ..errors import InputError
+from ..validation import shown, unicode_text
 from . import encoding, mapping, statements
 from .database import Database, taken
 from .interface import Store

@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Iterable
 from typing import Any, overload
 
-from ..checks import shown, whole_number
 from ..errors import InputError, NothingFree, StudyFinished
 from ..store import ChainRecord, Transaction
+from ..validation import shown, whole_number
 from . import choice, telling
 from .absent import not_built_in
 from .reading import Reading

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Sequence
 from itertools import islice
 
-from ..checks import did_you_mean, one_of, shown
 from ..errors import InputError
 from ..policies import Policy
 from ..store import ChainRecord, Event, Observation, Outline, Store, Transaction
 from ..store.listing import ORDERS
 from ..store.records import plug_in_variability
+from ..validation import did_you_mean, one_of, shown
 from . import certifying
 from .absent import AbsentPolicy
 from .views import ChainLine, EventLine, Pace

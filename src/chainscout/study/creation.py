@@ -8,11 +8,11 @@ from numbers import Integral, Real
 from typing import Any
 
 from ..certificates.certificate import need_certifiable
-from ..checks import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text, whole_number
 from ..counts import MOST_STATES, MOST_TRANSITIONS, Counts
 from ..errors import InputError
 from ..policies import Policy, Setting
 from ..store import ChainRecord, Content, RowRecord, StudyRecord
+from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text, whole_number
 from .rule import Rule
 
 Label = str | int

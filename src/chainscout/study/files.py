@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from .. import policies, problems
-from ..checks import did_you_mean, failure_probability, one_of, real_number, seed_number
 from ..errors import FileError, InputError
 from ..problems.schema import Errors, chain_of, label, place_of
 from ..sources import Environment, Program, Recorded, Source, read_recorded
 from ..store import check_place
+from ..validation import did_you_mean, failure_probability, one_of, real_number, seed_number
 from . import creation
 from .learning import check_end
 from .simulation import Simulated

@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .. import policies
-from ..checks import failure_probability, one_of, real_number, shown
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy
+from ..validation import failure_probability, one_of, real_number, shown
 from . import creation
 from .study import Study
 from .views import Progress

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from ..chains import MarkovChain
-from ..checks import shown, whole_number
 from ..counts import Counts
 from ..errors import Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
 from ..sources import Repeating, Source, convert
 from ..store import Where, exists
+from ..validation import shown, whole_number
 from . import creation
 from .crew import PAUSE, Crew, Paths, tell_from
 from .going_on import go_on

@@ -3,8 +3,8 @@
 import secrets
 import time
 
-from ..checks import real_number, shown, unicode_text, whole_number
 from ..errors import ConnectionLost, InputError, NothingFree, StudyFinished
+from ..validation import real_number, shown, unicode_text, whole_number
 from . import choice, telling
 from .advancing import Advancing, nothing_free
 from .lease import PATIENCE, Lease

@@ -7,8 +7,8 @@ sources repeats a replication of an experiment, and a resumed one goes on with t
 from collections.abc import Hashable, Mapping
 
 from ..chains import MarkovChain
-from ..engine import Walk
 from ..problems import Problem
+from ..random import Walk
 from ..sources import Repeating
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Sequence
 from numbers import Integral
 
-from ..checks import did_you_mean, label_from_text, shown
 from ..counts import Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
+from ..validation import did_you_mean, label_from_text, shown
 from .creation import label_of
 
 

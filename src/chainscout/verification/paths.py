@@ -17,13 +17,13 @@ import numpy.typing as npt
 from .. import policies
 from ..certificates.mixture import combine, largest_excess, smoothing_excess
 from ..certificates.paper import STATED, entry, factors, index, row_terms
+from ..compile import bound, compiled
 from ..counts import smoothing
-from ..engine.compiling import bound, compiled
-from ..engine.randomness import MASK, mix, sample, stream
 from ..engine.state import call, prepare
 from ..guarantees import beta, event_c_width
 from ..policies.policy import replaced
 from ..problems import Problem
+from ..random import MASK, mix, sample, stream
 
 Array = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from .. import problems
-from ..checks import real_number, seed_number
 from ..engine.gpu import LAUNCH_LANES
+from ..validation import real_number, seed_number
 from . import bounds, events, limits
 from .findings import Finding
 from .instances import coins, slow_and_fast

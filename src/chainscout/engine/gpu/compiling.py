@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiling import _Copies, bound
+from ...compile import Copies, bound
 from .devices import is_simulated
 
 #: What a launch changes for its time is everybody's: one launch after the other. None lasts longer than compilation.
@@ -17,7 +17,7 @@ _LAUNCHING = threading.Lock()
 _SHARED: dict[type, dict[Any, Any]] = {}
 
 
-class DeviceCopies(_Copies):
+class DeviceCopies(Copies):
     """Copies of a rule's functions for the device. In single precision every float constant is one too, or the
     arithmetic would be done in double precision."""
 

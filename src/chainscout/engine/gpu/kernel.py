@@ -12,8 +12,8 @@ arithmetic hide each other's latency.
 
 from typing import Any
 
+from ...random.splitmix import MASK
 from ..layout import unbound
-from ..randomness import MASK
 from .learning import learn
 from .observing import begin, draw, move_all, read, size_of
 from .planning import choose, hold, plan, refresh, value_of

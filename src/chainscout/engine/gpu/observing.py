@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from ..randomness import MASK, mix, sample, stream
+from ...random.splitmix import MASK, mix, sample, stream
 from ..rounds import FIRST
 
 # Bound when the kernel is specialised; these values are never used.

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...problems import Problem
-from .. import alias
+from ...random import alias
 from ..specialising import common
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...chains import MarkovChain
-from ...checks import real_number, shown, whole_number
 from ...errors import InputError
+from ...validation import real_number, shown, whole_number
 
 Chains = dict[str, MarkovChain]
 

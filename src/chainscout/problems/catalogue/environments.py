@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...chains import MarkovChain
-from ...checks import real_number, shown, whole_number
 from ...errors import InputError, MissingExtraError
+from ...validation import real_number, shown, whole_number
 from .entry import Chains, Entry
 
 #: The environments' action numbers, by name.

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ...chains import MarkovChain
-from ...checks import real_number, whole_number
 from ...errors import InputError
+from ...validation import real_number, whole_number
 from .entry import Chains, Entry, sizes
 
 

@@ -1,29 +1,43 @@
 """One chain's path in one replication, state by state: what an experiment's policies see, for whoever simulates it."""
 
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from ..chains import MarkovChain
-from ..checks import replication_number, seed_number, whole_number
+from ..validation import replication_number, seed_number, whole_number
 from . import alias
-from .randomness import MASK, mix, sample, stream
-from .specialising import common
+from .splitmix import MASK, mix, sample, stream
+
+
+class Laws(Protocol):
+    """What a walk needs of a chain: a ``MarkovChain`` has it."""
+
+    @property
+    def size(self) -> int:
+        """S."""
+
+    @property
+    def initial(self) -> npt.NDArray[np.float64]:
+        """The law of the first state."""
+
+    @property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The transition matrix."""
 
 
 class Walk:
     """The positions of the states that chain ``number`` of a problem visits in a replication: an iterator without end.
 
-    The u-th draw is a function of (seed, replication, number, u) alone, so that a walk can go on behind any of them.
+    The u-th draw is a function of (seed, replication, number, u) alone, so a walk can go on behind any of them.
     """
 
-    def __init__(self, chain: MarkovChain, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
+    def __init__(self, chain: Laws, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
         whole_number(number, "number", least=0, meaning="of the chain in its problem")
         self._size = size = chain.size
         self._table = [0] * (size * (size + 1))  # the initial law, then the rows of the matrix
         laws = np.vstack([chain.initial[None, :], chain.matrix])
-        parts = alias.parts(laws).ravel().tolist()
-        common("fill", "python")(self._table, 0, size, size + 1, size, parts, [0] * size, [0] * size)
+        alias.fill(self._table, 0, size, size + 1, size, alias.parts(laws).ravel().tolist(), [0] * size, [0] * size)
         self._origin, self._gamma = stream(seed_number(seed), replication_number(replication), int(number))
         self._position = self._origin
         self._row = 0

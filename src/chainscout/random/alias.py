@@ -3,8 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from .layout import ONE, ZERO
-from .randomness import HALF
+from .splitmix import HALF, ONE, ZERO
 
 #: Probabilities are cut into this many parts a column.
 FULL = 1 << 32
@@ -25,7 +24,7 @@ def parts(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
 def fill(table, first, stride, number, size, shares, small, large):
     """``number`` tables of ``size`` words each, ``stride`` apart from ``first`` on, from ``shares`` (``parts``).
 
-    A word is a threshold (high half) and the other outcome (low half); ``randomness.sample`` reads it. A column that
+    A word is a threshold (high half) and the other outcome (low half); ``splitmix.sample`` reads it. A column that
     one outcome fills leads to that outcome on both sides. ``small`` and ``large`` are scratch space for S words.
     """
     for law in range(number):

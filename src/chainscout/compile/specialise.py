@@ -33,13 +33,13 @@ _COMPILING = threading.Lock()
 
 def bound(function: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
     """An interpreted copy of an engine function, and of those it calls, in which ``names`` have these values."""
-    copy: Callable[..., Any] = _Copies(names, compile=False).copy(function)[0]  # type: ignore[arg-type]
+    copy: Callable[..., Any] = Copies(names, compile=False).copy(function)[0]  # type: ignore[arg-type]
     return copy
 
 
 def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool) -> Callable[..., Any]:
     """A compiled copy of an engine function in which ``names`` have these values."""
-    copy, _ = _Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
+    copy, _ = Copies(names, compile=True).copy(function, outermost=True)  # type: ignore[arg-type]
     reached = digest((function, OPTIONS), names)
     copy.__qualname__ = f"{function.__qualname__}_{reached.hex()[:16]}"
     return _OnFirstCall(copy, cache)
@@ -51,12 +51,6 @@ def is_off() -> bool:
 
     config: Any = numba.config
     return bool(config.DISABLE_JIT)
-
-
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain function, and all that it calls, to be called from other compiled code."""
-    copy: Callable[..., Any] = _Copies({}, compile=True).copy(function)[0]  # type: ignore[arg-type]
-    return copy
 
 
 class _OnFirstCall:
@@ -103,7 +97,7 @@ _Copy = tuple[Any, bool]
 _SHARED: dict[FunctionType, _Copy] = {}
 
 
-class _Copies:
+class Copies:
     """Copies of functions that reach each other."""
 
     def __init__(self, names: Mapping[str, Any], compile: bool) -> None:

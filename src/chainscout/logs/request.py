@@ -5,8 +5,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..checks import did_you_mean, shown
 from ..errors import InputError
+from ..validation import did_you_mean, shown
 
 MISSING = ("error", "break")
 
@@ -33,7 +33,7 @@ NATIVE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
 
 
 @dataclass(frozen=True)
-class Question:
+class CountRequest:
     """The columns' names and the rules by which rows become paths.
 
     A path is the rows of one chain (and one ``segment``, if there is such a column) in the order of ``time`` (and then

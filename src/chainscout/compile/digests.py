@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import shown
 from ..errors import InputError
+from ..validation import shown
 
-#: Functions of this package may have names bound for them, and count in unsigned words.
-ENGINE = __name__.rpartition(".")[0]
+#: Functions of these packages may have names bound for them, and count in unsigned words.
+OWN = frozenset(f"{__name__.partition('.')[0]}.{layer}" for layer in ("engine", "random"))
 
 #: Libraries whose functions numba knows itself; they are known by their names.
 KNOWN = {"math", "numpy", "numba", "builtins"}
@@ -39,7 +39,7 @@ def digest(thing: Any, names: Mapping[str, Any] | None = None) -> bytes:
 def is_own(function: FunctionType) -> bool:
     """Whether a function is the engine's."""
     module = function.__module__ or ""  # a rule made by exec may have none
-    return module == ENGINE or module.startswith(ENGINE + ".")
+    return ".".join(module.split(".")[:2]) in OWN
 
 
 def is_known(module: ModuleType) -> bool:
