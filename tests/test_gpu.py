@@ -45,7 +45,17 @@ main(sys.argv[1:])
 
 
 def command_without_runtime(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WITHOUT_RUNTIME, "compare", "two-state", "--policies", "uniform", "--budgets", "10"]
+    command = [
+        sys.executable,
+        "-c",
+        WITHOUT_RUNTIME,
+        "compare",
+        "two-state",
+        "--policies",
+        "uniform",
+        "--budgets",
+        "10",
+    ]
     return subprocess.run([*command, "--replications", "2", *words], capture_output=True, text=True, check=False)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..certificates.mixture import bound_from_exits
-from ..store.records import RowRecord, plug_in_variability
+from ..store import RowRecord, plug_in_variability
 from .totals import Totals, point_after
 
 if TYPE_CHECKING:

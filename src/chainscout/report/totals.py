@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..counts import smoothed, smoothing
 from ..rows import smoothed_gini
-from ..store.records import RowRecord, plug_in_variability
+from ..store import RowRecord, plug_in_variability
 from .shares import MOST_CHAINS, MOST_ENTRIES, aimed
 
 if TYPE_CHECKING:

@@ -1,11 +1,13 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .interface import Store, Transaction
+from .listing import ORDERS
 from .memory import MemoryStore
 from .places import Content, Where, check_place, exists, find, make
-from .records import ChainRecord, Event, Observation, Outline, RowRecord, RowView, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, RowView, StudyRecord, plug_in_variability
 
 __all__ = [
+    "ORDERS",
     "ChainRecord",
     "Content",
     "Event",
@@ -22,4 +24,5 @@ __all__ = [
     "exists",
     "find",
     "make",
+    "plug_in_variability",
 ]

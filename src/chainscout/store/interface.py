@@ -121,6 +121,8 @@ class Store(Protocol):
     """Where a study is kept."""
 
     read_only: bool
+    #: Whether other processes can write to it at the same time.
+    is_shared: bool
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view."""

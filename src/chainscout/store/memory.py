@@ -20,6 +20,7 @@ class MemoryStore:
     """
 
     read_only = False
+    is_shared = False
 
     def __init__(
         self,

@@ -88,6 +88,8 @@ class SqlTransaction(Queries):
 class SqlStore:
     """A study in SQLite or PostgreSQL."""
 
+    is_shared = True
+
     def __init__(self, database: Database) -> None:
         self.database = database
         self.read_only = database.read_only

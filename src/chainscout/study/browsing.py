@@ -10,9 +10,7 @@ from itertools import islice
 
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, Event, Observation, Outline, Store, Transaction
-from ..store.listing import ORDERS
-from ..store.records import plug_in_variability
+from ..store import ORDERS, ChainRecord, Event, Observation, Outline, Store, Transaction, plug_in_variability
 from ..validation import did_you_mean, one_of, shown
 from . import certifying
 from .absent import AbsentPolicy

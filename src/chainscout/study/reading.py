@@ -144,7 +144,7 @@ class Reading(Browsing):
     @property
     def is_shared(self) -> bool:
         """Whether others can advance the study at the same time; one in memory is its process's own."""
-        return not isinstance(self._store, MemoryStore)
+        return self._store.is_shared
 
     @property
     def names(self) -> list[str]:
