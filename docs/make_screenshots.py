@@ -17,7 +17,8 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 import chainscout as cs
-from chainscout.study import Study, simulated
+from chainscout.sources import simulated
+from chainscout.study import Study
 
 FIGURES = Path(__file__).resolve().parent / "figures"
 #: Chains of the catalogue under the names of what they describe.

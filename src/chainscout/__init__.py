@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from .counts import Counts
     from .errors import ChainscoutError
     from .experiment import Results, compare
+    from .learning.learn import learn
     from .logs import count_transitions
     from .losses import loss
     from .policies import Policy
     from .problems import Problem
-    from .study import Study, learn, simulated
+    from .sources.simulated import simulated
+    from .study import Study
 
 __all__ = [
     "Certificate",
@@ -56,9 +58,9 @@ _HOMES = {
     "certify": "certificates",
     "compare": "experiment",
     "count_transitions": "logs",
-    "learn": "study",
+    "learn": "learning",
     "loss": "losses",
-    "simulated": "study",
+    "simulated": "sources",
 }
 
 

@@ -36,26 +36,12 @@ class LogError(ChainscoutError):
     """A log cannot be read to its end, or says something that cannot be counted. No counts were made."""
 
 
-#: Why a study has stopped, in words, where what is stored is an identifier.
-_STOPS = {
-    "target_loss": "the target loss is certified",
-    "target_loss_of_the_rest": "the target loss is certified but for the chains set aside",
-}
-
-
-def stop_in_words(reason: str) -> str:
-    """How it is said to people why a study has stopped."""
-    return _STOPS.get(reason, reason)
-
-
 class StudyFinished(ChainscoutError):
     """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
 
-    def __init__(self, reason: str) -> None:
-        ends = {"budget": "a larger budget", "target_loss": "a smaller target loss", "deadline": "a later deadline"}
-        ends["target_loss_of_the_rest"] = ends["target_loss"]
-        further = f"; extend it with {ends[reason]} to go on" if reason in ends else ""
-        super().__init__(f"the study is finished ({stop_in_words(reason)}){further}")
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text)
+        #: A ``chainscout.study.StopReason``.
         self.reason = reason
 
 

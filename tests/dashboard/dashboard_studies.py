@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import chainscout as cs
-from chainscout.study import Study, simulated
+from chainscout.sources import simulated
+from chainscout.study import Study
 
 TOKEN = "a_token_that_the_tests_know"
 PROBLEM = cs.problems.get("unlike")

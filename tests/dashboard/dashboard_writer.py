@@ -11,7 +11,8 @@ from collections import Counter
 
 from dashboard_studies import PROBLEM
 
-from chainscout.study import Study, simulated
+from chainscout.sources import simulated
+from chainscout.study import Study
 
 
 def main() -> None:

@@ -134,7 +134,7 @@ def test_asking_and_telling(writer: Client, where: Path) -> None:
         restarted = writer.post("/api/restart", json={"chain": chain, "lost": True})
         assert restarted.json() == {"next_step": step + 1}
         assert study.progress().lost == 1
-        study.verify()
+        study.audit()
 
 
 def test_leases(writer: Client, where: Path) -> None:
@@ -152,7 +152,7 @@ def test_leases(writer: Client, where: Path) -> None:
     nothing = writer.post("/api/lease", json={"worker": "R"})
     assert (nothing.status_code, nothing.json()["kind"]) == (409, "NothingFree")
     with Study.open(where) as study:
-        study.verify()
+        study.audit()
 
 
 def test_leases_are_renewed_and_given_back(writer: Client, where: Path) -> None:
@@ -177,7 +177,7 @@ def test_leases_are_renewed_and_given_back(writer: Client, where: Path) -> None:
         assert writer.post("/api/give-back", json={**key, "lost": True}).status_code == 200
         assert study.progress().lost == 1  # the one that may have been under way
         assert study.events()[-1].kind == "lease abandoned"
-        study.verify()
+        study.audit()
 
 
 def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from selenium.webdriver.common.keys import Keys
 
 from chainscout.report.cells import cell
 from chainscout.report.study_report import StudyReport
-from chainscout.study import Study, simulated
+from chainscout.sources import simulated
+from chainscout.study import Study
 
 pytestmark = pytest.mark.system
 

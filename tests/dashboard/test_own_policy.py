@@ -44,7 +44,7 @@ def test_what_does_not_need_the_rule_is_read(where: Path) -> None:
         assert study.indices() == own.indices()
         assert (study.estimate("cyclic").matrix == own.estimate("cyclic").matrix).all()
         assert (study.policy.name, study.policy.version, dict(study.policy.parameters)) == (RULE.name, 1, {"c": 2.0})
-        study.verify()
+        study.audit()
         for needs in (study.ask, lambda: study.ask(3)):
             with pytest.raises(InputError) as refused:
                 needs()

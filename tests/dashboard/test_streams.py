@@ -71,7 +71,7 @@ def test_studies_that_are_opened_and_closed_elsewhere_are_followed(run: Start, w
     server.end()
     with Study.open(where) as study:
         assert study.progress().observations == 306
-        study.verify()
+        study.audit()
 
 
 def test_a_stream_goes_on_after_the_last_event_known(run: Start, where: Path) -> None:

@@ -6,8 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 
 import chainscout as cs
-from chainscout.sources import Recorded
-from chainscout.study import simulated
+from chainscout.sources import Recorded, simulated
 
 CHAIN = cs.MarkovChain([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.4, 0.4, 0.2]], initial=[0, 0, 1])
 RECORDED = np.random.default_rng(5).integers(0, 3, 200).tolist()

@@ -6,7 +6,7 @@ from study_places import Place
 from chainscout.counts import Counts
 from chainscout.errors import InputError
 from chainscout.report.study_report import StudyReport
-from chainscout.study import Study
+from chainscout.study import Browser, Study
 
 NAMES = [*(f"Chain {k:02d}" for k in range(40)), "50%_\\odd", "Übung"]
 
@@ -22,7 +22,7 @@ def study(place: Place) -> Study:
 @pytest.mark.parametrize("descending", [False, True])
 def test_orders(study: Study, order: str, descending: bool) -> None:
     fields = {"states": "size"}
-    total, lines = study.browse(order=order, descending=descending, limit=100)
+    total, lines = Browser(study).page(order=order, descending=descending, limit=100)
     assert total == len(NAMES) == len(lines)
     if order == "name":  # databases sort letters as they please
         assert {line.name for line in lines} == set(NAMES)
@@ -30,42 +30,42 @@ def test_orders(study: Study, order: str, descending: bool) -> None:
         sign = -1 if descending else 1
         keys = [(sign * getattr(line, fields.get(order, order)), line.number) for line in lines]
         assert keys == sorted(keys), "equal ones come by their numbers"
-    second = study.browse(order=order, descending=descending, offset=10, limit=5)[1]
+    second = Browser(study).page(order=order, descending=descending, offset=10, limit=5)[1]
     assert second == lines[10:15]
 
 
 def test_search(study: Study) -> None:
-    assert [line.name for line in study.browse("chain 1")[1]] == NAMES[10:20]
-    assert study.browse("CHAIN", limit=7)[0] == 40
-    assert study.browse("chain", offset=100)[0] == 40
-    assert [line.name for line in study.browse("%_\\")[1]] == ["50%_\\odd"]
-    assert study.browse("_")[0] == 1
-    assert study.browse("nothing") == (0, [])
-    assert study.browse("nul\x00") == (0, [])
+    assert [line.name for line in Browser(study).page("chain 1")[1]] == NAMES[10:20]
+    assert Browser(study).page("CHAIN", limit=7)[0] == 40
+    assert Browser(study).page("chain", offset=100)[0] == 40
+    assert [line.name for line in Browser(study).page("%_\\")[1]] == ["50%_\\odd"]
+    assert Browser(study).page("_")[0] == 1
+    assert Browser(study).page("nothing") == (0, [])
+    assert Browser(study).page("nul\x00") == (0, [])
     for name in ("nul\x00", ["nul"]):
         with pytest.raises(InputError, match="has no chain"):
-            study.number_of(name)  # type: ignore[arg-type]
+            Browser(study).number_of(name)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="order must be one of"):
-        study.browse(order="size; DROP TABLE chain")
+        Browser(study).page(order="size; DROP TABLE chain")
 
 
 def test_what_looks_at_all_chains_take(study: Study) -> None:
-    assert study.matching("chain 1") == list(range(10, 20))
-    assert study.matching("%_\\") == [40]
-    assert study.matching("nul\x00") == []
+    assert Browser(study).matching("chain 1") == list(range(10, 20))
+    assert Browser(study).matching("%_\\") == [40]
+    assert Browser(study).matching("nul\x00") == []
     certificate = study.certificate().loss
-    assert study.bounds(range(len(NAMES))) == [certificate[name] for name in NAMES]
+    assert Browser(study).bounds(range(len(NAMES))) == [certificate[name] for name in NAMES]
     told = study.progress().observations
-    assert study.moved(0, told) == [k for k in range(40) if k % 11]
-    assert study.moved(told, told + 100) == []
+    assert Browser(study).moved(0, told) == [k for k in range(40) if k % 11]
+    assert Browser(study).moved(told, told + 100) == []
     study.tell_many([(NAMES[7], 0), (NAMES[3], 1), (NAMES[7], 2)])
-    assert study.moved(told, told + 3) == [3, 7]
-    assert study.moved(told, told + 1) == [7]
-    assert [line.number for line in study.path(None, told, 2)] == [told + 1, told + 2]
-    assert {(outline.size, outline.open, outline.weight, outline.warm) for outline in study.outlines()} == {
+    assert Browser(study).moved(told, told + 3) == [3, 7]
+    assert Browser(study).moved(told, told + 1) == [7]
+    assert [line.number for line in Browser(study).observations(None, told, 2)] == [told + 1, told + 2]
+    assert {(outline.size, outline.open, outline.weight, outline.warm) for outline in Browser(study).outlines()} == {
         (3, False, 1.0, False)
     }
-    assert len(study.outlines()) == len(NAMES)
+    assert len(Browser(study).outlines()) == len(NAMES)
 
 
 def test_outlines_tell_warm_and_open_chains(place: Place) -> None:
@@ -79,22 +79,24 @@ def test_outlines_tell_warm_and_open_chains(place: Place) -> None:
         study.tell(name, state)
     study.restart("cold")
     study.tell("cold", 1)
-    assert [tuple(outline) for outline in study.outlines()] == [
+    assert [tuple(outline) for outline in Browser(study).outlines()] == [
         (2, False, 1.0, True),
         (2, True, 1.0, False),
         (2, False, 3.0, False),
     ]
-    assert study.prior_counts(0) == {0: {1: 1}, 1: {1: 1}}
+    assert Browser(study).prior_counts(0) == {0: {1: 1}, 1: {1: 1}}
 
 
 def test_lines_are_what_the_study_says(study: Study) -> None:
     certificate, indices = study.certificate().loss, study.indices()
-    for line in study.browse(limit=100)[1]:
+    for line in Browser(study).page(limit=100)[1]:
         assert line.certificate == certificate[line.name]
         assert line.index == indices[line.name]
-        assert line == study.line(line.number)
-        assert study.number_of(line.name) == line.number
-    assert study.variability() == pytest.approx(sum(line.variability for line in study.browse(limit=100)[1]), rel=1e-12)
+        assert line == Browser(study).line(line.number)
+        assert Browser(study).number_of(line.name) == line.number
+    assert Browser(study).variability() == pytest.approx(
+        sum(line.variability for line in Browser(study).page(limit=100)[1]), rel=1e-12
+    )
 
 
 def test_the_report_of_any_store(study: Study) -> None:

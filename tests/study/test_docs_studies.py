@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from chainscout.study.files import ChainTable, StudyTable
+from chainscout.learning import ChainTable, StudyTable
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 

@@ -288,7 +288,7 @@ def test_control_c_leaves_a_study_that_resumes(folder):
     assert "goes on" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     with Study.open(folder / "p.db") as study:
-        study.verify()
+        study.audit()
         before = study.progress().observations
         study.tell(study.ask(), study.states(study.ask())[0])
         assert study.progress().observations == before + 1

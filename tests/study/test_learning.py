@@ -9,9 +9,10 @@ import pytest
 
 import chainscout as cs
 from chainscout.errors import InputError
+from chainscout.learning import read_study_file
 from chainscout.problems import get
-from chainscout.sources import Recorded
-from chainscout.study import Study, files, simulated
+from chainscout.sources import Recorded, simulated
+from chainscout.study import Browser, Study
 
 
 def test_learning_simulated_chains_is_an_experiments_replication():
@@ -70,11 +71,13 @@ def test_the_states_of_a_recording_are_open_unless_they_are_given(folder):
     for name, states, certificate in (("open", None, opened), ("closed", {"a": 2}, closed)):
         with cs.learn({"a": Recorded(path)}, 501, states=states, progress=False) as study:
             assert study.certificate().max == certificate
-            assert study.line(0).open == (states is None)
+            assert Browser(study).line(0).open == (states is None)
         file = folder / f"{name}.toml"
         file.write_text(text % (name, "states = [0, 1]\n" if states else ""))
-        found = files.read(file)
-        with cs.learn(found.sources, where=found.where, states=found.states, progress=False, **found.options) as study:
+        found = read_study_file(file)
+        with cs.learn(
+            found.sources, where=found.where, states=found.states, progress=False, **found.settings.given()
+        ) as study:
             assert study.certificate().max == certificate
 
 

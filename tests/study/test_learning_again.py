@@ -13,11 +13,11 @@ from study_checks import replayed_counts
 from study_places import set_clock
 
 import chainscout as cs
-from chainscout.engine import Walk
 from chainscout.errors import InputError
+from chainscout.learning.learn import run
+from chainscout.random import Walk
 from chainscout.sources import Recorded, convert
 from chainscout.study import Study
-from chainscout.study.learning import run
 
 #: Observations before the path is broken, and in all.
 BROKEN, BUDGET = 25, 90
@@ -91,7 +91,7 @@ KILLED = """
 import os, signal, sys
 from concurrent.futures import ThreadPoolExecutor
 import chainscout as cs
-import chainscout.study.crew as crew
+import chainscout.learning._executor as crew
 
 crew.SECONDS = 0.3
 sys.path.insert(0, {tests!r})

@@ -15,7 +15,8 @@ from study_checks import replayed_counts
 import chainscout as cs
 from chainscout.errors import ChainscoutError, SourceError
 from chainscout.problems import get
-from chainscout.study import Study, simulated
+from chainscout.sources import simulated
+from chainscout.study import Study
 
 
 def learn_and_check(executor) -> None:

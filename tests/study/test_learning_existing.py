@@ -9,7 +9,9 @@ import pytest
 
 import chainscout as cs
 from chainscout.errors import InputError
-from chainscout.study import Study, simulated
+from chainscout.learning import read_study_file
+from chainscout.sources import simulated
+from chainscout.study import Browser, Study
 
 CHAINS = {"a": cs.MarkovChain([[0.9, 0.1], [0.4, 0.6]]), "b": cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])}
 #: What was counted elsewhere, from nothing that these chains give here.
@@ -55,9 +57,9 @@ def test_every_option_of_create_is_one_of_learn_and_reaches_a_new_study(where):
         progress = study.progress()
         assert (progress.delta, progress.policy, progress.on_lost_lease) == (0.01, "uniform", "continue")
         assert (progress.target_loss, progress.deadline) == (1e-9, 4e9)
-        lines = [study.line(number) for number in range(2)]
+        lines = [Browser(study).line(number) for number in range(2)]
         assert [(line.weight, line.cost, line.open) for line in lines] == [(2.0, 1.0, False), (1.0, 3.0, True)]
-        assert study.prior_counts(0) == WARM["a"].rows()
+        assert Browser(study).prior_counts(0) == WARM["a"].rows()
 
 
 @pytest.mark.parametrize("left_out", [None, *OPTIONS])
@@ -162,13 +164,13 @@ def test_no_number_of_workers_is_refused_before_anything_is_made_or_extended(whe
 
 def test_open_states_of_a_new_study():
     with cs.learn(CHAINS, 20, open_states=True, progress=False) as study:
-        assert [study.line(number).open for number in range(2)] == [True, True]
+        assert [Browser(study).line(number).open for number in range(2)] == [True, True]
         assert study.states("a") == [0, 1]
     sources = {"a": lambda: 0, "b": CHAINS["b"]}
     with cs.learn(sources, 20, open_states=["b"], progress=False) as study:  # and ``a``, whose states nobody knows
-        assert [study.line(number).open for number in range(2)] == [True, True]
+        assert [Browser(study).line(number).open for number in range(2)] == [True, True]
     with cs.learn(sources, 20, states={"a": 1}, open_states=False, progress=False) as study:
-        assert [study.line(number).open for number in range(2)] == [False, False]
+        assert [Browser(study).line(number).open for number in range(2)] == [False, False]
     with pytest.raises(InputError, match=r"needs the states of every chain, and those of \['a'\] are not given"):
         cs.learn(sources, 20, open_states=False, progress=False)
     with pytest.raises(InputError, match="open_states names chains that the study does not have"):
@@ -180,12 +182,11 @@ def test_many_numbered_states_are_compared_without_a_list_of_them(folder):
     cs.learn({"a": lambda: 5}, 3, where=where, **options).close()
     with cs.learn({"a": lambda: np.int64(6)}, 6, where=where, **options) as study:
         assert study.progress().observations == 6
-        assert study.known_states("a") == range(10**7)
+        assert Browser(study).states("a") == range(10**7)
 
 
 def test_a_study_file_says_nothing_of_what_it_leaves_out(folder):
     """Made with another policy and delta, a study is gone on with by a file that names neither."""
-    from chainscout.study import files
 
     Study.create(folder / "lab.db", {"a": 2}, 20, "uniform", 0.01).close()
     path = folder / "study.toml"
@@ -193,8 +194,8 @@ def test_a_study_file_says_nothing_of_what_it_leaves_out(folder):
 
     def learned(more):
         path.write_text(text % more)
-        found = files.read(path)
-        return cs.learn(found.sources, where=found.where, states=found.states, progress=False, **found.options)
+        found = read_study_file(path)
+        return cs.learn(found.sources, where=found.where, states=found.states, progress=False, **found.settings.given())
 
     with learned("") as study:
         assert study.progress().observations == 20

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import chainscout as cs
-from chainscout.engine import Walk
 from chainscout.errors import InputError
-from chainscout.sources import Recorded
-from chainscout.study import Study, simulated
+from chainscout.random import Walk
+from chainscout.sources import Recorded, simulated
+from chainscout.study import Study
 
 CHAIN = cs.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
 PATH = np.random.default_rng(3).integers(0, 2, 100).tolist()
@@ -62,7 +62,7 @@ def test_what_was_used_is_left_out_and_the_same_call_again_goes_on(folder, sourc
         study = cs.learn({"a": source().skip(40)}, budget, where=where, warm_start=warm, **STATES)
         assert [line.state for line in study.log("a")] == expected(source)[40 : 40 + budget]
         assert study.chain("a").segments == (1 if source is walk else 2)  # the recording's own break
-        study.verify()
+        study.audit()
         study.close()
 
 

@@ -191,11 +191,11 @@ def test_a_row_that_was_changed_behind_the_studys_back_is_noticed(folder):
 )
 def test_verify_finds_what_no_check_sum_covers(where, statement, words):
     study = filled(where)
-    study.verify()
+    study.audit()
     with study._store.database.transaction(write=True):
         study._store.database.query(statement)
     with pytest.raises(FileError, match=words):
-        study.verify()
+        study.audit()
     study.close()
 
 

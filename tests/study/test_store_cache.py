@@ -63,7 +63,7 @@ def test_two_connections_in_turn_are_like_one(where, monkeypatch, limit):
         lease.give_back()
     for one in pair:
         check(one, STATES, RULE)
-        one.verify()
+        one.audit()
         one.close()
 
 

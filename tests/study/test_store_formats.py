@@ -60,7 +60,7 @@ def test_an_older_study_is_brought_up_and_goes_on(where, version):
         Study.open(where, RULE, read_only=True)
     with Study.open(where, RULE) as again:
         assert definitions(again) == new
-        again.verify()
+        again.audit()
         again.tell("a", 0)
         check(again, STATES, RULE)
     with Study.open(where, RULE, read_only=True) as reader:

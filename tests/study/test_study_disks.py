@@ -114,7 +114,7 @@ def complete_file(folder: Path, observations: int = 300) -> Path:
 def use_all_of_it(path: Path) -> None:
     """Opens a study, reads everything and goes on with it."""
     with Study.open(path, RULE) as study:
-        study.verify()
+        study.audit()
         check(study, SIZES, RULE)
         chain = study.ask()
         study.tell(chain, nth_state(chain, study.next_step(chain)))
@@ -208,7 +208,7 @@ def test_bits_flipped_in_the_log_lose_nothing_silently(folder):
         log.write_bytes(damaged)
         try:
             with Study.open(path, RULE) as study:
-                study.verify()
+                study.audit()
                 check(study, SIZES, RULE)
                 assert study.progress().observations >= len(told) - 1
                 goes_on(study)
@@ -229,7 +229,7 @@ def test_a_log_that_is_cut_off_is_what_a_crash_leaves(folder):
         restored(files)
         log.write_bytes(files[log][: rng.randrange(len(files[log]))])
         with Study.open(path, RULE) as study:
-            study.verify()
+            study.audit()
             check(study, SIZES, RULE)
             assert study.progress().observations <= len(told) + 1
             goes_on(study)

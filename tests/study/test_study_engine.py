@@ -7,8 +7,8 @@ import pytest
 
 from chainscout import engine, policies
 from chainscout.problems import get
+from chainscout.sources import simulated
 from chainscout.study import Study
-from chainscout.study.simulation import simulated
 
 PROBLEM = get("unlike")
 BUDGET = 600
@@ -82,7 +82,7 @@ import sys
 import chainscout
 from chainscout.problems import get
 from chainscout.study import Study
-from chainscout.study.simulation import simulated
+from chainscout.sources import simulated
 problem = get("unlike")
 study = Study.create({str(tmp_path / "s.db")!r}, {{n: list(c.states) for n, c in problem.chains.items()}}, budget=30)
 sources = simulated(problem)

@@ -144,4 +144,4 @@ def test_a_process_that_opens_a_study_again_loses_nothing(tmp_path):
             Study.open(where, read_only=True).close()
     with Study.open(where) as study:
         assert study.progress().observations == told
-        study.verify()
+        study.audit()

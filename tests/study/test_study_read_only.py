@@ -67,7 +67,7 @@ def test_it_is_read_there_as_it_is_read_elsewhere(lab, tmp_path):
         link = tmp_path / "link.db"
         link.symlink_to(path)  # its own folder can be written; that of the file cannot
         with Study.open(link, read_only=True) as study:
-            study.verify()
+            study.audit()
             assert study.progress().observations == 40
         words = "could not be opened: its folder cannot be written, and nothing was changed"
         assert run("tell", path, "north", "1", status=1) == f"chainscout: {path} {words}\n"
@@ -97,7 +97,7 @@ def test_a_log_that_was_not_put_away_is_not_passed_over(lab, tmp_path):
         copy = tmp_path / "copy"
         shutil.copytree(archive, copy)
     with Study.open(copy / "study.db", RULE, read_only=True) as study:
-        study.verify()
+        study.audit()
         assert study.progress().observations in (len(told), len(told) + 1)
 
 
@@ -112,7 +112,7 @@ def test_who_reads_there_sees_what_others_write(lab):
             writer.tell("south", 1)
             assert reader.progress().observations == 42
         assert reader.progress().observations == 42  # and here it has been put away
-        reader.verify()
+        reader.audit()
         with Study.open(lab / "study.db") as writer:
             writer.tell("north", 0)
         assert reader.progress().observations == 43

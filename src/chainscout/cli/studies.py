@@ -1,4 +1,4 @@
-"""``new``, ``extend``, ``status``, ``export`` and ``learn``: a study from its beginning to what leaves it."""
+"""``new``, ``extend``, ``status``, ``audit``, ``export`` and ``learn``: a study from its beginning to its estimates."""
 
 import json
 import sys
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError, stop_in_words
+from ..errors import FileError, InputError
 from .problems import delta_option
 from .rendering import as_json, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
-    from ..study import Study
+    from ..study import StopReason, Study
 
 where_argument = click.argument("where", metavar="FILE|ADDRESS")
 
@@ -97,7 +97,7 @@ def extend(
     where: str, budget: float | None, target_loss: float | None, deadline: str | None, json_output: bool
 ) -> None:
     """Give a study another budget, target or deadline. One that was finished goes on."""
-    from ..study.creation import deadline_text
+    from ..study.settings import deadline_text
 
     with opened(where) as study:
         study.extend(budget=budget, target_loss=target_loss, deadline=_moment(deadline))
@@ -130,22 +130,37 @@ def status(where: str, chain: str | None, json_output: bool) -> None:
 
 @click.command()
 @where_argument
+@as_json
+def audit(where: str, json_output: bool) -> None:
+    """Read the whole log of a study and compare everything that is kept with it."""
+    with opened(where, read_only=True) as study:
+        study.audit()
+        number = study.progress().observations
+    say(
+        {"observations": number, "damaged": False},
+        f"{where}: all is what the {number:,} logged observations say",
+        json_output,
+    )
+
+
+@click.command()
+@where_argument
 @click.option("--format", "kind", default="json", show_default=True, help="json, csv, npz or toml (a problem file).")
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
 @as_json
 def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
     """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate."""
-    from ..study import exporting
+    from ..study.export import FORMATS, problem
     from ..validation import one_of
 
-    one_of(kind, "--format", exporting.FORMATS)
+    one_of(kind, "--format", FORMATS)
     if kind == "toml" and out is not None and out.suffix != ".toml":
         raise InputError(f"the name of a problem file in TOML must end in .toml, not {str(out)!r}")
     with opened(where, read_only=True) as study:
         if kind == "toml" and out is not None:
-            exporting.problem(study).save(out)
+            problem(study).save(out)
         else:
-            content = exporting.FORMATS[kind](study)
+            content = FORMATS[kind](study)
             if out is None:
                 sys.stdout.buffer.write(content)
                 return
@@ -165,14 +180,15 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     """Run the sources of a study file until the study is finished; go on with a study that exists."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from ..learning import learn as learn_study
+    from ..learning import read_study_file
     from ..report import studies
-    from ..study import files
-    from ..study import learn as learn_study
+    from ..study import StopReason
     from ..validation import whole_number
 
     if workers is not None:
         whole_number(workers, "--workers", meaning="sources at work at once")
-    found = files.read(file)
+    found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
         study = learn_study(
@@ -181,7 +197,7 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             states=found.states,
             executor=executor,
             progress=not quiet and not json_output and sys.stderr.isatty(),
-            **found.options,
+            **found.settings.given(),
         )
     except KeyboardInterrupt:
         click.echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
@@ -196,14 +212,14 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.
         nothing_works = state.aside == state.chains and state.lost > 0
-    if nothing_works or state.stop_reason == "target_loss_of_the_rest":
+    if nothing_works or state.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST:
         raise SystemExit(1)
 
 
 def demonstrate(problem: "Problem", out: Path) -> None:
     """A durable study of a simulated problem: the progress bar, the certificate, the estimates with intervals."""
+    from ..learning import learn as learn_study
     from ..report import studies
-    from ..study import learn as learn_study
 
     out.mkdir(parents=True, exist_ok=True)
     where = out / "study.db"
@@ -257,6 +273,6 @@ def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
     return found or None
 
 
-def finished(reason: str | None) -> str:
+def finished(reason: "StopReason | None") -> str:
     """The end of a sentence about a study that may have stopped."""
-    return "" if reason is None else f"; finished ({stop_in_words(reason)})"
+    return "" if reason is None else f"; finished ({reason.words})"

@@ -136,7 +136,7 @@ class Dashboard:
     async def chain_of_number(self, request: Request) -> Response:
         """GET /api/numbered/{number}."""
         number = request.path_params["number"]
-        return await self._give_chain(request, lambda: self._study.line(number).number)
+        return await self._give_chain(request, lambda: self.report.browser.line(number).number)
 
     async def _give_chain(self, request: Request, number: Callable[[], int]) -> Response:
         return await self._give(
@@ -148,7 +148,7 @@ class Dashboard:
 
         def work(chain: tuple[int, ...]) -> Curves:
             for number in chain:
-                found(partial(self._study.line, number))
+                found(partial(self.report.browser.line, number))
             return self.report.curves(chain)
 
         return await self._give(request, (parameters.CHAIN,), work)
@@ -190,7 +190,7 @@ class Dashboard:
     async def download_matrix(self, request: Request) -> Response:
         """GET /download/{number}/matrix.csv."""
         number = request.path_params["number"]
-        await in_thread(lambda: found(partial(self._study.line, number)))
+        await in_thread(lambda: found(partial(self.report.browser.line, number)))
         lines = downloads.matrix(self._study, self.report, number)
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_attached("matrix.csv"))
 

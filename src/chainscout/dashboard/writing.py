@@ -109,7 +109,7 @@ class Writing:
 
         def work() -> Told:
             try:
-                self._study.number_of(chain)
+                self._study.chain(chain)
             except InputError as error:
                 raise Missing(str(error)) from None
             act()

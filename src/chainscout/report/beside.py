@@ -1,4 +1,4 @@
-"""Looks at all chains at once: they take long, and so are taken now and then, beside those who read a page."""
+"""Runs slow whole-study computations in a background thread, so that page requests never wait."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import ChainscoutError
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Browser
 
 #: A look is taken again after so many seconds at the earliest, and after as long as 20 looks take.
 SECONDS = 2.0
@@ -20,9 +20,9 @@ class Beside:
 
     def __init__(
         self,
-        study: "Study",
-        second: "Study | None",
-        look: Callable[["Study", int], None],
+        browser: "Browser",
+        second: "Browser | None",
+        look: Callable[["Browser", int], None],
         *,
         waits: bool,
         rest: float = REST,
@@ -31,7 +31,7 @@ class Beside:
 
         ``waits``: whether the first look is waited for even so. ``rest``: looks that would fit between two looks.
         """
-        self._study, self._second = study, second
+        self._browser, self._second = browser, second
         self._look, self._waits, self._rest = look, waits, rest
         self._lock = threading.Lock()
         self._looked: tuple[int, float, float] | None = None  # observations, when, how long it took
@@ -40,11 +40,11 @@ class Beside:
         """Looks again, or lets it be done, if it is due."""
         if self._second is None or (self._looked is None and self._waits):
             with self._lock:
-                self._take(self._study, observations)
+                self._take(self._browser, observations)
         elif self._is_due(observations) and self._lock.acquire(blocking=False):
             threading.Thread(target=self._take_beside, args=(self._second, observations), daemon=True).start()
 
-    def _take_beside(self, second: "Study", observations: int) -> None:
+    def _take_beside(self, second: "Browser", observations: int) -> None:
         try:
             self._take(second, observations)
         except ChainscoutError:  # those who read on the first connection will say so
@@ -60,9 +60,9 @@ class Beside:
             self._second is None or time.monotonic() > when + max(SECONDS, self._rest * took)
         )
 
-    def _take(self, study: "Study", observations: int) -> None:
+    def _take(self, browser: "Browser", observations: int) -> None:
         if not self._is_due(observations):
             return
         began = time.monotonic()
-        self._look(study, observations)
+        self._look(browser, observations)
         self._looked = observations, time.monotonic(), time.monotonic() - began

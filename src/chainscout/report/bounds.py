@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .beside import Beside
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Browser
 
 #: Chains of one batch, and how long to rest after a batch, in times what it took: readers go first.
 BATCH = 100
@@ -23,8 +23,8 @@ REST = 1.0
 class Bounds:
     """ω·b of every chain, as of an earlier moment."""
 
-    def __init__(self, study: "Study", second: "Study | None") -> None:
-        self._beside = Beside(study, second, self._look, waits=False, rest=1.0)
+    def __init__(self, browser: "Browser", second: "Browser | None") -> None:
+        self._beside = Beside(browser, second, self._look, waits=False, rest=1.0)
         self._rest = 0.0 if second is None else REST
         #: By number; infinite where it is not known yet. Changed a batch at a time, by the looks alone.
         self.values: npt.NDArray[np.float64] = np.empty(0)
@@ -48,17 +48,17 @@ class Bounds:
         values = self.values[chosen]
         return np.asarray(chosen[np.argsort(-values if descending else values, kind="stable")])
 
-    def _look(self, study: "Study", observations: int) -> None:
+    def _look(self, browser: "Browser", observations: int) -> None:
         if self.as_of is None:
-            chains = range(study.progress().chains)
+            chains = range(browser.study.progress().chains)
             self.values, self.known = np.full(len(chains), np.inf), 0
             moved = list(chains)
         else:
-            moved = study.moved(self.as_of, observations)
+            moved = browser.moved(self.as_of, observations)
         for first in range(0, len(moved), BATCH):
             began = time.monotonic()
             batch = moved[first : first + BATCH]
-            self.values[batch] = study.bounds(batch)
+            self.values[batch] = browser.bounds(batch)
             if self.as_of is None:
                 self.known += len(batch)
             time.sleep(self._rest * (time.monotonic() - began))

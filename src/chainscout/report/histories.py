@@ -16,7 +16,7 @@ from ..store import RowRecord, plug_in_variability
 from .totals import Totals, point_after
 
 if TYPE_CHECKING:
-    from ..study import ChainLine, Progress, Study
+    from ..study import Browser, ChainLine, Progress
 
 #: Lines read in one transaction, and in one look: the rest is read at the next.
 PAGE = 2_000
@@ -50,14 +50,14 @@ class History:
         self.share: list[float] = []
         self.variability: list[float] = []
 
-    def follow(self, study: "Study", last: int, observations: int) -> bool:
+    def follow(self, browser: "Browser", last: int, observations: int) -> bool:
         """Reads on to the chain's observation ``last``; False if there is more to read.
 
         ``observations``: of the study, counted before the chain's; up to there this chain's are all among the ``last``.
         """
         limit = self.steps + MOST_LINES
         while self.steps < min(last, limit):
-            lines = study.path(self.number, self.steps, min(PAGE, last - self.steps))
+            lines = browser.observations(self.number, self.steps, min(PAGE, last - self.steps))
             for line in lines:
                 self._mark_until(line.number - 1)
                 if self._last is not None and self._last[0] == line.segment:
@@ -102,10 +102,10 @@ class History:
 class Histories:
     """The histories that were asked for, kept up to date by reading what is new."""
 
-    def __init__(self, study: "Study", second: "Study | None" = None) -> None:
+    def __init__(self, browser: "Browser", second: "Browser | None" = None) -> None:
         """``second``: the same study once more, for the log of all chains, which is long."""
-        self._study = study
-        self._second = second or study
+        self._browser = browser
+        self._second = second or browser
         self._lock = threading.Lock()
         self._known: dict[int, History] = {}
         self._totals: Totals | None = None
@@ -115,11 +115,11 @@ class Histories:
         with self._lock:
             history = self._known.pop(line.number, None)
             if history is None:
-                history = History(line, progress.chains, progress.delta, self._study.prior_counts(line.number))
+                history = History(line, progress.chains, progress.delta, self._browser.prior_counts(line.number))
             self._known[line.number] = history  # the latest asked for last
             if len(self._known) > MOST_CHAINS:
                 del self._known[next(iter(self._known))]
-            return history, history.follow(self._study, line.observations, progress.observations)
+            return history, history.follow(self._browser, line.observations, progress.observations)
 
     def totals(self, progress: "Progress") -> tuple[Totals, bool]:
         """What depends on all chains, and whether it has been read to the end."""

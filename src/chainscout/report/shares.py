@@ -12,7 +12,7 @@ from ..problems import Problem
 from .beside import Beside
 
 if TYPE_CHECKING:
-    from ..study import ChainLine, Study
+    from ..study import Browser, ChainLine, Study
 
 #: Chains and entries of matrices up to which the policy's aim is computed: it needs every estimate at once.
 MOST_CHAINS = 500
@@ -22,8 +22,8 @@ MOST_ENTRIES = 100_000
 class Shares:
     """Λ of the estimates and the policy's aim; they need all chains, and so are looked at only now and then."""
 
-    def __init__(self, study: "Study", second: "Study | None") -> None:
-        self._beside = Beside(study, second, self._look, waits=True)
+    def __init__(self, browser: "Browser", second: "Browser | None") -> None:
+        self._beside = Beside(browser, second, self._look, waits=True)
         self.variability = 0.0
         self._aims: dict[int, float] = {}
 
@@ -31,8 +31,8 @@ class Shares:
         """Looks again if the study has moved and it is time; waits for the first look only."""
         self._beside.look(observations)
 
-    def _look(self, study: "Study", observations: int) -> None:
-        self.variability, self._aims = study.variability(), _aims(study)
+    def _look(self, browser: "Browser", observations: int) -> None:
+        self.variability, self._aims = browser.variability(), _aims(browser)
 
     def plug_in(self, line: "ChainLine") -> float | None:
         """η̂ of a chain: ω·ΣĜ over Λ̂."""
@@ -43,15 +43,15 @@ class Shares:
         return self._aims.get(line.number)
 
 
-def _aims(study: "Study") -> dict[int, float]:
+def _aims(browser: "Browser") -> dict[int, float]:
     """The shares that the policy tends to if the estimates are the truth; none if it has no aim or it is too dear."""
-    number, lines = study.browse(limit=MOST_CHAINS)
+    number, lines = browser.page(limit=MOST_CHAINS)
     if number > MOST_CHAINS or sum(line.size**2 for line in lines) > MOST_ENTRIES:
         return {}
     if any(line.size == 0 for line in lines):
         return {}
-    matrices = (study.estimate(line.name).matrix for line in lines)
-    shares = aimed(study, list(matrices), [line.weight for line in lines])
+    matrices = (browser.study.estimate(line.name).matrix for line in lines)
+    shares = aimed(browser.study, list(matrices), [line.weight for line in lines])
     return {} if shares is None else dict(zip((line.number for line in lines), shares, strict=True))
 
 

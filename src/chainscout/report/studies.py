@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import stop_in_words
-from ..study.creation import deadline_text
+from ..study import EventKind
+from ..study.settings import deadline_text
 from .cells import finite
 from .tables import Table
 
@@ -28,7 +28,7 @@ def status(study: "Study") -> list[Table]:
         ("held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
-        ("finished", "no" if state.stop_reason is None else stop_in_words(state.stop_reason)),
+        ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
     notes = set_aside(study)
     if len(notes) > MOST:
@@ -40,7 +40,7 @@ def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
     if not study.progress().aside:
         return []
-    found = (event for event in study.events() if event.kind == "set aside")
+    found = (event for event in study.events() if event.kind is EventKind.SET_ASIDE)
     return [f"chain {event.chain!r} was set aside: {event.detail['reason']}" for event in found]
 
 

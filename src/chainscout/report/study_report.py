@@ -3,8 +3,8 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, stop_in_words
-from ..study.certifying import StudyCertificate
+from ..errors import InputError
+from ..study import Browser, EventKind, StopReason, StudyCertificate
 from ..validation import one_of, whole_number
 from .bounds import Bounds
 from .cells import cell, finite, label
@@ -43,21 +43,24 @@ class StudyReport:
         """``second``: the same study, opened once more, for work that would keep readers waiting."""
         self._study = study
         self._title = title
-        self._shares = Shares(study, second)
-        self._bounds = Bounds(study, second)
-        self._histories = Histories(study, second)
+        #: The study a page at a time.
+        self.browser = Browser(study)
+        other = None if second is None else Browser(second)
+        self._shares = Shares(self.browser, other)
+        self._bounds = Bounds(self.browser, other)
+        self._histories = Histories(self.browser, other)
 
     def overview(self) -> Overview:
         """The study as a whole."""
         study = self._study
-        progress, pace = study.progress(), study.pace()
+        progress, pace = study.progress(), self.browser.pace()
         self._shares.look(progress.observations)
         certificate = self._certificate(progress)
         return Overview(
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             stop_reason=progress.stop_reason,
-            stopped=None if progress.stop_reason is None else stop_in_words(progress.stop_reason),
+            stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
             delta=progress.delta,
             chains=progress.chains,
@@ -84,7 +87,7 @@ class StudyReport:
     def _certificate(self, progress: "Progress") -> float | None:
         """The largest of all; None while it is not known."""
         if progress.chains <= MOST_COMPUTED:
-            return max(line.certificate for line in self._study.browse(limit=MOST_COMPUTED)[1])
+            return max(line.certificate for line in self.browser.page(limit=MOST_COMPUTED)[1])
         if progress.certificate is not None:
             return progress.certificate
         self._bounds.look(progress.observations)
@@ -142,7 +145,7 @@ class StudyReport:
             total, found = self._by_certificate(progress, search, descending, (page - 1) * size, size)
             note = self._bounds_note(progress) if progress.chains > MOST_COMPUTED else None
         else:
-            total, found = self._study.browse(search, sort, descending, (page - 1) * size, size)
+            total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
         lines = tuple(self._line(line, progress.observations) for line in found)
         return Page(total, page, max(1, math.ceil(total / size)), lines, note)
 
@@ -151,12 +154,12 @@ class StudyReport:
     ) -> "tuple[int, list[ChainLine]]":
         """Chains of a study that stores no certificates, or of few chains."""
         if progress.chains <= MOST_COMPUTED:
-            total, found = self._study.browse(search, limit=MOST_COMPUTED)
+            total, found = self.browser.page(search, limit=MOST_COMPUTED)
             found.sort(key=lambda line: line.certificate, reverse=descending)
             return total, found[offset : offset + size]
         self._bounds.look(progress.observations)
-        numbers = self._bounds.order(self._study.matching(search) if search else None, descending)
-        return len(numbers), [self._study.line(number) for number in numbers[offset : offset + size].tolist()]
+        numbers = self._bounds.order(self.browser.matching(search) if search else None, descending)
+        return len(numbers), [self.browser.line(number) for number in numbers[offset : offset + size].tolist()]
 
     def _line(self, line: "ChainLine", observations: int) -> Line:
         return Line(
@@ -185,7 +188,7 @@ class StudyReport:
         whole_number(column, "column", least=0, meaning="the first state whose column is shown")
         if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
             raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
-        progress, line = self._study.progress(), self._study.line(number)
+        progress, line = self._study.progress(), self.browser.line(number)
         self._shares.look(progress.observations)
         estimate = self._study.estimate(line.name)
         wide = (estimate.upper - estimate.lower).max(axis=1, initial=0.0) > WIDE
@@ -205,7 +208,7 @@ class StudyReport:
 
     def number(self, name: str) -> int:
         """The number of the chain of this name."""
-        return self._study.number_of(name)
+        return self.browser.number_of(name)
 
     # -- over time
 
@@ -216,7 +219,7 @@ class StudyReport:
         progress = self._study.progress()
         self._shares.look(progress.observations)
         totals, complete = self._histories.totals(progress)
-        lines = [self._study.line(number) for number in numbers] if numbers else self._worst(progress)
+        lines = [self.browser.line(number) for number in numbers] if numbers else self._worst(progress)
         note = None
         if not totals.possible:
             note = (
@@ -231,7 +234,7 @@ class StudyReport:
             return self._by_certificate(progress, "", True, 0, number)[1]
         # Before there are certificates the next to be advanced stand for the least known.
         order = "index" if progress.target_loss is None else "certificate"
-        return self._study.browse("", order, True, 0, number)[1]
+        return self.browser.page("", order, True, 0, number)[1]
 
     def _curve(self, line: "ChainLine", progress: "Progress", totals: Totals, complete: bool) -> Curve:
         history, read = self._histories.of(line, progress)
@@ -263,22 +266,22 @@ class StudyReport:
 
     def leases(self, limit: int = 100) -> tuple[Held, ...]:
         """Who holds what."""
-        now = self._study.pace().now
+        now = self.browser.pace().now
         return tuple(
             Held(line.number, label(line.name), label(line.worker or ""), (line.expires or now) - now, line.promised)
-            for line in self._study.held(limit)
+            for line in self.browser.held(limit)
         )
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """What happened after the event ``after``, oldest first; a negative number counts from the end."""
-        return tuple(happening(event) for event in self._study.events_after(after, limit))
+        return tuple(happening(event) for event in self._study.events(after, limit))
 
 
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
     details = {key: value for key, value in event.detail.items() if value is not None}
-    if event.kind == "finished":
-        details = {key: stop_in_words(value) for key, value in details.items()}
+    if event.kind is EventKind.FINISHED:
+        details = {key: StopReason(value).words for key, value in details.items()}
     detail = ", ".join(f"{key} {label(cell(value))}" for key, value in details.items())
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)

@@ -19,14 +19,14 @@ from ..store import RowRecord, plug_in_variability
 from .shares import MOST_CHAINS, MOST_ENTRIES, aimed
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Browser
 
 #: Σ_k S_k² up to which the log is followed: four bytes each.
 MOST_PAIRS = 25_000_000
 #: Lines read in one transaction, and seconds that one look takes: the rest is read at the next.
 PAGE = 5_000
 SECONDS = 1.0
-#: The policy's aim is found at every so-manieth point: it needs a stationary law of each chain.
+#: The policy's aim is found at one point in so many: it needs a stationary law of each chain.
 STRIDE = 4
 #: r = αS of the smoothed estimates.
 WEIGHT = 1 / 3
@@ -40,8 +40,8 @@ def point_after(number: int) -> int:
 class Totals:
     """All chains at the points."""
 
-    def __init__(self, study: "Study") -> None:
-        outlines = study.outlines()
+    def __init__(self, browser: "Browser") -> None:
+        outlines = browser.outlines()
         self._sizes = [0 if outline.open else outline.size for outline in outlines]
         self._weights = [outline.weight for outline in outlines]
         pairs = sum(size * size for size in self._sizes)
@@ -69,18 +69,18 @@ class Totals:
         self._has_aim = not self._open and len(outlines) <= MOST_CHAINS and pairs <= MOST_ENTRIES
         for k, outline in enumerate(outlines):
             if outline.warm:
-                for x, row in study.prior_counts(k).items():
+                for x, row in browser.prior_counts(k).items():
                     for y, number in row.items():
                         self._count(k, x, y, number)
         self._sum_up()
 
-    def follow(self, study: "Study", last: int) -> bool:
+    def follow(self, browser: "Browser", last: int) -> bool:
         """Reads on to the study's observation ``last``; False if there is more to read."""
         end = time.monotonic() + SECONDS
         while self.possible and self._number < last:
             if time.monotonic() > end:
                 return False
-            lines = study.path(None, self._number, min(PAGE, last - self._number))
+            lines = browser.observations(None, self._number, min(PAGE, last - self._number))
             for line in lines:
                 chain, state = line.chain, line.state
                 if self._segment[chain] == line.segment:
@@ -90,7 +90,7 @@ class Totals:
                     self._open_sizes[chain] = max(self._open_sizes[chain], state + 1)
                 self._number = line.number
                 if self._number == self._next:
-                    self._mark(study)
+                    self._mark(browser)
             if not lines:
                 break
         if self.possible and self._number and self._number not in self.variability:
@@ -121,11 +121,11 @@ class Totals:
         self._sum += self._weights[chain] * (smoothed_gini(exits, squares, WEIGHT / size, WEIGHT) - before)
         self._added += 1
 
-    def _mark(self, study: "Study") -> None:
+    def _mark(self, browser: "Browser") -> None:
         self.variability[self._number] = self._variability()
         if self._has_aim and self._place % STRIDE == 0:
             matrices = [self._matrix(k, size) for k, size in enumerate(self._sizes)]
-            aims = aimed(study, matrices, self._weights)
+            aims = aimed(browser.study, matrices, self._weights)
             if aims is not None:
                 self.aims[self._number] = aims
         self._place += 1

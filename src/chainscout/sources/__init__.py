@@ -1,8 +1,23 @@
-"""Where the next state comes from: callables, iterators, recordings, programs and environments."""
+"""Where a chain's next state comes from: functions, iterators, simulations, recordings, programs and environments."""
 
 from .environment import Environment
+from .function import Function, Restartable, Stream, convert
 from .program import Program
 from .recorded import Recorded, read_recorded
-from .source import Repeating, Restartable, Source, convert
+from .simulated import Simulated, simulated
+from .source import Repeating, Source
 
-__all__ = ["Environment", "Program", "Recorded", "Repeating", "Restartable", "Source", "convert", "read_recorded"]
+__all__ = [
+    "Environment",
+    "Function",
+    "Program",
+    "Recorded",
+    "Repeating",
+    "Restartable",
+    "Simulated",
+    "Source",
+    "Stream",
+    "convert",
+    "read_recorded",
+    "simulated",
+]

@@ -9,6 +9,8 @@ from ..errors import InputError, MissingExtraError
 from ..validation import seed_number, shown
 from .source import Source
 
+__all__ = ["Environment"]
+
 
 class Environment(Source):
     """Each episode is a segment: where one ends, the next state is that of a reset environment."""

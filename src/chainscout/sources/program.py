@@ -22,6 +22,8 @@ from ..errors import InputError, SourceError
 from ..validation import real_number, shown
 from .source import Source
 
+__all__ = ["Program"]
+
 #: A line longer than this is no state.
 LONGEST = 10_000
 

@@ -13,6 +13,8 @@ from ..errors import FileError, InputError, MissingExtraError, SourceEnded
 from ..validation import label_from_text, shown
 from .source import Repeating
 
+__all__ = ["Recorded", "read_recorded"]
+
 
 class Recorded(Repeating):
     """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them.

@@ -1,23 +1,26 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
-from .certifying import StudyCertificate
-from .learning import learn
-from .lease import Lease
-from .simulation import Simulated, simulated
+from ._certificate import StudyCertificate
+from .browser import Browser
+from .lease import Lease, LeaseStatus
+from .settings import StudySettings
+from .stop import StopReason
 from .study import Study
-from .views import ChainLine, ChainProgress, EventLine, LogLine, Pace, Progress
+from .views import ChainLine, ChainProgress, EventKind, EventLine, LogLine, Pace, Progress
 
 __all__ = [
+    "Browser",
     "ChainLine",
     "ChainProgress",
+    "EventKind",
     "EventLine",
     "Lease",
+    "LeaseStatus",
     "LogLine",
     "Pace",
     "Progress",
-    "Simulated",
+    "StopReason",
     "Study",
     "StudyCertificate",
-    "learn",
-    "simulated",
+    "StudySettings",
 ]

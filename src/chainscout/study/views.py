@@ -1,13 +1,34 @@
-"""What a study shows of itself."""
+"""What a study shows of itself, as plain records."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .stop import StopReason
+
+__all__ = ["ChainLine", "ChainProgress", "EventKind", "EventLine", "LogLine", "Pace", "Progress"]
+
+
+class EventKind(StrEnum):
+    """What can happen to a study besides an observation. The value is what is stored and shown."""
+
+    CREATED = "created"
+    EXTENDED = "extended"
+    #: The policy's rule has changed since the study was last open.
+    RECOMPUTED = "indices recomputed"
+    RESTARTED = "restarted"
+    OBSERVATION_LOST = "observation lost"
+    SET_ASIDE = "set aside"
+    LEASE_EXPIRED = "lease expired"
+    LEASE_ABANDONED = "lease abandoned"
+    FINISHED = "finished"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a study stands; every number is read, none is counted."""
+    """Where a study stands. Every number is read from the study; none is counted."""
 
     chains: int
     observations: int
@@ -32,7 +53,7 @@ class Progress:
     #: of chains with less than 1 % fewer transitions before; None without a target, where certificates are computed
     #: when they are asked for.
     certificate: float | None
-    stop_reason: str | None
+    stop_reason: "StopReason | None"
 
     @property
     def finished(self) -> bool:
@@ -81,7 +102,7 @@ class EventLine:
 
     number: int
     time: float
-    kind: str
+    kind: EventKind
     chain: str | None
     detail: dict[str, Any]
 

@@ -1,27 +1,35 @@
-"""A policy at work in a live study: the same two functions that experiments compile, interpreted."""
+"""A policy at work in a live study: the functions that experiments compile, interpreted here.
 
+The rule itself is not stored, only its name, parameters and version: nothing that a file names is ever imported. A
+study whose rule is a user's own can be read without it, and goes on only in a program that has it.
+"""
+
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from .. import policies
 from ..errors import InputError
-from ..policies import Policy
+from ..policies import Policy, Setting
 from ..policies.policy import replaced
-from ..store import ChainRecord, RowRecord, RowView, Transaction
+from ..store import ChainRecord, RowRecord, RowView, StudyRecord, Transaction
+from . import _budget
 
 
-class Rule:
-    """What a study does with its policy."""
+class LiveIndex:
+    """A policy, interpreted: it keeps the terms, sums and index of every chain that moves."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        #: Whether an observation changes the terms of its own row and nothing else.
-        self.plain = policy.terms is not None and policy.block == 0
+        #: Whether a transition changes the terms of its own row and nothing else.
+        self._plain = policy.terms is not None and policy.block == 0
         self._factors: dict[float, float] = {1.0: 1.0}
         self._width: int | None = None
-        self.move = self._mover()
+        self._move = self._mover()
 
-    def factor(self, weight: float) -> float:
+    def _factor(self, weight: float) -> float:
         """ω**power, what a chain's weight does to its index."""
         known = self._factors.get(weight)
         if known is None:
@@ -32,50 +40,41 @@ class Rule:
         """The index of these sums after so many transitions."""
         if transitions == 0:
             return math.inf
-        value = self.policy.index(sums, float(transitions), chain.constants) * self.factor(chain.weight)
+        value = self.policy.index(sums, float(transitions), chain.constants) * self._factor(chain.weight)
         if value != value:
             raise _no_number(self.policy, chain)
         return value
 
-    def no_sums(self, chain: ChainRecord) -> tuple[float, ...]:
+    def _no_sums(self, chain: ChainRecord) -> tuple[float, ...]:
         """The sums before the first transition."""
         if self._width is None:
             self._width = self.policy.width(max(1, chain.size), chain.constants)
         return (0.0,) * self._width
 
-    def next_look(self, transitions: int) -> int:
+    def _next_look(self, transitions: int) -> int:
         """The T at which a block that begins now is over (MATH §6, Blocks)."""
         if self.policy.block == 0:
             return 0
         return transitions + max(1, int(self.policy.block * transitions))
 
-    # -- one observation
+    # -- one transition
 
-    def advance(self, transaction: Transaction, chain: ChainRecord, state: int) -> None:
-        """One observation. Whatever the rule raises is raised before anything is changed."""
-        x = chain.last
-        if x is None:
-            chain.segments += 1
-            chain.barren += 1
+    def count(self, transaction: Transaction, chain: ChainRecord, x: int, y: int) -> None:
+        """Counts the transition from ``x`` to ``y``. What the rule raises, it raises before anything is changed."""
+        row = transaction.row(chain, x)
+        if self._plain:
+            self._move(chain, row, y)
         else:
-            row = transaction.row(chain, x)
-            if self.plain:
-                self.move(chain, row, state)
-            else:
-                self._move_in_block(transaction, chain, x, row, state)
-            transaction.save_row(chain, x, row)
-            chain.barren = 0
-        chain.last = state
-        chain.observations += 1
-        transaction.save(chain)
+            self._move_in_block(transaction, chain, x, row, y)
+        transaction.save_row(chain, x, row)
 
     def _mover(self) -> Callable[[ChainRecord, RowRecord, int], None]:
-        """``move``: a transition to ``y`` out of the state whose row is given, for a rule that looks at every one.
+        """The function that counts a transition to ``y`` in a row, for a rule that looks at every transition.
 
-        A closure, because this is the inner loop of a study in memory: names that it binds once it need not look up.
+        A closure, because this is the inner loop of a study in memory: the names that it binds are not looked up.
         """
         terms_of = self.policy.terms if self.policy.entry is None else None
-        row_terms, index, factor = self.policy.row_terms, self.policy.index, self.factor
+        row_terms, index, factor = self.policy.row_terms, self.policy.index, self._factor
 
         def move(chain: ChainRecord, row: RowRecord, y: int) -> None:
             counts = row.counts
@@ -93,7 +92,7 @@ class Rule:
                     terms = terms_of(view, float(exits), float(squares), constants)
                 else:
                     terms = row_terms(view, chain.size, float(exits), float(squares), constants)
-                sums = renewed_sums(chain.sums, row.terms, terms)
+                sums = _renewed_sums(chain.sums, row.terms, terms)
                 value = index(sums, float(transitions), constants)
                 if value != value:
                     raise _no_number(self.policy, chain)
@@ -128,7 +127,7 @@ class Rule:
                 target.terms, target.stale = terms.get(position, ()), False
                 if position != x:
                     transaction.save_row(chain, position, target)
-            chain.sums, chain.index, chain.look = sums, index, self.next_look(transitions)
+            chain.sums, chain.index, chain.look = sums, index, self._next_look(transitions)
         else:
             row.stale = True
         row.counts[y] = seen + 1
@@ -142,21 +141,21 @@ class Rule:
     ) -> tuple[dict[int, tuple[float, ...]], tuple[float, ...]]:
         """The changed rows' terms, and the chain's sums with them in place of the old ones."""
         if self.policy.summary is not None:
-            return {}, self.summarise(chain, rows)
+            return {}, self._summarise(chain, rows)
         terms, sums = {}, chain.sums
         for position, row in changed.items():
-            terms[position] = self.terms(chain, row)
-            sums = renewed_sums(sums, row.terms, terms[position])
+            terms[position] = self._terms(chain, row)
+            sums = _renewed_sums(sums, row.terms, terms[position])
         return terms, sums
 
     # -- whole chains
 
-    def terms(self, chain: ChainRecord, row: RowRecord) -> tuple[float, ...]:
+    def _terms(self, chain: ChainRecord, row: RowRecord) -> tuple[float, ...]:
         """The terms of a row."""
         view = RowView(row.counts, chain.size)
         return self.policy.row_terms(view, chain.size, float(row.exits), float(row.squares), chain.constants)
 
-    def summarise(self, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> tuple[float, ...]:
+    def _summarise(self, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> tuple[float, ...]:
         """``summary`` of a chain's rows."""
         assert self.policy.summary is not None
         size = chain.size
@@ -165,23 +164,30 @@ class Rule:
             exits[position], squares[position] = float(row.exits), float(row.squares)
         return self.policy.summary(exits, squares, size, chain.constants, [0.0] * (2 * size), [0] * (2 * size))
 
+    def constants(self, study: StudyRecord, chain: ChainRecord) -> tuple[float, ...]:
+        """The policy's constants for one chain of a study."""
+        horizon = _budget.horizon(study)
+        return self.policy.prepare(
+            Setting(chain.number, chain.size, study.chains, study.pairs, horizon, open=chain.open)
+        )
+
     def begin(self, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> None:
-        """Terms, sums and index from the counts alone: at the beginning, or when the rule has changed."""
-        sums = self.no_sums(chain)
+        """Computes terms, sums and index from the counts alone: at the beginning, or when the rule has changed."""
+        sums = self._no_sums(chain)
         if self.policy.summary is not None:
             if rows:
-                sums = self.summarise(chain, rows)
+                sums = self._summarise(chain, rows)
         else:
             for position in sorted(rows):
                 row = rows[position]
-                row.terms, row.stale = self.terms(chain, row), False
-                sums = renewed_sums(sums, (), row.terms)
+                row.terms, row.stale = self._terms(chain, row), False
+                sums = _renewed_sums(sums, (), row.terms)
         chain.sums = sums
         chain.index = self.index(chain, sums, chain.transitions)
-        chain.look = self.next_look(chain.transitions)
+        chain.look = self._next_look(chain.transitions)
 
 
-def renewed_sums(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[float, ...]) -> tuple[float, ...]:
+def _renewed_sums(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[float, ...]) -> tuple[float, ...]:
     """Running sums in which ``new`` stands for ``old``; a row that was never left has no terms."""
     if not old:
         old = (0.0,) * len(new)
@@ -198,3 +204,48 @@ def _discover(chain: ChainRecord, row: RowRecord, y: int) -> None:
 
 def _no_number(policy: Policy, chain: ChainRecord) -> InputError:
     return InputError(f"the policy {policy.name!r} gave the chain {chain.name!r} an index that is no number")
+
+
+# -- the policy of a stored study
+
+
+class AbsentPolicy(Policy):
+    """A policy's name without its rule."""
+
+
+def not_built_in(name: str) -> InputError:
+    """The error of everything that needs a rule which is not here."""
+    return InputError(
+        f"the study uses the policy {name!r}, which is not built in: only a Python program that gives this policy to "
+        "Study.open can go on with it"
+    )
+
+
+def stored_policy(stored: StudyRecord, given: str | Policy | None, read_only: bool) -> tuple[Policy, bool]:
+    """The policy that the study was created with, and whether its rule has changed since.
+
+    Raises ``InputError`` if the policy given is another one, or if a rule is needed that is not built in.
+    """
+    parameters = json.loads(stored.parameters)
+    if given is None:
+        if stored.policy.partition(":")[0] in policies.names():  # a user's own may be called anything
+            rule = policies.get(stored.policy)
+            return rule, rule.version != stored.version
+        if not read_only:
+            raise not_built_in(stored.policy)
+
+        def refuse(*arguments: Any) -> Any:
+            raise not_built_in(stored.policy)
+
+        absent = AbsentPolicy(stored.policy, refuse, refuse, refuse, version=stored.version, parameters=parameters)
+        return absent, False
+    rule = policies.get(given)
+    own = json.loads(json.dumps(dict(rule.parameters)))
+    changed = rule.version != stored.version
+    # A name means the built-in rule as it is now; an object means itself.
+    if (rule.name, own) != (stored.policy, parameters) or (changed and rule is given):
+        raise InputError(
+            f"the study was created with the policy {stored.policy!r}, parameters {parameters}, version "
+            f"{stored.version}; the one given is {rule.name!r}, parameters {own}, version {rule.version}"
+        )
+    return rule, changed

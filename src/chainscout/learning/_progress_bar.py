@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .study import Study
+from ..study import Study
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
 EVERY = 0.5
@@ -17,8 +17,8 @@ SHOWN = 4
 
 
 @contextmanager
-def bar(study: Study) -> Iterator[Callable[[], None]]:
-    """A bar over the budget; gives the function to be called after every observation."""
+def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
+    """Shows a bar over the budget. Gives the function to be called after every observation."""
     columns = (
         TextColumn("learning"),
         BarColumn(),

@@ -12,14 +12,16 @@ from ..counts import Counts
 from ..errors import Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Repeating, Source, convert
+from ..sources import Repeating, Simulated, Source, convert
 from ..store import Where, exists
+from ..study import Browser, Study, StudySettings
+from ..study.settings import open_chains
 from ..validation import shown, whole_number
-from . import creation
-from .crew import PAUSE, Crew, Paths, tell_from
-from .going_on import go_on
-from .simulation import Simulated
-from .study import Study
+from ._executor import PAUSE, Crew
+from ._position import Positions
+from ._resume import resume
+
+__all__ = ["learn"]
 
 #: Somebody else came first and is right, holds the chain, or was promised what is left.
 OVERTAKEN = (OutOfStep, Held, NothingFree)
@@ -48,50 +50,54 @@ def learn(
     """Samples from ``sources`` until the budget is used, the target is certified or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
-    is simulated. ``states``: name → how many states there are, or their labels; where they are not given, those of a
-    simulated chain are known, and those of all other sources, recordings too, are discovered (open states), like those
-    of chains that ``open_states`` names. ``warm_start``: counts to begin with; a simulated or recorded source must then
-    have been told how much of it they were made from (``skip``). ``executor``: any concurrent.futures executor, with
-    ``workers`` sources at work at once; those on a process or Dask executor travel to it and back, and must be
-    picklable. ``seed``: of simulated chains. All other options are those of Study.create, which has their defaults.
-
-    ``where``: a study that exists there is gone on with. A larger budget, a smaller target or a later deadline than it
-    has extends it; the contrary, and all else that is given and is not what the study was created with, is an error.
+    is simulated.
+    ``where``: where the study is kept, as in Study.create. A study that exists there goes on: a larger budget, a
+    smaller target or a later deadline extends it; any other setting that is given must be the study's own.
+    ``states``: name → how many states there are, or their labels. Where they are not given, the states of a simulated
+    chain are known, and those of every other source are discovered (open states).
+    ``warm_start``: counts to begin with; a simulated or recorded source must then have been told by ``skip`` how much
+    of it they were made from.
+    ``executor``: any concurrent.futures executor, with ``workers`` sources at work at once. Sources travel to a process
+    or Dask executor and back, and must be picklable.
+    ``progress``: whether a progress bar is shown.
+    ``seed``: of simulated chains.
+    The other parameters are the fields of ``StudySettings``.
     """
-    check_end(where, budget, target_loss, deadline)
+    settings = StudySettings(
+        budget=budget,
+        policy=policy,
+        delta=delta,
+        target_loss=target_loss,
+        deadline=deadline,
+        weights=weights,
+        costs=costs,
+        on_lost_lease=on_lost_lease,
+        open_states=open_states,
+        warm_start=warm_start,
+    )
+    check_end(where, settings)
     for value, what, contents in ((states, "states", "states"), (warm_start, "warm_start", "Counts")):
         if value is not None and not isinstance(value, Mapping):
             raise InputError(f"{what} must be a mapping from names of chains to {contents}, not {shown(value)}")
-    found = named_sources(sources, seed)
-    at_once = crew_size(executor, workers)
-    options = {
-        "budget": budget,
-        "delta": delta,
-        "policy": policy,
-        "target_loss": target_loss,
-        "deadline": deadline,
-        "weights": weights,
-        "costs": costs,
-        "on_lost_lease": on_lost_lease,
-        "warm_start": warm_start,
-    }
+    found = _named_sources(sources, seed)
+    at_once = _crew_size(executor, workers)
     if exists(where):
         study = Study.open(where, policy if isinstance(policy, Policy) else None)
         try:
             names = study.names
-            check_sources(names, found)
-            check_unused(found, [names[number] for number, chain in enumerate(study.outlines()) if chain.warm])
-            go_on(study, states, open_states, options)
+            _check_sources(names, found)
+            outlines = Browser(study).outlines()
+            _check_unused(found, [names[number] for number, chain in enumerate(outlines) if chain.warm])
+            resume(study, states, settings)
         except BaseException:
             study.close()
             raise
     else:
         # What is no Counts is refused when the study is made.
         warm = [name for name, counts in (warm_start or {}).items() if isinstance(counts, Counts) and counts.total]
-        check_unused(found, warm)
-        chains, opened = chain_states(found, states or {}, open_states)
-        given = {name: value for name, value in options.items() if value is not None}
-        study = Study.create(where, chains, open_states=opened, **given)
+        _check_unused(found, warm)
+        chains, opened = _chain_states(found, states or {}, open_states)
+        study = Study.create(where, chains, **settings.given() | {"open_states": opened})
     try:
         run(study, found, executor=executor, workers=at_once, progress=progress)
     except BaseException:
@@ -100,13 +106,13 @@ def learn(
     return study
 
 
-def check_end(where: Where, *ends: object) -> None:
-    """Refuses to learn for ever; a study that exists has its own end, or none on purpose."""
-    if all(end is None for end in ends) and not exists(where):
+def check_end(where: Where, settings: StudySettings) -> None:
+    """Refuses to learn for ever. A study that exists has its own end, or has none on purpose."""
+    if not settings.given().keys() & {"budget", "target_loss", "deadline"} and not exists(where):
         raise InputError("learning needs an end: a budget, a target loss or a deadline")
 
 
-def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:
+def _named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:
     """Every source in its common form."""
     if isinstance(sources, Problem):
         sources = sources.chains
@@ -118,8 +124,8 @@ def named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[s
     }
 
 
-def check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
-    """Refuses sources that are not those of the study's chains, all of them."""
+def _check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
+    """Refuses sources that are not exactly those of the study's chains."""
     missing = [name for name in names if name not in sources]
     if missing:
         raise InputError(f"the study has chains without a source: {shown(missing)}")
@@ -129,8 +135,8 @@ def check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
         raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
 
 
-def check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
-    """Refuses to begin a source anew whose states may be among the counts that its chain was warm-started from."""
+def _check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
+    """Refuses a source that repeats itself where its states may be among the counts that its chain began with."""
     for name in warm:
         source = sources.get(name)
         if isinstance(source, Repeating) and source.skipped is None:
@@ -141,26 +147,26 @@ def check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
             )
 
 
-def crew_size(executor: Executor | None, workers: int | None) -> int:
+def _crew_size(executor: Executor | None, workers: int | None) -> int:
     """How many sources are at work at once."""
     if workers is None:
         return getattr(executor, "_max_workers", None) or 4
     return whole_number(workers, "workers", meaning="sources at work at once")
 
 
-def chain_states(
+def _chain_states(
     sources: Mapping[str, Source],
     states: Mapping[str, int | Sequence[Hashable]],
     open_states: bool | Sequence[str] | None = None,
 ) -> tuple[dict[str, int | Sequence[Hashable]], list[str]]:
     """The states of every chain, and the chains whose states are open.
 
-    Those that occur in a recording are chosen by the data, so that they are no more known than a callable's.
+    The states of a recording are chosen by the data, so they are no more known beforehand than those of a function.
     """
     unknown = [name for name in states if name not in sources]
     if unknown:
         raise InputError(f"states names chains that have no source: {shown(unknown)}")
-    asked = creation.opened_of(False if open_states is None else open_states, sources)
+    asked = open_chains(open_states, sources)
     chains: dict[str, int | Sequence[Hashable]] = {}
     undiscovered = []
     for name, source in sources.items():
@@ -186,25 +192,27 @@ def run(
     progress: bool = True,
 ) -> None:
     """The loop: advances sources until the study is finished. All are closed at the end, however it comes."""
-    from .bar import bar
+    from ._progress_bar import progress_bar
 
     with ExitStack() as stack:
         for source in sources.values():
             stack.callback(source.close)
-        shown_bar: AbstractContextManager[Callable[[], None]] = bar(study) if progress else nullcontext(_nothing)
+        shown_bar: AbstractContextManager[Callable[[], None]] = (
+            progress_bar(study) if progress else nullcontext(_nothing)
+        )
         told = stack.enter_context(shown_bar)
         if executor is None:
-            _one_at_a_time(study, sources, told)
+            _run_one_at_a_time(study, sources, told)
         else:
-            Crew(study, sources, executor, crew_size(executor, workers), told).run()
+            Crew(study, sources, executor, _crew_size(executor, workers), told).run()
 
 
 def _nothing() -> None:
     pass
 
 
-def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[], None]) -> None:
-    paths = Paths(study, sources)
+def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[], None]) -> None:
+    positions = Positions(study, sources)
     while True:
         try:
             name = study.ask()
@@ -214,34 +222,33 @@ def _one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[
             time.sleep(PAUSE)
             continue
         try:
-            _advance(study, name, sources[name], paths)
+            _advance(study, name, sources[name], positions)
         except StudyFinished:  # by somebody else: what comes after the end is not the study's, and not lost to it
             return
         except OVERTAKEN:
-            paths.lose(name)
+            positions.lose(name)
         told()
 
 
-def _advance(study: Study, name: str, source: Source, paths: Paths) -> None:
+def _advance(study: Study, name: str, source: Source, positions: Positions) -> None:
     """One state of a source, or its end or failure, for the study; others may have taken the chain meanwhile."""
-    step = paths.find(name)
+    step = positions.find(name)
     try:
         state, fresh = source.advance()
         try:
-            if paths.is_broken(name, fresh):
+            if positions.is_broken(name, fresh):
                 study.restart(name)
-            tell_from(study, name, source, state, partial(study.tell, step=step if study.is_shared else None))
+            positions.tell(name, state, partial(study.tell, name, step=step if study.is_shared else None))
         except OVERTAKEN:
             # A source that repeats itself is brought to where the study is: it gives the state again, or it was its
             # like that told it. Any other source has made an observation that nobody will ever count.
             if not isinstance(source, Repeating):
                 study.lose(name)
             raise
-        paths.has_told(name)
     except SourceEnded as end:  # without a state, so that nothing can be lost
         study.set_aside(name, str(end))
     except SourceError as error:
-        given_up = paths.has_failed(name)  # first: its failures count whoever holds the chain now
+        given_up = positions.fail(name)  # first: its failures count whoever holds the chain now
         try:
             study.restart(name, lost=True)
         except Held:  # the holder's path is not to be broken

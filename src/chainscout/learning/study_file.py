@@ -11,18 +11,22 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from .. import policies, problems
+from .. import problems
 from ..errors import FileError, InputError
 from ..problems.schema import Errors, chain_of, label, place_of
-from ..sources import Environment, Program, Recorded, Source, read_recorded
+from ..sources import Environment, Program, Recorded, Simulated, Source, read_recorded
 from ..store import check_place
-from ..validation import did_you_mean, failure_probability, one_of, real_number, seed_number
-from . import creation
-from .learning import check_end
-from .simulation import Simulated
+from ..study import StudySettings
+from ..study.settings import CHECKS, check_affordable, checked_budget, checked_name, closed_states
+from ..validation import did_you_mean, real_number, seed_number
+from .learn import check_end
+
+__all__ = ["ChainTable", "StudyFile", "StudyTable", "read_study_file"]
 
 #: The keys that say where a chain's states come from; a chain has one of them.
 WAYS = ("command", "matrix", "recorded", "environment")
+#: The settings of a study that are keys at the top of its file.
+TOP = ("budget", "target_loss", "deadline", "delta", "policy", "on_lost_lease")
 
 
 def _states(value: object) -> int | list[str | int]:
@@ -84,10 +88,10 @@ class StudyFile:
     where: str
     sources: dict[str, Source]
     states: dict[str, int | list[Hashable]]
-    options: dict[str, Any] = field(default_factory=dict)
+    settings: StudySettings = field(default_factory=StudySettings)
 
 
-def read(path: Path) -> StudyFile:
+def read_study_file(path: Path) -> StudyFile:
     """The study that a TOML file describes. Paths in it are relative to the file. All that is wrong is told at once."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -113,16 +117,9 @@ def read(path: Path) -> StudyFile:
                     numbers[name] = real_number(value, key, above=0.0)
     if not table.chains and table.problem is None and not wrong & {"chains", "problem"}:
         errors.add("chains", "a study needs at least one chain, or a problem to simulate")
-    found.options = {
-        "budget": table.budget,
-        "target_loss": table.target_loss,
-        "deadline": table.deadline,
-        "delta": table.delta,
-        "policy": table.policy,
-        "on_lost_lease": table.on_lost_lease,
-        "weights": weights or None,
-        "costs": costs or None,
-    }
+    found.settings = StudySettings(
+        **{name: getattr(table, name) for name in TOP}, weights=weights or None, costs=costs or None
+    )
     priced = any(isinstance(entry, dict) and "cost" in entry for entry in table.chains.values())
     _check_options(found, errors, wrong, priced)
     if errors.lines:
@@ -138,7 +135,7 @@ def _add_chain(
     """One chain, without what is wrong in it; its states and its source go to what was ``found``."""
     place = place_of("chains", name)
     with errors.at(place):
-        creation.name_of(name)
+        checked_name(name)
     wrong = errors.check(ChainTable, entry, place)
     if not isinstance(entry, dict):
         return ChainTable()
@@ -148,7 +145,7 @@ def _add_chain(
         found.states[name] = chain.states  # type: ignore[assignment]
         if ways != ["matrix"] or isinstance(chain.states, int):  # the labels of a matrix are checked with it
             with errors.at(place_of("states", within=place)):
-                fixed = creation.fixed_states(name, chain.states)
+                fixed = closed_states(name, chain.states)
                 if ways == ["matrix"] and chain.matrix and fixed != len(chain.matrix):
                     raise InputError(f"the matrix has {len(chain.matrix)} states, not {fixed}")
     if len(ways) != 1:
@@ -171,32 +168,22 @@ def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bo
 
     ``priced``: some observation has a cost, right or wrong.
     """
-    options = found.options
-    costs = options["costs"] or {}
-    if options["policy"] is not None:
-        with errors.at("policy"):
-            policies.get(options["policy"])
-    if options["delta"] is not None:
-        with errors.at("delta"):
-            failure_probability(options["delta"])
-    if options["on_lost_lease"] is not None:
-        with errors.at("on_lost_lease"):
-            one_of(options["on_lost_lease"], "on_lost_lease", creation.ON_LOST_LEASE)
-    with errors.at("target_loss"):
-        creation.target_of(options["target_loss"])
-    with errors.at("deadline"):
-        creation.deadline_of(options["deadline"])
+    given = found.settings.given()
+    costs = given.get("costs", {})
+    for name, check in CHECKS.items():
+        if name in given:
+            with errors.at(name):
+                check(given[name])
     with errors.at("budget"):
-        budget = creation.budget_of(options["budget"], priced)
+        budget = checked_budget(given.get("budget"), priced)
         if bool(costs) == priced:
-            creation.check_affordable(budget, min((costs.get(name, 1.0) for name in found.sources), default=1.0))
+            check_affordable(budget, min((costs.get(name, 1.0) for name in found.sources), default=1.0))
     if "where" not in wrong:
         with errors.at("where"):
             check_place(found.where)
-    ends = ("budget", "target_loss", "deadline")
-    if not wrong & {"where", *ends}:
+    if not wrong & {"where", "budget", "target_loss", "deadline"}:
         with errors.at(""):
-            check_end(found.where, *(options[end] for end in ends))
+            check_end(found.where, found.settings)
 
 
 def _where(text: str, folder: Path) -> str:

@@ -1,26 +1,70 @@
-"""Labels and positions: what a user calls a state, and where it stands in a row."""
+"""Labels and positions: what a user calls a state, and where that state stands in a row."""
 
 from collections.abc import Hashable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
+from typing import Any
 
-from ..counts import Counts
+from ..counts import MOST_STATES, Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
-from ..validation import did_you_mean, label_from_text, shown
-from .creation import label_of
+from ..validation import did_you_mean, label_from_text, shown, unicode_text, whole_number
+
+Label = str | int
 
 
-class States:
-    """Looks labels up; lists of labels never change, so each is turned round once."""
+def checked_label(value: Any) -> Label:
+    """A label that can be stored: a string or a whole number."""
+    if isinstance(value, str):
+        return unicode_text(value, "a state's label")
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
+
+
+def closed_states(name: str, states: Any) -> int | tuple[Label, ...]:
+    """The states of a chain that has no others: how many there are, or their labels."""
+    if _is_number(states):
+        return _number_of_states(name, states, least=1)
+    labels = _labels(name, states)
+    if not labels:
+        raise InputError(f"the chain {name!r} needs at least one state, unless its states are to be discovered")
+    return labels
+
+
+def first_states(name: str, states: Any) -> tuple[Label, ...]:
+    """The states of an open chain that are known beforehand; there may be none."""
+    return _labels(name, range(_number_of_states(name, states, least=0)) if _is_number(states) else states)
+
+
+def _is_number(states: Any) -> bool:
+    return isinstance(states, Real) and not isinstance(states, bool)
+
+
+def _number_of_states(name: str, states: Any, least: int) -> int:
+    what = f"the states of chain {name!r}"
+    return whole_number(states, what, least, meaning="how many there are", most=MOST_STATES)
+
+
+def _labels(name: str, states: Any) -> tuple[Label, ...]:
+    if isinstance(states, (str, bytes)) or not hasattr(states, "__iter__"):
+        raise InputError(f"the states of chain {name!r} must be a number or a list of labels, not {shown(states)}")
+    labels = tuple(checked_label(label) for label in states)
+    if len(set(labels)) != len(labels):
+        raise InputError(f"the states of chain {name!r} must be unique, and are {shown(labels)}")
+    return labels
+
+
+class Labels:
+    """Labels to positions and back. A list of labels never changes, so each is turned into a dictionary once."""
 
     def __init__(self) -> None:
-        self._positions: dict[int, dict[Hashable, int]] = {}
+        self._positions: dict[int | None, dict[Hashable, int]] = {}
         self._open: dict[tuple[int, int], Hashable] = {}
 
     def position(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int | None:
         """The position of a state; None for one that an open chain has not seen before."""
         if chain.open:
-            return transaction.position(chain, label_of(state))
+            return transaction.position(chain, checked_label(state))
         if chain.labels is None:
             if type(state) is int or (isinstance(state, Integral) and not isinstance(state, bool)):
                 number = int(state)
@@ -30,26 +74,19 @@ class States:
             raise InputError(
                 f"a state of the chain {chain.name!r} must be a whole number from 0 to {last}, not {shown(state)}"
             )
-        position = self.known(chain, state)
+        positions = self._positions.get(chain.label_list)
+        if positions is None:
+            positions = self._positions[chain.label_list] = {label: x for x, label in enumerate(chain.labels)}
+        try:
+            position = positions.get(state)
+        except TypeError:  # not hashable
+            position = None
         if position is None:
-            assert chain.labels is not None
             hint = did_you_mean(state, chain.labels)
             raise InputError(
                 f"unknown state {shown(state)}{hint} of the chain {chain.name!r}: its states are {shown(chain.labels)}"
             )
         return position
-
-    def known(self, chain: ChainRecord, state: Hashable) -> int | None:
-        """The position of a label in the chain's list of labels; None if it is not there."""
-        assert chain.label_list is not None
-        assert chain.labels is not None
-        positions = self._positions.get(chain.label_list)
-        if positions is None:
-            positions = self._positions[chain.label_list] = {label: x for x, label in enumerate(chain.labels)}
-        try:
-            return positions.get(state)
-        except TypeError:  # not hashable
-            return None
 
     def from_text(self, chain: ChainRecord, text: str) -> Hashable:
         """The state that a text means: a label as it is written, or else a whole number."""
@@ -65,7 +102,7 @@ class States:
     def discover(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int:
         """Gives a new state of an open chain its position."""
         position = chain.size
-        transaction.discover(chain, position, label_of(state))
+        transaction.discover(chain, position, checked_label(state))
         transaction.study.pairs += 2 * position + 1  # S² → (S+1)²
         chain.size += 1
         return position

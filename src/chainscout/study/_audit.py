@@ -1,11 +1,11 @@
-"""Whether a study is what its log says: the whole log is read and everything that is kept of it computed again."""
+"""Whether a study is what its log says: reads the whole log, and computes everything that is kept of it again."""
 
 from ..counts import Counts
 from ..errors import FileError, InputError
 from ..store import ChainRecord, Transaction
 
 
-class Replay:
+class _Replay:
     """One chain's path, followed line by line."""
 
     def __init__(self, chain: ChainRecord, prior: Counts) -> None:
@@ -17,17 +17,18 @@ class Replay:
     def follow(self, step: int, segment: int, state: int) -> None:
         """One line of the log."""
         if step != self.steps + 1 or segment not in (self.segments, self.segments + 1) or segment < 1:
-            raise damaged(f"the log of the chain {self.chain.name!r} is broken at its observation {step}")
+            raise _damaged(f"the log of the chain {self.chain.name!r} is broken at its observation {step}")
         if not 0 <= state < self.counts.size:
-            raise damaged(f"observation {step} of the chain {self.chain.name!r} has a state that does not exist")
+            raise _damaged(f"observation {step} of the chain {self.chain.name!r} has a state that does not exist")
         if segment != self.segments:
             self.counts.restart()
         self.counts.record(state)
         self.steps, self.segments = step, segment
 
 
-def verify(transaction: Transaction) -> None:
-    """Raises FileError where the study is not what its log says."""
+def audit(transaction: Transaction) -> None:
+    """Raises ``FileError`` if anything that the study keeps is not what its log says."""
+    transaction.check_whole()
     study = transaction.study
     replays = {}
     for chain in transaction.every():
@@ -35,27 +36,27 @@ def verify(transaction: Transaction) -> None:
         try:
             prior = Counts.from_rows(known, max(1, chain.size), observations=0, segments=0, last=None)
         except InputError as error:
-            raise damaged(f"the counts that the chain {chain.name!r} began with are none: {error}") from None
-        replays[chain.number] = Replay(chain, prior)
+            raise _damaged(f"the counts that the chain {chain.name!r} began with are none: {error}") from None
+        replays[chain.number] = _Replay(chain, prior)
     number = 0
     used = 0.0
     for line in transaction.log(None, 0):
         number += 1
         if line.number != number or line.chain not in replays:
-            raise damaged(f"the log is broken at observation {number}")
+            raise _damaged(f"the log is broken at observation {number}")
         replays[line.chain].follow(line.step, line.segment, line.state)
         used += replays[line.chain].chain.cost
     if number != study.observations or abs(used - study.used) > 1e-6 * max(1.0, used):
-        raise damaged(f"the log has {number} observations, and the study says {study.observations}")
+        raise _damaged(f"the log has {number} observations, and the study says {study.observations}")
     for replay in replays.values():
         chain, counts = replay.chain, replay.counts
         kept = {x: row.counts for x, row in transaction.rows(chain).items()}
         if kept != counts.rows() or counts.total != chain.transitions:
-            raise damaged(f"the counts of the chain {chain.name!r} are not those of its log")
+            raise _damaged(f"the counts of the chain {chain.name!r} are not those of its log")
         if (replay.steps, replay.segments) != (chain.observations, chain.segments):
-            raise damaged(f"the totals of the chain {chain.name!r} are not those of its log")
+            raise _damaged(f"the totals of the chain {chain.name!r} are not those of its log")
 
 
-def damaged(what: str) -> FileError:
-    """The one error of this kind."""
+def _damaged(what: str) -> FileError:
+    """The error for a study that is not what its log says."""
     return FileError(f"the study is damaged: {what}")

@@ -1,4 +1,4 @@
-"""The certificate in a live study: refreshed now and then, and never believed when it is stale (MATH §7)."""
+"""The certificate in a live study: stored, refreshed on a 1 % schedule, never relied on when it is old (MATH §7)."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -38,45 +38,47 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
 
 
 def refresh(transaction: Transaction, chain: ChainRecord) -> None:
-    """Computes the chain's certificate anew."""
+    """Computes and stores the chain's certificate."""
     chain.certificate = bound(transaction.study, chain, transaction.rows(chain))
     chain.certified = chain.transitions
     transaction.save(chain)
 
 
-def is_due(chain: ChainRecord) -> bool:
-    """Whether T has grown by 1 % since the certificate was computed."""
-    return chain.transitions >= chain.certified + max(1, chain.certified // 100)
+def refresh_due(transaction: Transaction, moved: Iterable[ChainRecord]) -> None:
+    """Refreshes the chains whose T has grown by 1 % since their certificate was computed, and those set aside."""
+    for chain in moved:
+        if chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // 100):
+            refresh(transaction, chain)
+
+
+def refresh_all(transaction: Transaction) -> None:
+    """Refreshes every chain that moved since its certificate was computed."""
+    for chain in transaction.stale():
+        refresh(transaction, chain)
+
+
+def is_met(transaction: Transaction, target: float) -> bool:
+    """Whether every chain that is not set aside has a fresh certificate of at most ``target``."""
+    if transaction.worst() > target:
+        return False
+    refresh_all(transaction)
+    return transaction.worst() <= target
 
 
 def largest(transaction: Transaction) -> float:
-    """The largest stored certificate of all chains: of those that move less than 1 % old, of the others fresh."""
-    study, found = transaction.study, transaction.worst()
-    if not study.aside:
-        return found
-    behind = (bound(study, chain, transaction.rows(chain)) for chain in transaction.stale_aside())
-    return max(found, transaction.worst_aside(), *behind)
+    """The largest stored certificate of all chains. A chain that moves has one less than 1 % old."""
+    found = transaction.worst()
+    return max(found, transaction.worst_aside()) if transaction.study.aside else found
 
 
-def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | None:
-    """The reason to stop if the target is certified; ``moved``: the chains that were just advanced.
-
-    A chain that was set aside moves no more, and may never meet the target. When all others do, there is nothing left
-    to do, but the target is not what was reached.
-    """
+def certificate(transaction: Transaction) -> StudyCertificate:
+    """What is known of each chain's loss, times its weight, at this moment."""
     study = transaction.study
-    target = study.target_loss
-    if target is None:
-        return None
-    for chain in moved:
-        if is_due(chain) or chain.aside:
-            refresh(transaction, chain)
-    if transaction.worst() > target:
-        return None
-    for chain in transaction.stale():
-        refresh(transaction, chain)
-    if transaction.worst() > target:
-        return None
-    if largest(transaction) <= target:
-        return "target_loss"
-    return "target_loss_of_the_rest" if study.aside < study.chains else None
+    losses: dict[str, float] = {}
+    aside = []
+    for chain in transaction.every():
+        fresh = 0 < chain.transitions == chain.certified
+        losses[chain.name] = chain.certificate if fresh else bound(study, chain, transaction.rows(chain))
+        if chain.aside:
+            aside.append(chain.name)
+    return StudyCertificate(losses, study.delta, "mixture", study.lost, tuple(aside))

@@ -1,7 +1,7 @@
 """A simulated chain as a source: the walk that the engine simulates for the same seed.
 
-The u-th state is a function of (seed, replication, chain number, u) and the state before, so that a study on simulated
-sources repeats a replication of an experiment, and a resumed one goes on with the same path.
+The u-th state is a function of (seed, replication, chain number, u) and the state before. So a study on simulated
+sources repeats a replication of an experiment, and a resumed study goes on with the same path.
 """
 
 from collections.abc import Hashable, Mapping
@@ -9,7 +9,9 @@ from collections.abc import Hashable, Mapping
 from ..chains import MarkovChain
 from ..problems import Problem
 from ..random import Walk
-from ..sources import Repeating
+from .source import Repeating
+
+__all__ = ["Simulated", "simulated"]
 
 
 class Simulated(Repeating):
@@ -35,7 +37,7 @@ class Simulated(Repeating):
         self._walk.restart()
 
     def resume(self, observations: int, last: Hashable | None) -> bool:
-        """Goes on after so many draws, of which none is used again; a new segment begins from the initial law."""
+        """Goes on after so many draws; none of them is used again. A new segment begins from the initial law."""
         self._walk.resume(observations + (self.skipped or 0), None if last is None else self._chain.index_of(last))
         return True
 

@@ -1,4 +1,4 @@
-"""What leaves a study: JSON, CSV, NumPy, and problem files that ``Problem.load`` reads."""
+"""A study's estimates as files: JSON, CSV, NumPy, and problem files that ``Problem.load`` reads."""
 
 import csv
 import io
@@ -14,8 +14,10 @@ from ..problems import Problem
 from ..problems.writing import toml_text
 from .study import Study
 
+__all__ = ["FORMATS", "problem"]
 
-def document(study: Study) -> dict[str, Any]:
+
+def _document(study: Study) -> dict[str, Any]:
     """Estimates, intervals, counts and certificate as plain data."""
     certificate = study.certificate()
     state = study.progress()
@@ -52,12 +54,12 @@ def problem(study: Study) -> Problem:
     return Problem(chains, source=f"estimated by chainscout from {state.observations} observations")
 
 
-def export_json(study: Study) -> bytes:
-    """The document as JSON; what is infinite is null."""
-    return json.dumps(document(study), ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
+def _export_json(study: Study) -> bytes:
+    """The document as JSON; an infinite number is null."""
+    return json.dumps(_document(study), ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
 
 
-def export_csv(study: Study) -> bytes:
+def _export_csv(study: Study) -> bytes:
     """One line an entry: chain, states, count, estimate and interval."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -71,7 +73,7 @@ def export_csv(study: Study) -> bytes:
     return text.getvalue().encode()
 
 
-def export_npz(study: Study) -> bytes:
+def _export_npz(study: Study) -> bytes:
     """Arrays by number of the chain: matrix0, lower0, …; ``names`` and states0, … are texts."""
     arrays: dict[str, Any] = {"names": np.array(study.names)}
     for number, name in enumerate(study.names):
@@ -84,17 +86,17 @@ def export_npz(study: Study) -> bytes:
     return buffer.getvalue()
 
 
-def export_toml(study: Study) -> bytes:
+def _export_toml(study: Study) -> bytes:
     """The estimated chains as a problem file."""
     return toml_text(problem(study)).encode()
 
 
 #: What each format writes.
 FORMATS: dict[str, Callable[[Study], bytes]] = {
-    "json": export_json,
-    "csv": export_csv,
-    "npz": export_npz,
-    "toml": export_toml,
+    "json": _export_json,
+    "csv": _export_csv,
+    "npz": _export_npz,
+    "toml": _export_toml,
 }
 
 

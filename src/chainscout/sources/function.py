@@ -1,0 +1,97 @@
+"""Python functions, iterators and generator functions as sources."""
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from ..errors import InputError, SourceEnded
+from ..validation import shown
+from .source import Source
+
+__all__ = ["Function", "Restartable", "Stream", "convert"]
+
+
+class Function(Source):
+    """A function without arguments that gives the next state. It stands at a fresh start when it is given."""
+
+    def __init__(self, function: Callable[[], Hashable]) -> None:
+        self._function = function
+        self._fresh = True
+
+    def advance(self) -> tuple[Hashable, bool]:
+        """The function's next value."""
+        state = self._function()
+        fresh, self._fresh = self._fresh, False
+        return state, fresh
+
+    def restart(self) -> None:
+        """Calls the function's own ``restart``, if it has one. Its next state is the first of a segment anyway."""
+        restart = getattr(self._function, "restart", None)
+        if callable(restart):
+            restart()
+        self._fresh = True
+
+
+class Stream(Source):
+    """An iterator of states. It cannot begin anew: a restart only breaks the path."""
+
+    def __init__(self, states: Iterator[Hashable]) -> None:
+        self._states = states
+        self._fresh = True
+
+    def advance(self) -> tuple[Hashable, bool]:
+        """The iterator's next value."""
+        try:
+            state = next(self._states)
+        except StopIteration:
+            raise SourceEnded("the iterator has no more states") from None
+        fresh, self._fresh = self._fresh, False
+        return state, fresh
+
+    def restart(self) -> None:
+        """Breaks the path."""
+        self._fresh = True
+
+    def close(self) -> None:
+        """Ends a generator."""
+        close = getattr(self._states, "close", None)
+        if callable(close):
+            close()
+
+
+class Restartable(Source):
+    """A function that gives a new iterator of states for every segment: a generator function, for instance."""
+
+    def __init__(self, begin: Callable[[], Iterator[Hashable]]) -> None:
+        self._begin = begin
+        self._states: Iterator[Hashable] | None = None
+
+    def advance(self) -> tuple[Hashable, bool]:
+        """The next state; where an iterator ends, another one begins."""
+        fresh = self._states is None
+        if self._states is None:
+            self._states = iter(self._begin())
+        try:
+            return next(self._states), fresh
+        except StopIteration:
+            if fresh:
+                raise SourceEnded("a segment ended before its first state") from None
+            self._states = None
+            return self.advance()
+
+    def restart(self) -> None:
+        """The next state comes from a new iterator."""
+        self._states = None
+
+
+def convert(thing: Any) -> Source:
+    """A source from a Source, a callable, or an iterator."""
+    if isinstance(thing, Source):
+        return thing
+    if callable(thing):
+        return Function(thing)
+    if isinstance(thing, Iterator):
+        return Stream(thing)
+    raise InputError(
+        "a source must be a callable, an iterator, a MarkovChain, recorded states, or an object of "
+        f"chainscout.sources, not {shown(thing)}"
+    )

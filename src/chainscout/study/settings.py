@@ -1,0 +1,267 @@
+"""What a study is created with: one record of settings, the checks of each, and the stored records that they become."""
+
+import json
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from .. import policies
+from ..certificates.certificate import need_certifiable
+from ..counts import Counts
+from ..errors import InputError
+from ..policies import Policy
+from ..store import ChainRecord, Content, RowRecord, StudyRecord
+from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
+from ._budget import check_affordable, checked_budget, horizon
+from ._index import LiveIndex
+from ._labels import Label, closed_states, first_states
+
+__all__ = [
+    "CHECKS",
+    "StudySettings",
+    "check_affordable",
+    "check_known",
+    "checked_budget",
+    "checked_name",
+    "closed_states",
+    "deadline_text",
+    "first_states",
+    "numbers_by_chain",
+    "open_chains",
+]
+
+#: What happens to a chain whose worker was lost: a new segment, or the old one goes on.
+ON_LOST_LEASE = ("restart", "continue")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySettings:
+    """The settings of a study. None means 'not given': a new study takes the default, one that exists keeps its own."""
+
+    #: Observations, or cost units if ``costs`` are given; no end if not given.
+    budget: float | None = None
+    #: The study stops when this loss is certified with probability 1 − ``delta``.
+    target_loss: float | None = None
+    #: A datetime with a time zone, or seconds since 1970.
+    deadline: Any = None
+    #: The probability that a guarantee fails; 0.05 if not given.
+    delta: float | None = None
+    #: The rule that chooses the next chain; 'scout' if not given.
+    policy: str | Policy | None = None
+    #: How much a chain's loss counts; 1 for a chain that is not named.
+    weights: Mapping[str, float] | None = None
+    #: What an observation of a chain costs; 1 for a chain that is not named.
+    costs: Mapping[str, float] | None = None
+    #: Whether a chain whose worker died restarts a segment ('restart', if not given) or continues ('continue').
+    on_lost_lease: str | None = None
+    #: True, or the names of the chains whose states are not all known beforehand; none if not given.
+    open_states: bool | Sequence[str] | None = None
+    #: Counts to begin with.
+    warm_start: Mapping[str, Counts] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The settings that were given, by name."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def checked(self) -> "StudySettings":
+        """The same settings in their common form, with the defaults; raises ``InputError`` for the first bad one."""
+        values = _DEFAULTS | self.given()
+        return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
+
+
+_DEFAULTS: dict[str, Any] = {"delta": 0.05, "policy": "scout", "on_lost_lease": ON_LOST_LEASE[0]}
+
+
+def _checked_target(value: Any) -> float | None:
+    meaning = "the loss whose certificate ends the study"
+    return None if value is None else real_number(value, "target_loss", above=0.0, meaning=meaning)
+
+
+def _checked_deadline(value: Any) -> float | None:
+    """A deadline in seconds since 1970."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InputError(f"a deadline must have a time zone, and {value.isoformat()} has none")
+        return value.timestamp()
+    return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
+
+
+#: Setting → its check, which gives the setting's common form. The other settings are checked against the chains.
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "delta": failure_probability,
+    "policy": policies.get,
+    "target_loss": _checked_target,
+    "deadline": _checked_deadline,
+    "on_lost_lease": lambda value: one_of(value, "on_lost_lease", ON_LOST_LEASE),
+}
+
+
+def deadline_text(seconds: float) -> str:
+    """A deadline as people read it, and can give it again."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # beyond the years that have a date
+        return f"{seconds:g} seconds since 1970"
+
+
+def checked_name(value: Any) -> str:
+    """A chain's name."""
+    if not isinstance(value, str) or not value:
+        raise InputError(f"a chain's name must be a string that is not empty, not {shown(value)}")
+    return unicode_text(value, "a chain's name")
+
+
+def open_chains(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the chains whose states are open."""
+    if isinstance(open_states, bool) or open_states is None:
+        return frozenset(chains) if open_states else frozenset()
+    if isinstance(open_states, str) or not hasattr(open_states, "__iter__"):
+        raise InputError(f"open_states must be True, False or names of chains, not {shown(open_states)}")
+    opened = frozenset(open_states)
+    check_known(opened, "open_states", chains)
+    return opened
+
+
+def numbers_by_chain(values: Mapping[str, float] | None, what: str, chains: Mapping[str, Any]) -> dict[str, float]:
+    """A number > 0 for some of the chains: weights or costs."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InputError(f"{what} must be a mapping from names of chains to numbers > 0, not {shown(values)}")
+    check_known(values, what, chains)
+    return {name: real_number(value, f"{what} of chain {name!r}", above=0.0) for name, value in values.items()}
+
+
+def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
+    """Refuses names of chains that do not exist."""
+    unknown = [name for name in names if name not in chains]
+    if unknown:
+        hint = did_you_mean(unknown[0], chains)
+        raise InputError(f"{what} names chains that the study does not have: {shown(unknown)}{hint}")
+
+
+# -- the records of a new study
+
+
+def new_content(chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings) -> Content:
+    """The records of a new study with these chains and ``checked`` settings."""
+    if not isinstance(chains, Mapping):
+        raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
+    if not chains:
+        raise InputError("a study needs at least one chain, and none was given")
+    policy, delta = settings.policy, settings.delta
+    assert isinstance(policy, Policy)
+    assert delta is not None
+    weights = numbers_by_chain(settings.weights, "weights", chains)
+    costs = numbers_by_chain(settings.costs, "costs", chains)
+    prices = {*costs.values(), 1.0} if len(costs) < len(chains) else {*costs.values()}
+    budget = checked_budget(settings.budget, priced=settings.costs is not None)
+    check_affordable(budget, min(prices))
+    states = _States(chains, open_chains(settings.open_states, chains))
+    closed = [size * size for number, size in enumerate(states.sizes) if number not in states.open]
+    study = StudyRecord(
+        chains=len(chains),
+        pairs=sum(size * size for size in states.sizes),
+        closed=len(closed),
+        closed_pairs=sum(closed),
+        delta=delta,
+        policy=policy.name,
+        parameters=json.dumps(dict(policy.parameters), sort_keys=True),
+        version=policy.version,
+        on_lost_lease=settings.on_lost_lease or ON_LOST_LEASE[0],
+        budget=budget,
+        target_loss=settings.target_loss,
+        deadline=settings.deadline,
+        least_cost=min(prices),
+        largest_cost=max(prices),
+    )
+    rows = _warm_rows(settings.warm_start, states)
+    live = LiveIndex(policy.facing(horizon(study)))
+
+    def records() -> Iterator[ChainRecord]:
+        for number, name in enumerate(chains):
+            place = states.places[number]
+            chain = ChainRecord(number, name, states.sizes[number], place, open=number in states.open)
+            chain.labels = None if place is None else states.lists[place]
+            chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
+            chain.constants = live.constants(study, chain)
+            _begin_warm(chain, rows.get(number, {}))
+            live.begin(chain, rows.get(number, {}))
+            yield chain
+
+    return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)
+
+
+class _States:
+    """The states of all chains, checked. Equal lists of labels are kept once."""
+
+    def __init__(self, chains: Mapping[str, int | Sequence[Hashable]], opened: frozenset[str]) -> None:
+        self.names = [checked_name(name) for name in chains]
+        self.sizes: list[int] = []
+        #: Place → a list of labels; and each chain's place, None for states that are numbered or open.
+        self.lists: dict[int, tuple[Label, ...]] = {}
+        self.places: list[int | None] = []
+        #: Chain → the states of an open chain that are known beforehand.
+        self.open: dict[int, tuple[Hashable, ...]] = {}
+        known: dict[tuple[Label, ...], int] = {}
+        for number, (name, given) in enumerate(chains.items()):
+            place = None
+            if name in opened:
+                self.open[number] = first_states(name, given)
+                size = len(self.open[number])
+            elif isinstance(states := closed_states(name, given), int):
+                size = states
+            else:
+                place = known.setdefault(states, len(known))
+                self.lists[place] = states
+                size = len(states)
+            self.sizes.append(size)
+            self.places.append(place)
+
+    def of(self, number: int) -> Sequence[Hashable]:
+        """The states of a chain as ``Counts`` has them."""
+        if number in self.open:
+            return self.open[number]
+        place = self.places[number]
+        return range(self.sizes[number]) if place is None else self.lists[place]
+
+
+def _warm_rows(warm_start: Mapping[str, Counts] | None, states: _States) -> dict[int, dict[int, RowRecord]]:
+    """Chain → the rows that it begins with."""
+    if warm_start is None:
+        return {}
+    if not isinstance(warm_start, Mapping):
+        raise InputError(f"warm_start must be a mapping from names of chains to Counts, not {shown(warm_start)}")
+    check_known(warm_start, "warm_start", dict.fromkeys(states.names))
+    found: dict[int, dict[int, RowRecord]] = {}
+    for number, name in enumerate(states.names):
+        counts = warm_start.get(name)
+        if counts is None:
+            continue
+        own = states.of(number)
+        if not isinstance(counts, Counts) or list(counts.states) != list(own):
+            given = shown(counts.states) if isinstance(counts, Counts) else shown(counts)
+            raise InputError(f"the chain {name!r} must be warm-started from Counts over {shown(own)}, not {given}")
+        need_certifiable({name: counts}, "mixture")
+        if counts.open_states and number not in states.open:
+            raise InputError(
+                f"the chain {name!r} must be warm-started from counts whose states were known beforehand, and these are"
+                " only the ones seen: give it open states"
+            )
+        found[number] = {
+            x: RowRecord(sum(row.values()), sum(n * n for n in row.values()), dict(sorted(row.items())))
+            for x, row in sorted(counts.rows().items())
+        }
+    return found
+
+
+def _begin_warm(chain: ChainRecord, rows: dict[int, RowRecord]) -> None:
+    """Adds the counts that the chain begins with, as if they had been observed before the study."""
+    for row in rows.values():
+        chain.transitions += row.exits
+        if chain.open:
+            for y in row.counts:
+                chain.discovered += 1
+                row.discoveries[y] = chain.discovered, row.exits, row.counts[y]

@@ -1,0 +1,112 @@
+"""Why a study stops: the reasons, the words for each, and the rule that finds one."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from ..errors import NothingFree, StudyFinished
+from ..store import ChainRecord, Transaction
+from . import _budget, _certificate, _selection
+from ._index import LiveIndex
+from .views import EventKind
+
+__all__ = ["StopReason"]
+
+
+class StopReason(StrEnum):
+    """Why a study stopped. The value is what is stored; ``words`` is what people read."""
+
+    BUDGET = "budget"
+    #: The target loss is certified for every chain.
+    TARGET_LOSS = "target_loss"
+    #: The target loss is certified for every chain but some that were set aside.
+    TARGET_LOSS_OF_THE_REST = "target_loss_of_the_rest"
+    DEADLINE = "deadline"
+    ALL_SET_ASIDE = "every chain was set aside"
+
+    @property
+    def words(self) -> str:
+        """The reason in words."""
+        return _WORDS.get(self, self.value)
+
+
+_WORDS = {
+    StopReason.TARGET_LOSS: "the target loss is certified",
+    StopReason.TARGET_LOSS_OF_THE_REST: "the target loss is certified but for the chains set aside",
+}
+#: What lets a stopped study go on.
+_EXTENSIONS = {
+    StopReason.BUDGET: "a larger budget",
+    StopReason.TARGET_LOSS: "a smaller target loss",
+    StopReason.TARGET_LOSS_OF_THE_REST: "a smaller target loss",
+    StopReason.DEADLINE: "a later deadline",
+}
+
+
+def settle(transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord] = ()) -> None:
+    """Stops the study if there is a reason to. ``moved``: the chains that were just advanced."""
+    study = transaction.study
+    if study.target_loss is not None:
+        _certificate.refresh_due(transaction, moved)
+    if study.stop_reason is not None:
+        return
+    reason = _reason(transaction, live)
+    if reason is not None:
+        study.stop_reason = reason.value
+        transaction.happened(EventKind.FINISHED.value, reason=reason.value)
+
+
+def _reason(transaction: Transaction, live: LiveIndex) -> StopReason | None:
+    study = transaction.study
+    if study.target_loss is not None and _certificate.is_met(transaction, study.target_loss):
+        if _certificate.largest(transaction) <= study.target_loss:
+            return StopReason.TARGET_LOSS
+        # A chain that was set aside moves no more and may never meet the target: there is nothing left to do.
+        if study.aside < study.chains:
+            return StopReason.TARGET_LOSS_OF_THE_REST
+    if study.budget is not None:
+        left = _budget.unspent(study)
+        if left < study.least_cost:
+            return StopReason.BUDGET
+        if left < study.largest_cost:
+            following = _selection.first(transaction, live)
+            if following is not None and following.cost > left:
+                return StopReason.BUDGET
+    if study.deadline is not None and transaction.now >= study.deadline:
+        return StopReason.DEADLINE
+    if study.aside == study.chains:
+        return StopReason.ALL_SET_ASIDE
+    return None
+
+
+def stop_reason(transaction: Transaction) -> StopReason | None:
+    """Why the study stopped. A deadline that has passed counts even before it is recorded."""
+    study = transaction.study
+    if study.stop_reason is not None:
+        return StopReason(study.stop_reason)
+    if study.deadline is not None and transaction.now >= study.deadline:
+        return StopReason.DEADLINE
+    return None
+
+
+def check_going(transaction: Transaction) -> None:
+    """Raises ``StudyFinished`` if the study has stopped."""
+    reason = stop_reason(transaction)
+    if reason is not None:
+        raise finished(reason)
+
+
+def finished(reason: StopReason) -> StudyFinished:
+    """The error that says why a study stopped, and what lets it go on."""
+    further = f"; extend it with {_EXTENSIONS[reason]} to go on" if reason in _EXTENSIONS else ""
+    return StudyFinished(f"the study is finished ({reason.words}){further}", reason)
+
+
+def nothing_free(transaction: Transaction) -> Exception:
+    """The error that says why no chain can be had now: the budget is used, or every chain is held or set aside."""
+    study = transaction.study
+    if study.leases == 0 and study.aside < study.chains:
+        return finished(StopReason.BUDGET)
+    held = f"{study.leases} chains are held by workers"
+    if study.leases and _budget.remaining(transaction) < study.least_cost:
+        held += ", and what is left of the budget is promised to them"
+    return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")
