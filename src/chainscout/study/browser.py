@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..store import ORDERS, ChainRecord, Observation, Outline, Transaction, plug_in_variability
 from ..validation import one_of, shown
 from . import _certificate
-from .views import ChainLine, Pace
+from .views import ChainLine, Pace, view_of
 
 if TYPE_CHECKING:
     from .study import Study
@@ -116,24 +116,7 @@ class Browser:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[chain.number] = known
-        return ChainLine(
-            number=chain.number,
-            name=chain.name,
-            size=chain.size,
-            open=chain.open,
-            weight=chain.weight,
-            cost=chain.cost,
-            observations=chain.observations,
-            transitions=chain.transitions,
-            segments=chain.segments,
-            certificate=known[1],
-            variability=known[2],
-            index=chain.index,
-            worker=chain.worker,
-            expires=chain.expires,
-            promised=chain.promised,
-            aside=chain.aside,
-        )
+        return view_of(ChainLine, chain, certificate=known[1], variability=known[2])
 
     # -- observations
 

@@ -23,7 +23,7 @@ from ._labels import Labels
 from .lease import Lease
 from .settings import StudySettings
 from .stop import StopReason
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, view_of
 
 __all__ = ["Study"]
 
@@ -433,39 +433,15 @@ class Study:
         """Where one chain stands."""
         with self._lock, self._store.reading() as transaction:
             record = self._find(transaction, name)
-            return ChainProgress(
-                states=record.size,
-                open=record.open,
-                observations=record.observations,
-                transitions=record.transitions,
-                segments=record.segments,
-                last=None if record.last is None else self._labels.label(transaction, record, record.last),
-                index=record.index,
-                worker=record.worker,
-                aside=record.aside,
-            )
+            last = None if record.last is None else self._labels.label(transaction, record, record.last)
+            return view_of(ChainProgress, record, states=record.size, last=last)
 
     def progress(self) -> Progress:
         """Where the study stands."""
         with self._lock, self._store.reading() as transaction:
-            study = transaction.study
-            return Progress(
-                chains=study.chains,
-                observations=study.observations,
-                used=study.used,
-                budget=study.budget,
-                target_loss=study.target_loss,
-                deadline=study.deadline,
-                delta=study.delta,
-                policy=study.policy,
-                on_lost_lease=study.on_lost_lease,
-                leases=study.leases,
-                lost=study.lost,
-                aside=study.aside,
-                events=study.events,
-                certificate=None if study.target_loss is None else _certificate.largest(transaction),
-                stop_reason=stop.stop_reason(transaction),
-            )
+            certificate = None if transaction.study.target_loss is None else _certificate.largest(transaction)
+            stopped = stop.stop_reason(transaction)
+            return view_of(Progress, transaction.study, certificate=certificate, stop_reason=stopped)
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -552,16 +528,11 @@ class Study:
         """
         with self._lock, self._store.reading() as transaction:
             after = after if after >= 0 else max(0, transaction.study.events + after)
-            return [
-                EventLine(
-                    event.number,
-                    event.time,
-                    EventKind(event.kind),
-                    None if event.chain is None else transaction.numbered(event.chain).name,
-                    event.detail,
-                )
-                for event in islice(transaction.events(after), limit)
-            ]
+            found = []
+            for event in islice(transaction.events(after), limit):
+                name = None if event.chain is None else transaction.numbered(event.chain).name
+                found.append(EventLine(event.number, event.time, EventKind(event.kind), name, event.detail))
+            return found
 
     def audit(self) -> None:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""

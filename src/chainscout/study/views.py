@@ -1,12 +1,14 @@
 """What a study shows of itself, as plain records."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from .stop import StopReason
+
+View = TypeVar("View")
 
 __all__ = ["ChainLine", "ChainProgress", "EventKind", "EventLine", "LogLine", "Pace", "Progress"]
 
@@ -142,3 +144,9 @@ class Pace:
     last: float | None
     #: Observations a second over the last thousand; None before the second one.
     rate: float | None
+
+
+def view_of(kind: type[View], record: Any, **others: Any) -> View:
+    """A view with these values; its other fields are the record's fields of the same names."""
+    names = (field.name for field in fields(kind) if field.name not in others)  # type: ignore[arg-type]
+    return kind(**{name: getattr(record, name) for name in names}, **others)
