@@ -191,7 +191,7 @@ def run(
     workers: int | None = None,
     progress: bool = True,
 ) -> None:
-    """The loop: advances sources until the study is finished. All are closed at the end, however it comes."""
+    """Advances sources until the study is finished. Closes all of them at the end, also after an error."""
     from ._progress_bar import progress_bar
 
     with ExitStack() as stack:
@@ -223,7 +223,7 @@ def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callab
             continue
         try:
             _advance(study, name, sources[name], positions)
-        except StudyFinished:  # by somebody else: what comes after the end is not the study's, and not lost to it
+        except StudyFinished:  # somebody else finished it: an observation after the end is not lost to the study
             return
         except OVERTAKEN:
             positions.lose(name)
@@ -231,7 +231,7 @@ def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callab
 
 
 def _advance(study: Study, name: str, source: Source, positions: Positions) -> None:
-    """One state of a source, or its end or failure, for the study; others may have taken the chain meanwhile."""
+    """Tells the study one state of a source, or its end or failure. Others may have taken the chain meanwhile."""
     step = positions.find(name)
     try:
         state, fresh = source.advance()
@@ -240,15 +240,15 @@ def _advance(study: Study, name: str, source: Source, positions: Positions) -> N
                 study.restart(name)
             positions.tell(name, state, partial(study.tell, name, step=step if study.is_shared else None))
         except OVERTAKEN:
-            # A source that repeats itself is brought to where the study is: it gives the state again, or it was its
-            # like that told it. Any other source has made an observation that nobody will ever count.
+            # A source that repeats itself is brought to where the study is. It gives the state again, unless its twin in
+            # another process has told it. Any other source has made an observation that will never be counted.
             if not isinstance(source, Repeating):
                 study.lose(name)
             raise
-    except SourceEnded as end:  # without a state, so that nothing can be lost
+    except SourceEnded as end:  # it gave no state, so nothing is lost
         study.set_aside(name, str(end))
     except SourceError as error:
-        given_up = positions.fail(name)  # first: its failures count whoever holds the chain now
+        given_up = positions.fail(name)  # before anything can raise: a failure counts whoever holds the chain now
         try:
             study.restart(name, lost=True)
         except Held:  # the holder's path is not to be broken

@@ -95,7 +95,7 @@ class Program(Source):
         return text
 
     def reject(self, state: Hashable) -> SourceError:
-        """The error for a state that the chain does not have; the program is ended, for its path is of no use."""
+        """The error for a state that the chain does not have. The program is ended, because its path is of no use."""
         return self._failed(f"answered {shown(state)}, which is no state of the chain")
 
     def _failed(self, what: str) -> SourceError:

@@ -17,9 +17,9 @@ __all__ = ["Recorded", "read_recorded"]
 
 
 class Recorded(Repeating):
-    """Paths that were recorded before, one after the other; each begins a segment. It ends with the last of them.
+    """Recorded paths, one after the other. Each begins a segment, and the source ends with the last of them.
 
-    Every state is given once: what is left of a path that was broken goes on as a segment of its own.
+    Every state is given once: the rest of a path that was broken is a segment of its own.
     """
 
     def __init__(self, paths: Any) -> None:
@@ -48,7 +48,7 @@ class Recorded(Repeating):
         self._broken = True
 
     def resume(self, observations: int, last: Hashable | None) -> bool:
-        """Goes on behind what a study was told; refused if that was not recorded here, for it could be told again."""
+        """Goes on behind what a study was told. Refused if that was not recorded here, because it could be told again."""
         place = observations + (self.skipped or 0)
         if place > len(self):
             before = f", behind {self.skipped} that were used before" if self.skipped else ""
