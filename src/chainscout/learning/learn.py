@@ -240,7 +240,7 @@ def _advance(study: Study, name: str, source: Source, positions: Positions) -> N
                 study.restart(name)
             positions.tell(name, state, partial(study.tell, name, step=step if study.is_shared else None))
         except OVERTAKEN:
-            # A source that repeats itself is brought to where the study is. It gives the state again, unless its twin in
+            # A source that repeats itself is brought to where the study is, and gives the state again unless a twin in
             # another process has told it. Any other source has made an observation that will never be counted.
             if not isinstance(source, Repeating):
                 study.lose(name)

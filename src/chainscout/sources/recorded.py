@@ -48,7 +48,7 @@ class Recorded(Repeating):
         self._broken = True
 
     def resume(self, observations: int, last: Hashable | None) -> bool:
-        """Goes on behind what a study was told. Refused if that was not recorded here, because it could be told again."""
+        """Goes on behind what a study was told. Raises ``InputError`` if that was not recorded here."""
         place = observations + (self.skipped or 0)
         if place > len(self):
             before = f", behind {self.skipped} that were used before" if self.skipped else ""
