@@ -50,12 +50,8 @@ def is_due(chain: ChainRecord) -> bool:
 
 
 def largest(transaction: Transaction) -> float:
-    """The largest stored certificate of all chains: of those that move less than 1 % old, of the others fresh."""
-    study, found = transaction.study, transaction.worst()
-    if not study.aside:
-        return found
-    behind = (bound(study, chain, transaction.rows(chain)) for chain in transaction.stale_aside())
-    return max(found, transaction.worst_aside(), *behind)
+    """The largest stored certificate of all chains. Each is less than 1 % old."""
+    return max(transaction.worst(aside=False), transaction.worst(aside=True))
 
 
 def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | None:
@@ -71,11 +67,11 @@ def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | 
     for chain in moved:
         if is_due(chain) or chain.aside:
             refresh(transaction, chain)
-    if transaction.worst() > target:
+    if transaction.worst(aside=False) > target:
         return None
     for chain in transaction.stale():
         refresh(transaction, chain)
-    if transaction.worst() > target:
+    if transaction.worst(aside=False) > target:
         return None
     if largest(transaction) <= target:
         return "target_loss"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Hashable
 from time import time
 
-from ..store import MemoryStore, RowRecord
+from ..store import MemoryStore, Observation
 from .rule import Rule
 from .states import States
 
@@ -33,7 +33,7 @@ class Quick:
         if study.budget is not None and study.used + study.largest_cost > study.budget:
             return None
         with self._lock:
-            number = store.order.first()
+            number = store._order.first()
         return None if number is None else store.chains[number].name
 
     def tell(self, name: str, state: Hashable) -> bool:
@@ -43,7 +43,7 @@ class Quick:
             return False
         with self._lock:
             try:
-                number = store.numbers.get(name)
+                number = store._numbers.get(name)
             except TypeError:  # not hashable
                 return False
             if number is None or not self._plain:
@@ -66,25 +66,18 @@ class Quick:
             if study.budget is not None and used + study.reserved + study.largest_cost > study.budget:
                 return False  # it may be the last, or promised
             if x is None:
-                store.begin_segment(number, chain.observations + 1)
                 chain.segments += 1
                 chain.barren += 1
             else:
-                rows = store.known_rows[number]
-                row = rows.get(x)
-                if row is None:
-                    row = RowRecord()
+                row = store.row(chain, x)
                 self._rule.move(chain, row, y)
-                rows[x] = row
+                store.save_row(chain, x, row)
                 chain.barren = 0
                 if not chain.aside:
-                    store.order.set(number, -chain.index)
+                    store._order.set(number, -chain.index)
             chain.last = y
             chain.observations += 1
             study.observations += 1
             study.used = used
-            store.lines[number].append(len(store.log_chains))
-            store.log_chains.append(number)
-            store.log_states.append(y)
-            store.log_times.append(time())
+            store.append(Observation(study.observations, number, chain.observations, chain.segments, y, time()))
             return True
