@@ -13,8 +13,8 @@ from study_checks import replayed_counts
 from study_places import set_clock
 
 import chainscout as cs
-from chainscout.engine import Walk
 from chainscout.errors import InputError
+from chainscout.random import Walk
 from chainscout.sources import Recorded, convert
 from chainscout.study import Study
 from chainscout.study.learning import run

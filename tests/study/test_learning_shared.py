@@ -12,8 +12,8 @@ from learning_sources import CHAIN, threads
 from study_checks import replayed_counts
 
 import chainscout as cs
-from chainscout.engine import Walk
 from chainscout.errors import SourceEnded, SourceError
+from chainscout.random import Walk
 from chainscout.sources import Program, Source
 from chainscout.study import Study
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import chainscout as cs
-from chainscout.engine import Walk
 from chainscout.errors import InputError
+from chainscout.random import Walk
 from chainscout.sources import Recorded
 from chainscout.study import Study, simulated
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from chainscout.store import ChainRecord, MemoryStore, RowRecord, StudyRecord
+from chainscout.store import ChainRecord, Content, MemoryStore, RowRecord, StudyRecord
 from chainscout.store.memory.heap import Heap
 
 
@@ -23,7 +23,7 @@ def test_a_heap_of_keys_that_change():
     for step in range(1000):
         heap.set(0, float(step))
         heap.set(2, float(-step))
-    assert len(heap) < 200
+    assert len(heap._entries) < 200
     assert heap.firsts(4) == [2, 3, 1, 0]
 
 
@@ -31,7 +31,7 @@ def new_store():
     study = StudyRecord(2, 8, 2, 8, 0.05, "scout", "{}", 1, "restart")
     chains = [ChainRecord(k, name, 2, index=1.0 + k, certificate=0.5) for k, name in enumerate("ab")]
     rows = {0: {1: RowRecord(3, 5, {0: 1, 1: 2}, (0.5,))}}
-    return MemoryStore(study, chains, floor=True, rows=rows, labels={})
+    return MemoryStore(Content(study, chains, rows=rows, floor=True))
 
 
 def changed(record, names):

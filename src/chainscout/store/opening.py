@@ -1,9 +1,7 @@
 """Where a study is kept: at a path (SQLite), at a postgresql:// address, or in memory. Makes and opens its store."""
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from ..errors import FileError, InputError
 from ..validation import shown, unicode_text
 from .memory import MemoryStore
 from .protocol import Store
-from .records import ChainRecord, RowRecord, StudyRecord
+from .records import Content
 from .sql import codec, statements
 from .sql.database import Database, taken
 from .sql.postgres import Postgres
@@ -21,7 +19,7 @@ from .sql.sqlite import Sqlite, open_file
 from .sql.sqlite_files import new_file
 from .sql.transaction import SqlStore
 
-__all__ = ["Content", "Where", "check_place", "exists", "find", "make"]
+__all__ = ["Where", "check_place", "exists", "find", "make"]
 
 #: A path, a postgresql:// address, or None for memory.
 Where = str | os.PathLike[str] | None
@@ -30,26 +28,10 @@ Where = str | os.PathLike[str] | None
 _PAGE = 10_000
 
 
-@dataclass
-class Content:
-    """A new study, before its first observation."""
-
-    study: StudyRecord
-    chains: Iterable[ChainRecord]
-    #: Lists of labels by number.
-    label_lists: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)
-    #: Chain number → the open states that are known already.
-    open_labels: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)
-    #: Chain number → the rows that the chain is warm-started from.
-    rows: Mapping[int, Mapping[int, RowRecord]] = field(default_factory=dict)
-    #: Whether the policy asks for the least sampled chain.
-    floor: bool = False
-
-
 def make(where: Where, content: Content) -> Store:
     """A store with a new study in it. Raises `InputError` if something exists at ``where`` already."""
     if where is None:
-        return MemoryStore(content.study, content.chains, content.floor, content.rows, content.open_labels)
+        return MemoryStore(content)
     database: Database
     if _is_address(where):
         database = Postgres(str(where), read_only=False)
@@ -132,18 +114,13 @@ def _fill(database: Database, content: Content) -> None:
         if database.has_tables():
             raise taken(f"a study in {database.where}")
         database.make_tables()
-        for page in _pages(labels):
-            database.run_many(statements.add_label_list, page)
-        for page in _pages(chains):
-            database.run_many(statements.add_chain, page)
-        for page in _pages(states):
-            database.run_many(statements.add_state, page)
-        for page in _pages(rows):
-            database.run_many(statements.add_row, page)
-            database.run_many(statements.add_prior, page)
+        for lines, *kinds in (
+            (labels, statements.add_label_list),
+            (chains, statements.add_chain),
+            (states, statements.add_state),
+            (rows, statements.add_row, statements.add_prior),
+        ):
+            while page := list(islice(lines, _PAGE)):
+                for kind in kinds:
+                    database.run_many(kind, page)
         database.run(statements.add_study, codec.study_columns(content.study))
-
-
-def _pages(lines: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    while page := list(islice(lines, _PAGE)):
-        yield page

@@ -166,8 +166,12 @@ class Transaction(Protocol):
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
         """Stores a new open state. The caller also sets the chain's new size and saves the chain."""
 
-    def append(self, observation: Observation) -> None:
-        """Adds a last line to the log. Its number is `study.observations`, its step is `chain.observations`."""
+    def append(self, chain: ChainRecord, state: int) -> None:
+        """Adds a last line to the log: the chain was observed in the state at this position.
+
+        The records must count the observation already: its number is `study.observations`, its step is
+        `chain.observations`, its segment is `chain.segments`, and its time is `now`.
+        """
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""

@@ -1,7 +1,7 @@
 """What a store keeps of a study: plain records that the study changes and the store saves."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +9,7 @@ from ..rows import smoothed_gini
 
 __all__ = [
     "ChainRecord",
+    "Content",
     "Event",
     "Observation",
     "Outline",
@@ -110,11 +111,6 @@ class ChainRecord:
     #: None for states numbered from 0.
     labels: tuple[Hashable, ...] | None = None
 
-    @property
-    def segment(self) -> int:
-        """The number, from 1, of the segment that the next observation belongs to."""
-        return self.segments + (self.last is None)
-
 
 class RowView(Sequence[float]):
     """N[x,·] as floats with all its zeros, over counts that hold no zeros."""
@@ -154,6 +150,22 @@ class RowRecord:
     stored: bool = False
     #: The row as rules see it, made when a rule first needs it.
     view: RowView | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(slots=True)
+class Content:
+    """A new study, before its first observation."""
+
+    study: StudyRecord
+    chains: Iterable[ChainRecord]
+    #: Lists of labels by number.
+    label_lists: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)
+    #: Chain number → the open states that are known already.
+    open_labels: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)
+    #: Chain number → the rows that the chain is warm-started from.
+    rows: Mapping[int, Mapping[int, RowRecord]] = field(default_factory=dict)
+    #: Whether the policy asks for the least sampled chain.
+    floor: bool = False
 
 
 def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:

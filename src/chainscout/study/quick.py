@@ -8,7 +8,7 @@ import threading
 from collections.abc import Hashable
 from time import time
 
-from ..store import MemoryStore, Observation
+from ..store import MemoryStore
 from .rule import Rule
 from .states import States
 
@@ -79,5 +79,6 @@ class Quick:
             chain.observations += 1
             study.observations += 1
             study.used = used
-            store.append(Observation(study.observations, number, chain.observations, chain.segments, y, time()))
+            store.now = time()
+            store.append(chain, y)
             return True

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ..errors import Held, LeaseLost, OutOfStep, StudyFinished
-from ..store import ChainRecord, Observation, Transaction
+from ..store import ChainRecord, Transaction
 from . import certifying, choice
 from .rule import Rule
 
@@ -48,13 +48,10 @@ def is_repeated(transaction: Transaction, chain: ChainRecord, step: int | None, 
 def observe(transaction: Transaction, rule: Rule, chain: ChainRecord, state: int, token: str | None) -> None:
     """One observation, at the position ``state``; everything about it was checked."""
     study = transaction.study
-    segment = chain.segment
     rule.advance(transaction, chain, state)
     study.observations += 1
     study.used += chain.cost
-    transaction.append(
-        Observation(study.observations, chain.number, chain.observations, segment, state, transaction.now)
-    )
+    transaction.append(chain, state)
     if token is not None:
         chain.promised -= 1
         study.reserved -= chain.cost

@@ -18,10 +18,6 @@ class Heap:
         self._entries = [(key, number) for number, key in enumerate(self._keys) if key is not None]
         heapify(self._entries)
 
-    def __len__(self) -> int:
-        """How many entries there are, outdated ones included."""
-        return len(self._entries)
-
     def set(self, number: int, key: float | None) -> None:
         """Gives ``number`` another key."""
         keys, entries = self._keys, self._entries

@@ -7,14 +7,14 @@ import string
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from operator import attrgetter
-from types import TracebackType
 from typing import Any
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord, plug_in_variability
+from ..records import ChainRecord, Content, Event, Observation, Outline, RowRecord, StudyRecord, plug_in_variability
 from .heap import Heap
 
 __all__ = ["MemoryStore"]
@@ -36,43 +36,37 @@ class MemoryStore:
     read_only = False
     is_shared = False
 
-    def __init__(
-        self,
-        study: StudyRecord,
-        chains: Iterable[ChainRecord],
-        floor: bool,
-        rows: Mapping[int, Mapping[int, RowRecord]],
-        labels: Mapping[int, Iterable[Hashable]],
-    ) -> None:
-        self.study = study
-        self.floor = floor
+    def __init__(self, content: Content) -> None:
+        self.study = content.study
+        self.floor = content.floor
         self.clock = time.time
         self.now = self.clock()
-        self.chains = list(chains)
+        self.chains = list(content.chains)
         self._numbers = {chain.name: chain.number for chain in self.chains}
-        self._rows: dict[int, dict[int, RowRecord]] = {k: dict(found) for k, found in rows.items()}
-        self._prior = {k: {x: dict(row.counts) for x, row in found.items()} for k, found in rows.items()}
-        self._labels: dict[int, list[Hashable]] = {k: list(found) for k, found in labels.items()}
+        self._rows: dict[int, dict[int, RowRecord]] = {k: dict(found) for k, found in content.rows.items()}
+        self._prior = {k: {x: dict(row.counts) for x, row in found.items()} for k, found in content.rows.items()}
+        self._labels: dict[int, list[Hashable]] = {k: list(found) for k, found in content.open_labels.items()}
         self._positions = {k: {label: x for x, label in enumerate(found)} for k, found in self._labels.items()}
         self._order = Heap([-chain.index for chain in self.chains])
-        self._fewest = Heap([float(chain.transitions) for chain in self.chains]) if floor else None
+        self._fewest = Heap([float(chain.transitions) for chain in self.chains]) if self.floor else None
         #: The certificates of the chains that are not set aside; made when a study with a target first asks.
         self._certificates: Heap | None = None
         self._held: dict[int, ChainRecord] = {}
         #: The log: the chain, the state and the time of each observation.
         self._log_chains, self._log_states, self._log_times = array("q"), array("q"), array("d")
         #: Chain → the places of its observations in the log, and the steps at which its segments begin.
-        self._places: dict[int, array[int]] = {}
-        self._breaks: dict[int, list[int]] = {}
+        self._paths: dict[int, tuple[array[int], list[int]]] = {}
         self._events: list[Event] = []
-        self._reading, self._writing = _Reading(self), _Writing(self)
+        self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
         self._undo: _Writing | None = None
 
-    def reading(self) -> "_Reading":
+    def reading(self) -> AbstractContextManager["MemoryStore"]:
+        self.now = self.clock()
         return self._reading
 
-    def writing(self) -> "_Writing":
+    def writing(self) -> AbstractContextManager["MemoryStore"]:
+        self.now = self.clock()
         return self._writing
 
     def close(self) -> None:
@@ -158,19 +152,22 @@ class MemoryStore:
         return (self.numbered(chain.number) for chain in self.chains if chain.certified < chain.transitions)
 
     def observation(self, chain: ChainRecord, step: int) -> Observation | None:
-        places = self._places.get(chain.number, ())
+        places = self._places(chain.number)
         return self._line(places[step - 1], step) if 0 < step <= len(places) else None
 
     def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
         if chain is not None:
-            places = self._places.get(chain.number, array("q"))
+            places = self._places(chain.number)
             return (self._line(places[step - 1], step) for step in range(after + 1, len(places) + 1))
         lines = range(after, len(self._log_chains))
-        return (self._line(place, 1 + bisect_left(self._places[self._log_chains[place]], place)) for place in lines)
+        return (self._line(place, 1 + bisect_left(self._places(self._log_chains[place]), place)) for place in lines)
+
+    def _places(self, chain: int) -> Sequence[int]:
+        return self._paths[chain][0] if chain in self._paths else ()
 
     def _line(self, place: int, step: int) -> Observation:
         chain = self._log_chains[place]
-        segment = bisect_right(self._breaks[chain], step)
+        segment = bisect_right(self._paths[chain][1], step)
         return Observation(place + 1, chain, step, segment, self._log_states[place], self._log_times[place])
 
     def events(self, after: int) -> Iterator[Event]:
@@ -228,18 +225,18 @@ class MemoryStore:
         self._labels[chain.number].append(label)
         self._positions[chain.number][label] = position
 
-    def append(self, observation: Observation) -> None:
-        _, chain, step, segment, state, time = observation
-        breaks = self._breaks.get(chain)
-        if breaks is None:
-            breaks = self._breaks[chain] = []
-            self._places[chain] = array("q")
-        if segment > len(breaks):
-            breaks.append(step)
-        self._places[chain].append(len(self._log_chains))
-        self._log_chains.append(chain)
+    def append(self, chain: ChainRecord, state: int) -> None:
+        number = chain.number
+        path = self._paths.get(number)
+        if path is None:
+            path = self._paths[number] = array("q"), []
+        places, breaks = path
+        places.append(len(self._log_chains))
+        if len(breaks) < chain.segments:
+            breaks.append(chain.observations)
+        self._log_chains.append(number)
         self._log_states.append(state)
-        self._log_times.append(time)
+        self._log_times.append(self.now)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
@@ -253,33 +250,15 @@ class MemoryStore:
         del self._events[self.study.events :]
         for number in changed:
             chain = self.chains[number]
-            if number in self._places:
-                del self._places[number][chain.observations :]
-                del self._breaks[number][chain.segments :]
+            if number in self._paths:
+                places, breaks = self._paths[number]
+                del places[chain.observations :]
+                del breaks[chain.segments :]
             if chain.open:
                 for label in self._labels[number][chain.size :]:
-                    del self._positions[number][label]
+                    self._positions[number].pop(label, None)
                 del self._labels[number][chain.size :]
             self.save(chain)
-
-
-class _Reading:
-    """A reading transaction: nothing to prepare but the time."""
-
-    __slots__ = ("_store",)
-
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
-
-    def __enter__(self) -> MemoryStore:
-        store = self._store
-        store.now = store.clock()
-        return store
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
 
 class _Writing:
@@ -292,7 +271,6 @@ class _Writing:
 
     def __enter__(self) -> MemoryStore:
         store = self._store
-        store.now = store.clock()
         self._study = _study_values(store.study)
         #: Chain number → the fields of its record.
         self.chains: dict[int, tuple[Any, ...]] = {}
@@ -309,9 +287,7 @@ class _Writing:
         if id(row) not in self._rows:
             self._rows[id(row)] = row, (row.exits, row.squares, row.terms, row.stale)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._store._undo = None
         if kind is not None:
             self._roll_back()

@@ -6,19 +6,7 @@ once, and the driver itself runs them. Booleans are 0 and 1.
 
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    and_,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text
 
 __all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "prior", "row", "state", "study"]
 
@@ -115,11 +103,11 @@ def _partial(name: str, condition: Any, *columns: Any) -> None:
     Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
-_free = and_(chain.c.token.is_(None), chain.c.aside == 0)
+_free = chain.c.token.is_(None) & (chain.c.aside == 0)
 
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
-_partial("chain_least", and_(_free, chain.c.least.is_not(None)), chain.c.least, chain.c.number)
+_partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
 _partial("chain_held", chain.c.token.is_not(None), chain.c.expires, chain.c.number)
 _partial("chain_stale", chain.c.certified < chain.c.transitions, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())

@@ -1,4 +1,4 @@
-"""The files of a study in SQLite, as far as SQLite itself does not care for them.
+"""What a study in SQLite needs of its files beyond what SQLite does itself.
 
 This module makes a new file under a temporary name, reads files in folders that cannot be written, and finds a
 write-ahead log that has lost transactions.
@@ -110,16 +110,15 @@ _INDEX = 48  # the wal-index begins with two copies of its header; a writer chan
 
 def check_log(path: Path) -> None:
     """Raises `FileError` if the write-ahead log of a study is damaged before its end."""
-    log, index = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
-    if not log.exists() or log.stat().st_size <= _HEADER:
+    if log_size(path) <= _HEADER:
         return
     try:
         # The last process that closes a file puts its log away, and the damage would be gone with it. A reader leaves
         # the log alone.
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as reader:
             reader.execute("PRAGMA schema_version").fetchone()  # now SQLite has read the log
-            salt, commits = _commits(log)
-            last, accepted_salt = _accepted(index)
+            salt, commits = _commits(_beside(path, "-wal"))
+            last, accepted_salt = _accepted(_beside(path, "-shm"))
     except (sqlite3.Error, OSError):
         return  # the connection that opens the file next will report the error
     if salt != accepted_salt:

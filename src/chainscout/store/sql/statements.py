@@ -5,6 +5,7 @@ Conditions are literals and not parameters where they must match the condition o
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from sqlalchemy import Column, Double, Select, Table, and_, bindparam, case, cast, func, insert, select, update
@@ -16,7 +17,16 @@ from ..protocol import ORDERS
 from ..records import ChainRecord
 from .schema import chain, event, label_list, log, prior, row, state, study
 
-__all__ = ["LISTINGS", "MATCHING", "NUMBER_FOUND", "Bulk", "pattern"]
+# fmt: off
+__all__ = [
+    "LISTINGS", "Bulk", "add_chain", "add_event", "add_label_list", "add_observation", "add_prior", "add_row",
+    "add_state", "add_study", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after", "events_after",
+    "expired", "get_label_list", "get_observation", "get_position", "get_prior", "get_row", "get_rows",
+    "get_states", "get_study", "held", "least", "lock_study", "log_after", "matching", "moved", "number_found",
+    "outlines", "pattern", "set_chain", "set_row", "set_study", "stale_after", "top", "unvisited_variability",
+    "visited_variability", "worst", "worst_aside",
+]
+# fmt: on
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,15 +149,10 @@ events_after = _ordered(select(event).where(event.c.number > bindparam("after"))
 # None of these statements has an index of its own. An index would cost every writer, and a database reads 100,000
 # chains in tens of milliseconds.
 
-# SQLite's LIKE ignores the case of ASCII letters; PostgreSQL has ILIKE for this. The search reads only names, which the
-# index of names holds, and then the database fetches the chains that it found.
-_MATCHES = {
-    "sqlite": chain.c.name.like(bindparam("pattern"), escape="!"),
-    "postgresql": chain.c.name.ilike(bindparam("pattern"), escape="!"),
-}
-#: Dialect → statement.
-NUMBER_FOUND = {dialect: select(func.count()).select_from(chain).where(match) for dialect, match in _MATCHES.items()}
-MATCHING = {dialect: select(_number).where(match).order_by(_number) for dialect, match in _MATCHES.items()}
+# The search reads only names, which the index of names holds. Then the database fetches the chains that it found.
+_match = chain.c.name.ilike(bindparam("pattern"), escape="!")
+number_found = select(func.count()).select_from(chain).where(_match)
+matching = select(_number).where(_match).order_by(_number)
 
 
 def pattern(search: str) -> str:
@@ -157,19 +162,14 @@ def pattern(search: str) -> str:
     return f"%{search}%"
 
 
-def _listing(order: str, descending: bool, match: Any) -> Any:
+def _listing(order: str, descending: bool, searched: bool) -> Any:
     column = chain.c[ORDERS[order]]
     listed = _ordered(select(chain), column.desc() if descending else column, _number).offset(bindparam("offset"))
-    return listed if match is None else listed.where(_number.in_(select(_number).where(match)))
+    return listed.where(_number.in_(select(_number).where(_match))) if searched else listed
 
 
-#: (order, descending, dialect or None without a search) → statement. Each is made once, so it is compiled once.
-LISTINGS = {
-    (order, descending, dialect): _listing(order, descending, match)
-    for order in ORDERS
-    for descending in (False, True)
-    for dialect, match in [*_MATCHES.items(), (None, None)]
-}
+#: (order, descending, whether names are searched) → statement. Each is made once, so it is compiled once.
+LISTINGS = {key: _listing(*key) for key in product(ORDERS, (False, True), (False, True))}
 
 # Every observation is a transition except the first of each segment. If there are more transitions, the chain was
 # warm-started.

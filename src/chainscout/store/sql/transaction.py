@@ -195,18 +195,16 @@ class SqlTransaction:
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, list[ChainRecord]]:
-        dialect = self._database.dialect.name
         searched = {"pattern": statements.pattern(search)} if search else {}
-        statement = statements.LISTINGS[order, descending, dialect if search else None]
+        statement = statements.LISTINGS[order, descending, bool(search)]
         found = self._all(statement, limit=limit, offset=offset, **searched)
         number = offset + len(found) if search else self.study.chains
         if search and (len(found) == limit or (offset and not found)):
-            ((number,),) = self._all(statements.NUMBER_FOUND[dialect], **searched)
+            ((number,),) = self._all(statements.number_found, **searched)
         return number, [self._known(values) for values in found]
 
     def matching(self, search: str) -> list[int]:
-        statement = statements.MATCHING[self._database.dialect.name]
-        return [number for (number,) in self._all(statement, pattern=statements.pattern(search))]
+        return [number for (number,) in self._all(statements.matching, pattern=statements.pattern(search))]
 
     def outlines(self) -> Iterator[Outline]:
         found = self._all(statements.outlines)
@@ -234,8 +232,16 @@ class SqlTransaction:
         values = {"chain": chain.number, "position": position, "label": codec.pack_json(label)}
         self._database.run(statements.add_state, values)
 
-    def append(self, observation: Observation) -> None:
-        self._lines.append(observation._asdict())
+    def append(self, chain: ChainRecord, state: int) -> None:
+        values = {
+            "number": self.study.observations,
+            "chain": chain.number,
+            "step": chain.observations,
+            "segment": chain.segments,
+            "state": state,
+            "time": self.now,
+        }
+        self._lines.append(values)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
