@@ -108,7 +108,7 @@ class Transaction(Protocol):
         ``until``: only the chains whose lease ends at this time or earlier.
         """
 
-    def worst(self, *, aside: bool) -> float:
+    def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
 
     def stale(self) -> Iterator[ChainRecord]:

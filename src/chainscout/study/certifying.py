@@ -51,7 +51,7 @@ def is_due(chain: ChainRecord) -> bool:
 
 def largest(transaction: Transaction) -> float:
     """The largest stored certificate of all chains. Each is less than 1 % old."""
-    return max(transaction.worst(aside=False), transaction.worst(aside=True))
+    return max(transaction.worst(), transaction.worst(aside=True))
 
 
 def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | None:
@@ -67,11 +67,11 @@ def met_target(transaction: Transaction, moved: Iterable[ChainRecord]) -> str | 
     for chain in moved:
         if is_due(chain) or chain.aside:
             refresh(transaction, chain)
-    if transaction.worst(aside=False) > target:
+    if transaction.worst() > target:
         return None
     for chain in transaction.stale():
         refresh(transaction, chain)
-    if transaction.worst(aside=False) > target:
+    if transaction.worst() > target:
         return None
     if largest(transaction) <= target:
         return "target_loss"

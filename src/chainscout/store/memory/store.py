@@ -140,7 +140,7 @@ class MemoryStore:
         found.sort(key=lambda chain: (chain.expires, chain.number))
         return [self.numbered(chain.number) for chain in found]
 
-    def worst(self, *, aside: bool) -> float:
+    def worst(self, *, aside: bool = False) -> float:
         if aside:
             return max((chain.certificate for chain in self.chains if chain.aside), default=0.0)
         if self._certificates is None:

@@ -134,7 +134,7 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._known(values) for values in found]
 
-    def worst(self, *, aside: bool) -> float:
+    def worst(self, *, aside: bool = False) -> float:
         found = self._all(statements.worst_aside if aside else statements.worst)
         return float(found[0][0]) if found else 0.0
 
