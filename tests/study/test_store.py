@@ -14,7 +14,7 @@ from study_stores import STATES, filled
 from chainscout import policies
 from chainscout.errors import FileError, InputError, RecomputedWarning
 from chainscout.policies import catalogue
-from chainscout.store import sqlite
+from chainscout.store.sql import sqlite
 from chainscout.study import Study
 
 # -- who may do what
@@ -203,7 +203,7 @@ def test_verify_finds_what_no_check_sum_covers(where, statement, words):
 
 
 def test_check_points_are_made_and_nothing_is_lost(folder, monkeypatch):
-    monkeypatch.setattr(sqlite, "CHECKPOINT_EVERY", 20)
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_EVERY", 20)
     path = folder / "study.db"
     study = Study.create(path, STATES, policy=RULE)
     reader = Study.open(path, RULE, read_only=True)
@@ -235,7 +235,7 @@ def test_a_log_that_grew_long_is_put_away_when_a_study_is_opened(folder, monkeyp
     path = folder / "study.db"
     study = filled(path)
     reader = Study.open(path, RULE, read_only=True)
-    monkeypatch.setattr(sqlite, "CHECKPOINT_SIZE", 1000)
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_SIZE", 1000)
     before = path.read_bytes()
     Study.open(path, RULE).close()
     assert path.read_bytes() != before

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainscout.store.postgres import array
+from chainscout.store.sql.postgres import array
 
 BIG = 2**63
 KINDS = {

@@ -7,16 +7,16 @@ from study_checks import check
 from study_rules import RULE
 
 from chainscout.errors import InputError, LeaseLost
-from chainscout.store import cache
+from chainscout.store.sql import transaction
 from chainscout.study import Study
 
 STATES = {"a": 2, "b": 3, "c": ["x", "y"]}
 
 
-@pytest.mark.parametrize("limit", [cache.LIMIT, 2])
+@pytest.mark.parametrize("limit", [transaction._MOST_KEPT, 2])
 def test_two_connections_in_turn_are_like_one(where, monkeypatch, limit):
     """The same operations, dealt out at random to two connections, and in memory, where nothing is kept or read."""
-    monkeypatch.setattr(cache, "LIMIT", limit)
+    monkeypatch.setattr(transaction, "_MOST_KEPT", limit)
     rng = random.Random(3)
     Study.create(where, STATES, policy=RULE).close()
     pair = [Study.open(where, RULE), Study.open(where, RULE)]

@@ -1,138 +1,45 @@
-"""What a database has of a study: formats with their migrations, and indices that spare a look at everything."""
-
-import math
+"""What a database has of a study: one format with a number, and indices that spare a look at everything."""
 
 import pytest
-import sqlalchemy
-from study_checks import check
 from study_rules import RULE
-from study_stores import STATES, filled
+from study_stores import filled
 
 from chainscout.errors import FileError
-from chainscout.store import migrations, statements
-from chainscout.store.order import Order
-from chainscout.store.schema import FORMAT
+from chainscout.store.sql import statements
+from chainscout.store.sql.schema import FORMAT
 from chainscout.study import Study
 
-# -- formats
+# -- the format
 
 
-def definitions(study):
-    """The columns and indices that the database has, by name."""
-    inspector = sqlalchemy.inspect(study._store.database.engine)
-    return {
-        table: (
-            {column["name"] for column in inspector.get_columns(table)},
-            {index["name"]: definition(index) for index in inspector.get_indexes(table)},
-        )
-        for table in inspector.get_table_names()
-    }
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("other", [1, FORMAT - 1, FORMAT + 1, 99])
+def test_another_format_is_refused_and_left_alone(where, other, read_only):
+    def contents():
+        with study._store.database.transaction(write=False):
+            return [study._store.database.query(f"SELECT * FROM {table}") for table in ("study", "chain", "row", "log")]
 
-
-def definition(index):
-    """What an index orders, and its condition."""
-    return index["column_names"], [str(option) for option in index.get("dialect_options", {}).values()]
-
-
-def set_format(study, version):
-    """Makes a study one of another format; older ones lack what came later."""
+    study = filled(where)
     with study._store.database.transaction(write=True):
-        study._store.database.query(f"UPDATE study SET format = {version} WHERE id = 1")
-        if version < 3:
-            study._store.database.query("DROP INDEX chain_aside")
-            study._store.database.query("DROP INDEX chain_stale")
-            old = "CREATE INDEX chain_stale ON chain (number) WHERE certified < transitions AND aside = 0"
-            study._store.database.query(old)
-            study._store.database.query("ALTER TABLE study DROP COLUMN closed")
-            study._store.database.query("ALTER TABLE study DROP COLUMN closed_pairs")
-        if version < 2:
-            study._store.database.query("ALTER TABLE study DROP COLUMN changes")
+        study._store.database.query(f"UPDATE study SET format = {other} WHERE id = 1")
+    before = contents()
+    words = (
+        f"has the format {other} and this version of chainscout reads only format {FORMAT}: "
+        "migrations begin with the first release, and nothing was changed"
+    )
+    with pytest.raises(FileError, match=words):
+        Study.open(where, RULE, read_only=read_only)
+    assert contents() == before
+    study.close()
 
 
-@pytest.mark.parametrize("version", range(1, FORMAT))
-def test_an_older_study_is_brought_up_and_goes_on(where, version):
+def test_a_study_that_states_no_format_is_refused(where):
     study = filled(where)
-    new = definitions(study)
-    set_format(study, version)
-    assert definitions(study) != new
+    with study._store.database.transaction(write=True):
+        study._store.database.query("DELETE FROM study")
     study.close()
-    with pytest.raises(FileError, match=f"older format {version}, and was opened to be read only: whatever writes to"):
-        Study.open(where, RULE, read_only=True)
-    with Study.open(where, RULE) as again:
-        assert definitions(again) == new
-        again.audit()
-        again.tell("a", 0)
-        check(again, STATES, RULE)
-    with Study.open(where, RULE, read_only=True) as reader:
-        assert reader.progress().observations == 6
-
-
-def test_an_older_study_knows_what_it_knew_of_a_chain_set_aside(where):
-    """The older format left the certificate of a chain that was set aside before there was a target as it was."""
-    study = Study.create(where, {"a": 2, "b": 2}, budget=5000, policy="scout")
-    study.tell_many([("b", x) for x in (0, 1, 1, 0, 0) * 60])
-    study.set_aside("b", "broken")
-    study.extend(target_loss=0.6)
-    study.tell_many([("a", x) for x in (0, 1, 1, 0, 0) * 4])
-    with study._store.writing() as transaction:
-        record = transaction.chain("b")
-        record.certificate, record.certified = math.inf, 0
-        transaction.save(record)
-    set_format(study, 2)
-    study.close()
-    Study.open(where).close()
-    with Study.open(where, read_only=True) as reader:
-        certificate = reader.certificate()
-        assert reader.progress().certificate == certificate.max == certificate.loss["a"] < math.inf
-        assert certificate.loss["b"] <= 0.6
-    with Study.open(where) as again:
-        while not again.finished:
-            again.tell_many([("a", x) for x in (0, 1, 1, 0, 0)])
-        assert again.stop_reason == "target_loss"
-        assert again.progress().certificate == again.certificate().max <= 0.6
-
-
-def test_a_newer_format_is_refused(where):
-    study = filled(where)
-    set_format(study, 99)
-    study.close()
-    with pytest.raises(FileError, match="written by a newer chainscout: its format is 99"):
+    with pytest.raises(FileError, match="it states no format"):
         Study.open(where, RULE)
-
-
-def test_an_older_format_is_brought_up(where, monkeypatch):
-    study = filled(where)
-    set_format(study, 0)
-    study.close()
-    with pytest.raises(FileError, match="format 0, which this chainscout cannot read"):
-        Study.open(where, RULE)
-    done = []
-    monkeypatch.setitem(migrations.STEPS, 0, lambda database: done.append(database.where))
-    with pytest.raises(FileError, match="whatever writes to it"):
-        Study.open(where, RULE, read_only=True)
-    assert not done
-    with Study.open(where, RULE) as again:
-        check(again, STATES, RULE)
-    assert len(done) == 1
-    Study.open(where, RULE).close()
-    assert len(done) == 1
-
-
-def test_a_migration_that_fails_changes_nothing(where, monkeypatch):
-    study = filled(where)
-    set_format(study, 0)
-    study.close()
-
-    def slip(database):
-        database.query("DELETE FROM log")
-        raise RuntimeError("a slip in a migration")
-
-    monkeypatch.setitem(migrations.STEPS, 0, slip)
-    with pytest.raises(RuntimeError, match="slip"):
-        Study.open(where, RULE)
-    monkeypatch.setitem(migrations.STEPS, 0, lambda database: None)
-    with Study.open(where, RULE) as again:
-        check(again, STATES, RULE)
 
 
 # -- what is asked is the top of an index
@@ -140,11 +47,11 @@ def test_a_migration_that_fails_changes_nothing(where, monkeypatch):
 
 def plan(study, statement):
     database = study._store.database
-    text = database._known(statement).text
+    text = database.compiled(statement).text
     words = "EXPLAIN QUERY PLAN " if type(database).__name__ == "Sqlite" else "EXPLAIN "
-    parameters = {"limit": 1, "param_1": 0, "after": 0, "until": 0.0, "aside": 1}
+    parameters = {"limit": 1, "param_1": 0, "after": 0, "until": 0.0}
     with database.transaction(write=False):
-        return " ".join(str(row) for row in database._execute(words + text, parameters).fetchall())
+        return " ".join(str(row) for row in database.execute(words + text, parameters).fetchall())
 
 
 def test_nothing_is_sorted_or_scanned(folder):
@@ -177,14 +84,11 @@ def test_another_target_looks_only_at_the_chains_that_moved(where, monkeypatch):
 OPENED = {"none": False, "one": ("b",), "all": True}
 
 
-@pytest.mark.parametrize("version", [None, *range(1, FORMAT)])
 @pytest.mark.parametrize("opened", OPENED.values(), ids=OPENED)
-def test_an_estimate_reads_its_chain_and_no_other(where, monkeypatch, opened, version):
+def test_an_estimate_reads_its_chain_and_no_other(where, monkeypatch, opened):
     study = Study.create(where, {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x"]}, budget=100, open_states=opened)
     study.tell_many([("a", "x"), ("a", "y"), ("b", "z"), ("b", "v" if opened else "x")])
     before = [(study.estimate(name).lower, study.estimate(name).upper) for name in "abc"]
-    if version is not None:
-        set_format(study, version)
     study.close()
     with Study.open(where) as again:
         read = seen(again, monkeypatch)
@@ -206,21 +110,3 @@ def seen(study, monkeypatch):
 
     monkeypatch.setattr(study._store.database, "run", noted)
     return found
-
-
-def test_an_order_of_keys():
-    order = Order([3.0, 1.0, 1.0, None])
-    assert order.first() == 1
-    assert order.firsts(5) == [1, 2, 0]
-    order.set(1, 5.0)
-    order.set(1, 1.0)
-    order.set(1, 5.0)
-    order.set(3, 1.0)
-    assert order.firsts(2) == [2, 3]
-    order.set(2, None)
-    assert order.first() == 3
-    for step in range(1000):
-        order.set(0, float(step))
-        order.set(2, float(-step))
-    assert len(order.heap) < 200
-    assert order.firsts(4) == [2, 3, 1, 0]

@@ -1,10 +1,19 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
-from .interface import Store, Transaction
-from .listing import ORDERS
 from .memory import MemoryStore
-from .places import Content, Where, check_place, exists, find, make
-from .records import ChainRecord, Event, Observation, Outline, RowRecord, RowView, StudyRecord, plug_in_variability
+from .opening import Where, check_place, exists, find, make
+from .protocol import ORDERS, Store, Transaction
+from .records import (
+    ChainRecord,
+    Content,
+    Event,
+    Observation,
+    Outline,
+    RowRecord,
+    RowView,
+    StudyRecord,
+    plug_in_variability,
+)
 
 __all__ = [
     "ORDERS",

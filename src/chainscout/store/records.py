@@ -1,21 +1,42 @@
-"""What is stored of a study: plain records that the study changes and a store keeps."""
+"""What a store keeps of a study: plain records that the study changes and the store saves."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..rows import smoothed_gini
+
+__all__ = [
+    "ChainRecord",
+    "Content",
+    "Event",
+    "Observation",
+    "Outline",
+    "RowRecord",
+    "RowView",
+    "StudyRecord",
+    "plug_in_variability",
+]
 
 
 @dataclass(slots=True)
 class StudyRecord:
-    """The study as a whole: what it was created with, and its running totals; fields in the order of its columns."""
+    """The study as a whole: what it was created with, and its running totals.
+
+    The fields are in the order of the columns.
+    """
+
+    #: The fields that never change.
+    FIXED: ClassVar = frozenset(
+        {"chains", "closed", "closed_pairs", "delta", "policy", "parameters", "on_lost_lease"}
+        | {"least_cost", "largest_cost"}
+    )
 
     chains: int
     #: Σ_k S_k², over the states known so far where they are open.
     pairs: int
-    #: How many chains have states that are all known beforehand, and Σ S² over them: fixed for ever.
+    #: How many chains have states that are all known beforehand, and Σ S² over these chains.
     closed: int
     closed_pairs: int
     delta: float
@@ -29,10 +50,10 @@ class StudyRecord:
     target_loss: float | None = None
     #: Seconds since 1970.
     deadline: float | None = None
-    #: The cheapest and the dearest observation.
+    #: The costs of the cheapest and of the dearest observation.
     least_cost: float = 1.0
     largest_cost: float = 1.0
-    #: Running totals: kept, so that nothing has to be counted when a study is opened.
+    #: Running totals. They are stored, so that opening a study counts nothing.
     observations: int = 0
     used: float = 0.0
     leases: int = 0
@@ -41,21 +62,24 @@ class StudyRecord:
     aside: int = 0
     events: int = 0
     stop_reason: str | None = None
-    #: Transactions that have changed anything: what was read of the study is still so while this has not moved.
+    #: How many transactions have changed the study. What was read is still true while this number is the same.
     changes: int = 0
 
 
 @dataclass(slots=True)
 class ChainRecord:
-    """One chain: what it is, its sufficient statistic less the rows, and its place in the order.
+    """One chain: what it is, its counts except the rows, and its place in the order.
 
-    Its fields are in the order of its columns, and the labels, which are kept elsewhere, come last.
+    The fields are in the order of the columns. The labels come last because they are stored in another table.
     """
+
+    #: The fields that never change.
+    FIXED: ClassVar = frozenset({"number", "name", "label_list", "open", "weight", "cost", "labels"})
 
     number: int
     name: str
     size: int
-    #: Which stored list of labels it has; None for states numbered from 0 and for open ones.
+    #: The number of its stored list of labels; None for states numbered from 0 and for open states.
     label_list: int | None = None
     open: bool = False
     weight: float = 1.0
@@ -65,11 +89,11 @@ class ChainRecord:
     observations: int = 0
     segments: int = 0
     last: int | None = None
-    #: Running sums of the policy's terms; part of the state, so that a resumed study goes on with the same bits.
+    #: Running sums of the policy's terms. They are stored, so that a resumed study continues with the same bits.
     sums: tuple[float, ...] = ()
     #: What ``ask`` orders by: the policy's index times ω**power; infinite before the first transition.
     index: float = math.inf
-    #: T from which on the index is looked at again (MATH §6, Blocks).
+    #: The T at which the index is computed next (MATH §6, Blocks).
     look: int = 0
     #: ω_k·b_k, and the T at which it was computed.
     certificate: float = math.inf
@@ -77,24 +101,19 @@ class ChainRecord:
     token: str | None = None
     worker: str | None = None
     expires: float | None = None
-    #: Observations that the lease's holder may still tell.
+    #: How many observations the holder of the lease may still tell.
     promised: int = 0
-    #: Segments in a row that brought no transition so far, the present one included.
+    #: How many segments in a row brought no transition, the present segment included.
     barren: int = 0
     aside: bool = False
-    #: Pairs of states discovered (open states only).
+    #: How many pairs of states were discovered (open states only).
     discovered: int = 0
     #: None for states numbered from 0.
     labels: tuple[Hashable, ...] | None = None
 
-    @property
-    def segment(self) -> int:
-        """The number of the segment that the next observation belongs to, from 1."""
-        return self.segments + (self.last is None)
-
 
 class RowView(Sequence[float]):
-    """N[x,·] with all its zeros, as floats, over counts that have none."""
+    """N[x,·] as floats with all its zeros, over counts that hold no zeros."""
 
     __slots__ = ("counts", "size")
 
@@ -120,21 +139,37 @@ class RowRecord:
 
     exits: int = 0
     squares: int = 0
-    #: y → N[x,y], of those seen.
+    #: y → N[x,y], for each y that was seen.
     counts: dict[int, int] = field(default_factory=dict)
     terms: tuple[float, ...] = ()
-    #: Whether it has changed since its terms were computed: within a block.
+    #: Whether the row changed after its terms were computed. This happens within a block.
     stale: bool = False
-    #: y → (the pair's number in order of discovery, N_x and N[x,y] just after it was discovered); open states only.
+    #: y → (the pair's number in order of discovery, N_x and N[x,y] just after the discovery); open states only.
     discoveries: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    #: Whether the store has it already.
+    #: Whether the database has this row already.
     stored: bool = False
-    #: The row as rules see it, made when it is first needed.
+    #: The row as rules see it, made when a rule first needs it.
     view: RowView | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(slots=True)
+class Content:
+    """A new study, before its first observation."""
+
+    study: StudyRecord
+    chains: Iterable[ChainRecord]
+    #: Lists of labels by number.
+    label_lists: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)
+    #: Chain number → the open states that are known already.
+    open_labels: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)
+    #: Chain number → the rows that the chain is warm-started from.
+    rows: Mapping[int, Mapping[int, RowRecord]] = field(default_factory=dict)
+    #: Whether the policy asks for the least sampled chain.
+    floor: bool = False
+
+
 def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
-    """ΣĜ of the smoothed estimate (r = αS = 1/3), in which a row that was never left is uniform."""
+    """ΣĜ of the smoothed estimate (r = αS = 1/3). A row that the chain never left counts as uniform."""
     if size < 2:
         return 0.0
     weight = 1 / 3
@@ -143,13 +178,13 @@ def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
 
 
 class Outline(NamedTuple):
-    """What a chain is, less what was seen of it."""
+    """What a chain is, without its observations."""
 
-    #: S, or the states that are known now of a chain with open states.
+    #: S; for a chain with open states, the number of states known now.
     size: int
     open: bool
     weight: float
-    #: Whether it began with counts from before.
+    #: Whether the chain began with counts from before.
     warm: bool
 
 

@@ -68,7 +68,7 @@ def is_met(transaction: Transaction, target: float) -> bool:
 def largest(transaction: Transaction) -> float:
     """The largest stored certificate of all chains. A chain that moves has one less than 1 % old."""
     found = transaction.worst()
-    return max(found, transaction.worst_aside()) if transaction.study.aside else found
+    return max(found, transaction.worst(aside=True)) if transaction.study.aside else found
 
 
 def certificate(transaction: Transaction) -> StudyCertificate:

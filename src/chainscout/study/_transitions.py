@@ -1,7 +1,7 @@
 """What a tell does to a chain: it counts a transition, or begins a segment; and what breaks a path."""
 
 from ..errors import OutOfStep
-from ..store import ChainRecord, Observation, Transaction
+from ..store import ChainRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
 from .views import EventKind
@@ -13,10 +13,8 @@ MOST_BARREN = 10
 def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, state: int) -> None:
     """Adds one observation, of the state at this position. The caller has checked everything."""
     study = transaction.study
-    segment = chain.segments
     if chain.last is None:
-        segment += 1
-        chain.segments = segment
+        chain.segments += 1
         chain.barren += 1
     else:
         live.count(transaction, chain, chain.last, state)  # what the rule raises, it raises before anything is changed
@@ -26,9 +24,7 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, state
     transaction.save(chain)
     study.observations += 1
     study.used += chain.cost
-    transaction.append(
-        Observation(study.observations, chain.number, chain.observations, segment, state, transaction.now)
-    )
+    transaction.append(chain, state)
 
 
 def is_repeated(transaction: Transaction, chain: ChainRecord, step: int, position: int | None) -> bool:

@@ -1,7 +1,7 @@
-"""PostgreSQL, through psycopg. The study's one row is locked first by every writer, so that writers queue there.
+"""PostgreSQL, through psycopg. Every writer first locks the study's one row, so writers queue there.
 
-What costs time is waiting for answers. So what a transaction changes is sent at its end with the commit, in a pipeline
-that is waited for once, and what is done for many rows is one statement over arrays.
+Waiting for answers is what costs time. So the changes of a transaction are sent at its end together with the commit,
+in a pipeline that waits once, and a change of many rows is one statement over arrays.
 """
 
 import time
@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from sqlalchemy import create_engine
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
-from ..errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError
+from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError
 from .database import Database
 from .statements import Bulk
 
-#: Seconds to go on trying to reach a server that is being restarted.
-PATIENCE = 30.0
-NUMBERS = frozenset((int, float))
-CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
+__all__ = ["Postgres", "array"]
+
+#: How many seconds to keep trying to reach a server that is being restarted.
+_PATIENCE = 30.0
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
+_NUMBERS = frozenset((int, float))
 
 
 class Postgres(Database):
@@ -37,42 +37,41 @@ class Postgres(Database):
             import psycopg
         except ImportError:
             raise MissingExtraError("a study in PostgreSQL", "postgres") from None
-        self._psycopg = psycopg
         try:
             url = make_url(address).set(drivername="postgresql+psycopg")
         except ArgumentError:
             raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
-        engine = create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
-        shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
-        super().__init__(engine, shown, read_only)
+        make_dialect: Any = url.get_dialect()
+        dialect = make_dialect(dbapi=psycopg)
+        super().__init__(dialect, url.set(drivername="postgresql").render_as_string(hide_password=True), read_only)
+        self._psycopg = psycopg
+        self._arguments = dialect.create_connect_args(url)
         self._reached = False
         self._sending = ExitStack()
         self._now = 0.0
 
     def connect(self) -> None:
-        """Connects if there is no connection; a server that is starting is waited for."""
-        if self._connection is not None and not self._connection.driver_connection.closed:
+        """Connects if there is no connection, and waits for a server that is starting."""
+        if self._connection is not None and not self._connection.closed:
             return
         self._connection = None
-        patience = time.monotonic() + (PATIENCE if self._reached else 0.0)
-        while True:
+        patience = time.monotonic() + (_PATIENCE if self._reached else 0.0)
+        positional, named = self._arguments
+        while self._connection is None:
             try:
-                connection = self.engine.raw_connection()
-                break
-            except (DBAPIError, self._psycopg.OperationalError) as error:
+                # Transactions are begun and ended by statements, as with SQLite.
+                self._connection = self._psycopg.connect(*positional, **named, autocommit=True)
+            except self._psycopg.OperationalError as error:
                 if time.monotonic() > patience or not _may_pass(error):
                     raise ConnectionLost(f"no connection to {self.where}: {_line(error)}") from None
                 time.sleep(0.2)
-        driver: Any = connection.driver_connection
-        driver.autocommit = True  # transactions are begun and ended by statements, as with SQLite
-        self._connection = connection
         self._reached = True
 
     def begin(self, write: bool, first: Executable | None) -> Any:
-        """Begins a transaction. The clock is asked last, when a writer has waited for its turn."""
-        texts = [self.begin_writing if write else self.begin_reading, CLOCK]
+        """Begins a transaction. The clock comes last, when a writer has waited for its turn."""
+        texts = [self.begin_writing if write else self.begin_reading, _CLOCK]
         if first is not None:
-            texts.insert(1, self._known(first).text)
+            texts.insert(1, self.compiled(first).text)
         cursor = self._connection.cursor()
         cursor.execute("; ".join(texts), prepare=False)  # one message, one answer
         found = None
@@ -84,17 +83,17 @@ class Postgres(Database):
         return found
 
     def read_no_more(self) -> None:
-        """What is sent from here on is not waited for before the commit."""
-        self._sending.enter_context(self._connection.driver_connection.pipeline())
+        """From here on, nothing that is sent is waited for before the commit."""
+        self._sending.enter_context(self._connection.pipeline())
 
     def commit(self) -> None:
-        """Waits until everything that was sent is done."""
+        """Waits until the server has done everything that was sent."""
         super().commit()
         self._sending.close()
 
     def roll_back(self) -> None:
         """Undoes the transaction, whatever state it is in."""
-        with suppress(self._psycopg.Error):  # of a statement that was sent: it has been heard of
+        with suppress(self._psycopg.Error):  # the error of a statement in the pipeline was reported before
             self._sending.close()
         super().roll_back()
 
@@ -102,33 +101,31 @@ class Postgres(Database):
         self._run_arrays(statement, parameters)
 
     def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """What is found by many sets of parameters, in one statement."""
+        """The rows that many sets of parameters find, with one statement."""
         return list(self._run_arrays(statement, parameters).fetchall()) if parameters else []
 
     def _run_arrays(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> Any:
-        known = self._known(statement.many)
-        return self._execute(known.text, {name: array([one[name] for one in parameters]) for name in known.names})
+        text, names, _ = self.compiled(statement.many)
+        return self.execute(text, {name: array([one[name] for one in parameters]) for name in names})
 
     def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
         idle = self._psycopg.pq.TransactionStatus.IDLE
-        return bool(self._connection.driver_connection.info.transaction_status != idle)
+        return bool(self._connection.info.transaction_status != idle)
 
     def has_tables(self) -> bool:
         """Whether there is a table of a study in the first schema of the search path."""
         return bool(self.query("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'study'"))
 
     def can_store(self, text: str) -> bool:
-        """PostgreSQL has no texts with a zero in them."""
+        """Whether PostgreSQL can hold this text: it has no texts with a zero in them."""
         return super().can_store(text) and "\0" not in text
 
     def now(self) -> float:
-        """The server's clock when the transaction began: workers may be on many machines."""
+        """The server's clock when the transaction began, because workers may be on many machines."""
         return self._now
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
-        """What an error of PostgreSQL means for the study."""
-        if not isinstance(error, (self._psycopg.Error, DBAPIError)):
+        if not isinstance(error, self._psycopg.Error):
             return None
         if isinstance(error, (self._psycopg.errors.UndefinedTable, self._psycopg.errors.UndefinedColumn)):
             return FileError(f"there is no study in {self.where}, or it is damaged: {_line(error)}")
@@ -142,9 +139,11 @@ class Postgres(Database):
 
 
 def array(values: Sequence[float | str | bytes | None]) -> str:
-    """An array as PostgreSQL reads it. (psycopg's own way, which allows for arrays of arrays, takes five times longer,
-    and that is most of the time of a batch.)"""
-    if NUMBERS.issuperset(map(type, values)):
+    """An array as PostgreSQL reads it.
+
+    psycopg's own way also allows arrays of arrays. It takes five times longer, which is most of the time of a batch.
+    """
+    if _NUMBERS.issuperset(map(type, values)):
         return "{" + repr(list(values))[1:-1] + "}"  # exact, for doubles too
     return "{" + ",".join([_element(value) for value in values]) + "}"
 

@@ -1,0 +1,5 @@
+"""A study in memory."""
+
+from .store import MemoryStore
+
+__all__ = ["MemoryStore"]

@@ -1,0 +1,126 @@
+"""Where a study is kept: at a path (SQLite), at a postgresql:// address, or in memory. Makes and opens its store."""
+
+import os
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..errors import FileError, InputError
+from ..validation import shown, unicode_text
+from .memory import MemoryStore
+from .protocol import Store
+from .records import Content
+from .sql import codec, statements
+from .sql.database import Database, taken
+from .sql.postgres import Postgres
+from .sql.schema import FORMAT
+from .sql.sqlite import Sqlite, open_file
+from .sql.sqlite_files import new_file
+from .sql.transaction import SqlStore
+
+__all__ = ["Where", "check_place", "exists", "find", "make"]
+
+#: A path, a postgresql:// address, or None for memory.
+Where = str | os.PathLike[str] | None
+
+#: Rows of a new study that are written at a time.
+_PAGE = 10_000
+
+
+def make(where: Where, content: Content) -> Store:
+    """A store with a new study in it. Raises `InputError` if something exists at ``where`` already."""
+    if where is None:
+        return MemoryStore(content)
+    database: Database
+    if _is_address(where):
+        database = Postgres(str(where), read_only=False)
+        _fill(database, content)
+    else:
+        path = _path(where)
+        with new_file(path) as partial:
+            _fill(Sqlite(partial, read_only=False), content)
+        database = Sqlite(path, read_only=False)
+    return SqlStore(database, floor=content.floor)
+
+
+def find(where: Where, read_only: bool = False) -> Store:
+    """The store of an existing study. Raises `FileError` if there is none, or if it has another format."""
+    if where is None:
+        raise InputError("a study in memory cannot be opened again: create it with a path or an address")
+    database = Postgres(str(where), read_only) if _is_address(where) else open_file(_path(where), read_only)
+    try:
+        _check_format(database)
+    except BaseException:
+        database.close()
+        raise
+    return SqlStore(database)
+
+
+def check_place(where: Where) -> None:
+    """Raises `InputError` if ``where`` is neither a path nor an address. Does not look there."""
+    if where is not None and not _is_address(where):
+        _path(where)
+
+
+def exists(where: Where) -> bool:
+    """Whether there is something at ``where`` that could be opened."""
+    if where is None:
+        return False
+    if not _is_address(where):
+        return _path(where).exists()
+    with closing(Postgres(str(where), read_only=True)) as database, database.transaction(write=False):
+        return database.has_tables()
+
+
+def _is_address(where: Any) -> bool:
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        unicode_text(where, "where")
+        return True
+    return False
+
+
+def _path(where: Any) -> Path:
+    if isinstance(where, str) and "://" in where:
+        raise InputError(f"a study is kept at a path or at postgresql://…, not at {shown(where)}")
+    if not isinstance(where, (str, os.PathLike)) or not str(where):
+        raise InputError(f"where must be a path, a postgresql:// address or None, not {shown(where)}")
+    return Path(unicode_text(str(where), "where"))
+
+
+def _check_format(database: Database) -> None:
+    with database.transaction(write=False):
+        found = database.query("SELECT format FROM study WHERE id = 1")  # every format has this column
+    if not found or not isinstance(found[0][0], int):
+        raise FileError(f"there is no study in {database.where}, or it is damaged: it states no format")
+    if found[0][0] != FORMAT:
+        raise FileError(
+            f"{database.where} has the format {found[0][0]} and this version of chainscout reads only format {FORMAT}: "
+            "migrations begin with the first release, and nothing was changed"
+        )
+
+
+def _fill(database: Database, content: Content) -> None:
+    """Makes the tables and writes the study into them, in one transaction; then closes the connection."""
+    labels = ({"number": k, "labels": codec.pack_json(found)} for k, found in content.label_lists.items())
+    chains = (codec.chain_columns(chain, content.floor) for chain in content.chains)
+    states = (
+        {"chain": k, "position": x, "label": codec.pack_json(label)}
+        for k, known in content.open_labels.items()
+        for x, label in enumerate(known)
+    )
+    rows = (codec.row_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
+    with closing(database), database.transaction(write=True):
+        if database.has_tables():
+            raise taken(f"a study in {database.where}")
+        database.make_tables()
+        for lines, *kinds in (
+            (labels, statements.add_label_list),
+            (chains, statements.add_chain),
+            (states, statements.add_state),
+            (rows, statements.add_row, statements.add_prior),
+        ):
+            while page := list(islice(lines, _PAGE)):
+                for kind in kinds:
+                    database.run_many(kind, page)
+        database.run(statements.add_study, codec.study_columns(content.study))

@@ -1,0 +1,200 @@
+"""What a study needs of a store: transactions over records that the study reads, changes and saves.
+
+**Atomicity.** A transaction that ends without an error has stored all its changes, durably where the store is on disk.
+A transaction that ends with an error, whatever the error is, has changed nothing: neither the stored study nor the
+records that the store hands out afterwards. (If the connection to a server is lost during the commit, the store raises
+`ConnectionLost` and says that the outcome is not known.)
+
+**Threads and processes.** A store runs one transaction at a time and transactions do not nest. A store has no lock of
+its own: a `Study` holds one lock around every transaction, so many threads can share a study. Many processes can share
+a study on disk, each with its own store. Their writing transactions run one after the other, and a reading transaction
+sees the study as it was at one moment.
+
+**Ownership of records.** The records belong to the store. The caller may change a record that a *writing* transaction
+handed out, and only until this transaction ends. `transaction.study` is saved with the transaction. Every other changed
+record must be given to `save` or `save_row` before the transaction ends; the store decides when to write it. The caller
+may read a record until the next transaction begins; after that it may be outdated. The fields that
+`StudyRecord.FIXED` and `ChainRecord.FIXED` name never change.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
+
+__all__ = ["ORDERS", "Store", "Transaction"]
+
+#: What chains can be sorted by → the field of `ChainRecord`.
+ORDERS = {
+    "number": "number",
+    "name": "name",
+    "states": "size",
+    "observations": "observations",
+    "certificate": "certificate",
+    "index": "index",
+}
+
+
+class Transaction(Protocol):
+    """A consistent view of one study, and the changes that are stored together when the transaction ends.
+
+    What a method returns includes the changes that were saved earlier in the same transaction.
+    """
+
+    #: The study's record. A writing transaction may change it; it needs no `save`.
+    study: StudyRecord
+
+    #: Seconds since 1970 by the store's clock when the transaction began. A writing transaction begins when its turn
+    #: has come. Workers on many machines share the clock of the database server.
+    now: float
+
+    # -- reading
+
+    def chain(self, name: str) -> ChainRecord | None:
+        """The chain with this name, or None. The same record each time within one transaction."""
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Announces the chains that the caller reads next, so that a database can read them at once.
+
+        A name that no chain has is not an error here.
+        """
+
+    def expect_rows(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Announces the rows (chain number, position) that the caller reads next with `row`."""
+
+    def numbered(self, number: int) -> ChainRecord:
+        """The chain with this number, which must exist. The same record that `chain` returns."""
+
+    def every(self) -> Iterator[ChainRecord]:
+        """All chains by number. The caller may save a chain while it iterates."""
+
+    def row(self, chain: ChainRecord, position: int) -> RowRecord:
+        """N[x,·] of the state at ``position``, empty if the chain never left this state.
+
+        The caller may change everything in this record. An empty row is stored by its first `save_row`, not before.
+        """
+
+    def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
+        """Every row that the chain left at least once, by position and in this order.
+
+        The caller may change `terms` and `stale` of these records, and must take a row from `row` to change its counts.
+        """
+
+    def position(self, chain: ChainRecord, label: Hashable) -> int | None:
+        """The position of a label among the open states of a chain, or None if it was not discovered yet."""
+
+    def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
+        """The open states of a chain, in order of discovery."""
+
+    def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
+        """The counts that the chain was warm-started from. The caller must not change them."""
+
+    def top(self, number: int) -> list[ChainRecord]:
+        """The ``number`` free chains with the largest indices, largest first, equal ones by chain number.
+
+        A chain is free if it has no token and is not set aside.
+        """
+
+    def least(self, number: int) -> list[ChainRecord]:
+        """The ``number`` free chains with the fewest transitions, fewest first, equal ones by chain number.
+
+        The list is empty unless `Store.floor` is true.
+        """
+
+    def held(self, until: float | None = None) -> list[ChainRecord]:
+        """The chains under a lease, in the order in which the leases end.
+
+        ``until``: only the chains whose lease ends at this time or earlier.
+        """
+
+    def worst(self, *, aside: bool = False) -> float:
+        """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
+
+    def stale(self) -> Iterator[ChainRecord]:
+        """The chains that moved since their certificate was computed, by number.
+
+        The caller may save a chain while it iterates.
+        """
+
+    def observation(self, chain: ChainRecord, step: int) -> Observation | None:
+        """The observation with this number in its chain, or None."""
+
+    def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
+        """The observations after number ``after``, in order.
+
+        ``chain``: only this chain; then ``after`` is a step of the chain.
+        """
+
+    def events(self, after: int) -> Iterator[Event]:
+        """The events after number ``after``, in order."""
+
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        """How many chains have ``search`` in their names, and one page of these chains.
+
+        ``order`` is a key of `ORDERS`. The search ignores the case of the letters A to Z.
+        """
+
+    def matching(self, search: str) -> list[int]:
+        """The numbers of the chains that have ``search`` in their names, in order."""
+
+    def outlines(self) -> Iterator[Outline]:
+        """What every chain is, by number."""
+
+    def moved(self, after: int, until: int) -> list[int]:
+        """The numbers of the chains that made the observations ``after`` + 1 to ``until``, in order."""
+
+    def variability(self) -> float:
+        """Λ of the smoothed estimates: the sum of each chain's part times its weight."""
+
+    def check_whole(self) -> None:
+        """Raises `FileError` if the database itself finds that it is damaged.
+
+        What the transaction reads afterwards comes from the database and from no cache.
+        """
+
+    # -- changing, in a writing transaction only
+
+    def save(self, chain: ChainRecord) -> None:
+        """Stores a chain that the caller changed. From now on `top`, `least` and `held` know its new place."""
+
+    def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
+        """Stores a row that the caller changed."""
+
+    def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
+        """Stores a new open state. The caller also sets the chain's new size and saves the chain."""
+
+    def append(self, chain: ChainRecord, state: int) -> None:
+        """Adds a last line to the log: the chain was observed in the state at this position.
+
+        The records must count the observation already: its number is `study.observations`, its step is
+        `chain.observations`, its segment is `chain.segments`, and its time is `now`.
+        """
+
+    def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
+        """Adds a last event and counts it in `study.events`."""
+
+
+class Store(Protocol):
+    """Where one study is kept."""
+
+    #: Whether `writing` is refused.
+    read_only: bool
+    #: Whether other processes can change the study at the same time.
+    is_shared: bool
+    #: Whether the policy asks for the least sampled chain. Whoever opens a study sets this before the first `writing`.
+    floor: bool
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A consistent view of the study. It must not change a record."""
+
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """The exclusive right to change the study; waits until other writers are done.
+
+        Raises `InputError` if the store is read-only.
+        """
+
+    def close(self) -> None:
+        """Gives up what the store holds open. A store on disk opens it again in the next transaction."""

@@ -1,0 +1,1 @@
+"""A study in a database: one schema, one set of statements and one transaction for SQLite and PostgreSQL."""

@@ -1,0 +1,174 @@
+"""Records to columns and back, exactly: doubles to the bit, sparse counts, labels, and a check sum of every row.
+
+Every observation passes through this module. So it turns records into rows, and rows into records, by the places of
+their values and not by their names.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any
+
+from ...errors import FileError
+from ..records import ChainRecord, Event, RowRecord, StudyRecord
+from . import schema
+
+__all__ = [
+    "chain_columns",
+    "chain_record",
+    "event_record",
+    "pack_json",
+    "row_columns",
+    "row_record",
+    "study_columns",
+    "study_record",
+    "study_values",
+    "unpack_counts",
+    "unpack_json",
+]
+
+_STUDY_COLUMNS, _CHAIN_COLUMNS, _ROW_COLUMNS = (
+    [column.name for column in table.columns] for table in (schema.study, schema.chain, schema.row)
+)
+_STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
+_CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
+_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
+_CONSTANTS, _SUMS, _INDEX, _LEAST, _OPEN, _ASIDE = map(
+    _CHAIN_COLUMNS.index, ("constants", "sums", "index", "least", "open", "aside")
+)
+assert ["id", "format", *_STUDY_FIELDS, "check_sum"] == _STUDY_COLUMNS
+assert [*_CHAIN_FIELDS[:_LEAST], "least", *_CHAIN_FIELDS[_LEAST:], "check_sum"] == _CHAIN_COLUMNS
+
+#: All fields of a study's record; equal before and after means that nothing changed.
+study_values = attrgetter(*_STUDY_FIELDS)
+_chain_values = attrgetter(*_CHAIN_FIELDS)
+
+
+def study_columns(record: StudyRecord) -> dict[str, Any]:
+    """The study's row."""
+    values = [1, schema.FORMAT, *study_values(record)]
+    for place in _STUDY_DOUBLES:  # whole numbers come back as doubles
+        if values[place] is not None:
+            values[place] = float(values[place])
+    return _with_check_sum(values, _STUDY_COLUMNS)
+
+
+def study_record(values: Sequence[Any]) -> StudyRecord:
+    """The study from its row."""
+    _check(values, _STUDY_COLUMNS, "the study's row")
+    return StudyRecord(*values[2:-1])
+
+
+def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
+    """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
+    values = list(_chain_values(record))
+    values.insert(_LEAST, record.transitions if floor else None)
+    values[_OPEN], values[_ASIDE] = int(record.open), int(record.aside)
+    values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
+    values[_INDEX] = record.index + 0.0  # SQLite has no −0.0
+    return _with_check_sum(values, _CHAIN_COLUMNS)
+
+
+def chain_record(values: Sequence[Any]) -> ChainRecord:
+    """A chain from its row, without its labels."""
+    _check(values, _CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
+    found = list(values[:-1])
+    found[_OPEN], found[_ASIDE] = bool(found[_OPEN]), bool(found[_ASIDE])
+    found[_CONSTANTS] = _unpack("d", found[_CONSTANTS])
+    found[_SUMS] = _unpack("d", found[_SUMS])
+    del found[_LEAST]
+    return ChainRecord(*found)
+
+
+def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
+    """The row of one state of a chain."""
+    counts, discoveries = record.counts, record.discoveries
+    values = [
+        chain,
+        state,
+        record.exits,
+        record.squares,
+        struct.pack(f"<{2 * len(counts)}q", *counts, *counts.values()),  # the positions, then the counts
+        _pack_floats(record.terms),
+        int(record.stale),
+        _pack_discoveries(discoveries) if discoveries else b"",
+    ]
+    return _with_check_sum(values, _ROW_COLUMNS)
+
+
+def row_record(values: Sequence[Any]) -> RowRecord:
+    """The row of one state of a chain, from its columns."""
+    _check(values, _ROW_COLUMNS, f"the row of state {values[1]!r} of chain {values[0]!r}")
+    _, _, exits, squares, counts, terms, stale, discoveries, _ = values
+    return RowRecord(
+        exits,
+        squares,
+        unpack_counts(counts),
+        _unpack("d", terms),
+        bool(stale),
+        _unpack_discoveries(discoveries) if discoveries else {},
+        stored=True,
+    )
+
+
+def event_record(number: int, time: float, kind: str, chain: int | None, detail: str) -> Event:
+    """An event from its columns."""
+    return Event(number, time, kind, chain, unpack_json(detail))
+
+
+def unpack_counts(blob: bytes) -> dict[int, int]:
+    """A row's counts: y → N[x,y]."""
+    values = _unpack("q", blob)
+    half = len(values) // 2
+    return dict(zip(values[:half], values[half:], strict=True))
+
+
+def pack_json(value: Any) -> str:
+    """A label, a list of labels or the detail of an event as JSON, which keeps 1 and "1" apart."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def unpack_json(text: str) -> Any:
+    """What `pack_json` packed. Raises `FileError` if the text is damaged."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise FileError("the study is damaged: a stored text is not the JSON that was written") from None
+
+
+def _pack_floats(values: Sequence[float]) -> bytes:
+    """Doubles, little-endian: every database returns the same bits."""
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def _unpack(kind: str, blob: bytes) -> tuple[Any, ...]:
+    return struct.unpack(f"<{len(blob) // 8}{kind}", blob)
+
+
+def _pack_discoveries(discoveries: Mapping[int, tuple[int, int, int]]) -> bytes:
+    """Four numbers for each pair: its position, the number of the discovery, and the exits and the count then."""
+    flat = [value for y, found in discoveries.items() for value in (y, *found)]
+    return struct.pack(f"<{len(flat)}q", *flat)
+
+
+def _unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
+    flat = _unpack("q", blob)
+    return {flat[i]: (flat[i + 1], flat[i + 2], flat[i + 3]) for i in range(0, len(flat), 4)}
+
+
+def _check_sum(values: Iterable[Any]) -> int:
+    """CRC-32 of a row's values: a database page that lost a bit is noticed before its numbers are used."""
+    return zlib.crc32(repr(tuple(values)).encode())
+
+
+def _with_check_sum(values: list[Any], columns: list[str]) -> dict[str, Any]:
+    values.append(_check_sum(values))
+    return dict(zip(columns, values, strict=True))
+
+
+def _check(values: Sequence[Any], columns: list[str], what: str) -> None:
+    if len(values) != len(columns) or _check_sum(values[:-1]) != values[-1]:
+        raise FileError(f"the study is damaged: {what} is not what was written")

@@ -1,0 +1,160 @@
+"""The one schema of SQLite and PostgreSQL.
+
+Both drivers return the type of every column unchanged (integers, doubles, text, bytes). So statements are compiled
+once, and the driver itself runs them. Booleans are 0 and 1.
+"""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text
+
+__all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "prior", "row", "state", "study"]
+
+#: The number of this schema. A study with another number is refused.
+FORMAT = 4
+
+metadata = MetaData()
+
+
+def _column(name: str, kind: Any) -> Column[Any]:
+    return Column(name, kind, nullable=False)
+
+
+def _number(name: str = "number") -> Column[Any]:
+    """A primary key; in SQLite the row number itself."""
+    return Column(name, BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False)
+
+
+def _part(name: str) -> Column[Any]:
+    """One of two columns that are the primary key together."""
+    return Column(name, BigInteger, primary_key=True, autoincrement=False)
+
+
+study = Table(
+    "study",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _column("format", Integer),
+    _column("chains", BigInteger),
+    _column("pairs", BigInteger),
+    _column("closed", BigInteger),
+    _column("closed_pairs", BigInteger),
+    _column("delta", Double),
+    _column("policy", Text),
+    _column("parameters", Text),
+    _column("version", BigInteger),
+    _column("on_lost_lease", Text),
+    Column("budget", Double),
+    Column("target_loss", Double),
+    Column("deadline", Double),
+    _column("least_cost", Double),
+    _column("largest_cost", Double),
+    _column("observations", BigInteger),
+    _column("used", Double),
+    _column("leases", BigInteger),
+    _column("reserved", Double),
+    _column("lost", BigInteger),
+    _column("aside", BigInteger),
+    _column("events", BigInteger),
+    Column("stop_reason", Text),
+    _column("changes", BigInteger),
+    _column("check_sum", BigInteger),
+    CheckConstraint("id = 1", name="one_study"),
+)
+
+#: Lists of labels. Chains with the same labels share one list.
+label_list = Table("label_list", metadata, _number(), _column("labels", Text))
+
+chain = Table(
+    "chain",
+    metadata,
+    _number(),
+    Column("name", Text, nullable=False, unique=True),
+    _column("size", BigInteger),
+    Column("label_list", BigInteger),
+    _column("open", Integer),
+    _column("weight", Double),
+    _column("cost", Double),
+    _column("constants", LargeBinary),
+    _column("transitions", BigInteger),
+    _column("observations", BigInteger),
+    _column("segments", BigInteger),
+    Column("last", BigInteger),
+    _column("sums", LargeBinary),
+    _column("index", Double),
+    _column("look", BigInteger),
+    #: T again, if the policy asks for the least sampled chain; else NULL, and the index of this column is empty.
+    Column("least", BigInteger),
+    _column("certificate", Double),
+    _column("certified", BigInteger),
+    Column("token", Text),
+    Column("worker", Text),
+    Column("expires", Double),
+    _column("promised", BigInteger),
+    _column("barren", BigInteger),
+    _column("aside", Integer),
+    _column("discovered", BigInteger),
+    _column("check_sum", BigInteger),
+)
+
+
+def _partial(name: str, condition: Any, *columns: Any) -> None:
+    """An index of the chains that meet a condition."""
+    Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
+
+
+_free = chain.c.token.is_(None) & (chain.c.aside == 0)
+
+# ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
+_partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
+_partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
+_partial("chain_held", chain.c.token.is_not(None), chain.c.expires, chain.c.number)
+_partial("chain_stale", chain.c.certified < chain.c.transitions, chain.c.number)
+_partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
+_partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
+
+row = Table(
+    "row",
+    metadata,
+    _part("chain"),
+    _part("state"),
+    _column("exits", BigInteger),
+    _column("squares", BigInteger),
+    _column("counts", LargeBinary),
+    _column("terms", LargeBinary),
+    _column("stale", Integer),
+    _column("discoveries", LargeBinary),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
+)
+
+#: The counts that a study was warm-started from. The log does not contain them.
+prior = Table(
+    "prior", metadata, _part("chain"), _part("state"), _column("counts", LargeBinary), sqlite_with_rowid=False
+)
+
+#: The states of chains with open states, in order of discovery.
+state = Table("state", metadata, _part("chain"), _part("position"), _column("label", Text), sqlite_with_rowid=False)
+Index("state_label", state.c.chain, state.c.label, unique=True)
+
+log = Table(
+    "log",
+    metadata,
+    _number(),
+    _column("chain", BigInteger),
+    _column("step", BigInteger),
+    _column("segment", BigInteger),
+    _column("state", BigInteger),
+    _column("time", Double),
+)
+Index("log_step", log.c.chain, log.c.step, unique=True)
+
+event = Table(
+    "event",
+    metadata,
+    _number(),
+    _column("time", Double),
+    _column("kind", Text),
+    Column("chain", BigInteger),
+    _column("detail", Text),
+)

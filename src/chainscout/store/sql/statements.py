@@ -1,0 +1,193 @@
+"""Every statement that a study runs, written once for both databases.
+
+Conditions are literals and not parameters where they must match the condition of a partial index.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from sqlalchemy import Column, Double, Select, Table, and_, bindparam, case, cast, func, insert, select, update
+from sqlalchemy import literal_column as literal
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.sql import Executable
+
+from ..protocol import ORDERS
+from ..records import ChainRecord
+from .schema import chain, event, label_list, log, prior, row, state, study
+
+# fmt: off
+__all__ = [
+    "LISTINGS", "Bulk", "add_chain", "add_event", "add_label_list", "add_observation", "add_prior", "add_row",
+    "add_state", "add_study", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after", "events_after",
+    "expired", "get_label_list", "get_observation", "get_position", "get_prior", "get_row", "get_rows",
+    "get_states", "get_study", "held", "least", "lock_study", "log_after", "matching", "moved", "number_found",
+    "outlines", "pattern", "set_chain", "set_row", "set_study", "stale_after", "top", "unvisited_variability",
+    "visited_variability", "worst", "worst_aside",
+]
+# fmt: on
+
+
+@dataclass(frozen=True, eq=False)
+class Bulk:
+    """A statement that is often run with many sets of parameters."""
+
+    #: For one set.
+    one: Executable
+    #: For all sets in one statement, where each parameter is an array. This saves round trips to a server.
+    many: Executable
+
+
+def _given(columns: Iterable[Column[Any]]) -> Any:
+    """The arrays of parameters as a table: one row for each set."""
+    arrays = [bindparam(column.name, type_=ARRAY(column.type)) for column in columns]
+    names = [Column(column.name, column.type) for column in columns]
+    return func.unnest(*arrays).table_valued(*names).render_derived(name="given")
+
+
+def _insert(table: Table) -> Bulk:
+    columns = [column.name for column in table.columns]
+    one = insert(table).values({name: bindparam(name) for name in columns})
+    return Bulk(one, insert(table).from_select(columns, select(_given(table.columns))))
+
+
+def _update(table: Table, keys: tuple[str, ...], fixed: Iterable[str] = ()) -> Bulk:
+    """Sets every column except ``keys`` and ``fixed`` in the row with the given keys."""
+    changed = [column for column in table.columns if column.name not in keys and column.name not in fixed]
+    one = (
+        update(table)
+        .where(*(table.c[key] == bindparam(key) for key in keys))
+        .values({column.name: bindparam(column.name) for column in changed})
+    )
+    given = _given([*(table.c[key] for key in keys), *changed])
+    many = (
+        update(table)
+        .where(*(table.c[key] == given.c[key] for key in keys))
+        .values({column.name: given.c[column.name] for column in changed})
+    )
+    return Bulk(one, many)
+
+
+def _lookup(table: Table, *keys: str) -> Bulk:
+    """The rows with the given keys."""
+    one = select(table).where(*(table.c[key] == bindparam(key) for key in keys))
+    given = _given([table.c[key] for key in keys])
+    return Bulk(one, select(table).join(given, and_(*(table.c[key] == given.c[key] for key in keys))))
+
+
+def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
+    """The first rows in an order."""
+    return found.order_by(*order).limit(bindparam("limit"))
+
+
+# -- the study and its lists of labels
+
+get_study = select(study)
+lock_study = select(study).with_for_update()
+add_study = _insert(study)
+set_study = _update(study, ("id",))
+
+add_label_list = _insert(label_list)
+get_label_list = select(label_list.c.labels).where(label_list.c.number == bindparam("number"))
+
+# -- chains
+
+_number = chain.c.number
+_free = select(chain).where(chain.c.token.is_(None), chain.c.aside == literal("0"))
+
+add_chain = _insert(chain)
+set_chain = _update(chain, ("number",), ChainRecord.FIXED)
+chain_by_name = _lookup(chain, "name")
+chain_by_number = _lookup(chain, "number")
+chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
+top = _ordered(_free, chain.c.index.desc(), _number)
+least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
+held = select(chain).where(chain.c.token.is_not(None)).order_by(chain.c.expires, _number)
+expired = held.where(chain.c.expires <= bindparam("until"))
+_worst = select(chain.c.certificate).order_by(chain.c.certificate.desc()).limit(literal("1"))
+worst = _worst.where(chain.c.aside == literal("0"))
+worst_aside = _worst.where(chain.c.aside == literal("1"))
+stale_after = _ordered(
+    select(chain).where(chain.c.certified < chain.c.transitions, _number > bindparam("after")), _number
+)
+
+# -- rows and states
+
+add_row = _insert(row)
+set_row = _update(row, ("chain", "state"))
+get_row = _lookup(row, "chain", "state")
+get_rows = select(row).where(row.c.chain == bindparam("chain")).order_by(row.c.state)
+
+add_prior = _insert(prior)
+get_prior = select(prior.c.state, prior.c.counts).where(prior.c.chain == bindparam("chain")).order_by(prior.c.state)
+
+add_state = _insert(state)
+get_position = select(state.c.position).where(state.c.chain == bindparam("chain"), state.c.label == bindparam("label"))
+get_states = select(state.c.label).where(state.c.chain == bindparam("chain")).order_by(state.c.position)
+
+# -- the log and the events
+
+add_observation = _insert(log)
+get_observation = select(log).where(log.c.chain == bindparam("chain"), log.c.step == bindparam("step"))
+log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c.number)
+chain_log_after = _ordered(
+    select(log).where(log.c.chain == bindparam("chain"), log.c.step > bindparam("after")), log.c.step
+)
+moved = (
+    select(log.c.chain)
+    .where(log.c.number > bindparam("after"), log.c.number <= bindparam("until"))
+    .distinct()
+    .order_by(log.c.chain)
+)
+
+add_event = _insert(event)
+events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)
+
+# -- what only readers ask: chains searched, sorted and paged by the database, and Λ of the estimates
+#
+# None of these statements has an index of its own. An index would cost every writer, and a database reads 100,000
+# chains in tens of milliseconds.
+
+# The search reads only names, which the index of names holds. Then the database fetches the chains that it found.
+_match = chain.c.name.ilike(bindparam("pattern"), escape="!")
+number_found = select(func.count()).select_from(chain).where(_match)
+matching = select(_number).where(_match).order_by(_number)
+
+
+def pattern(search: str) -> str:
+    """The LIKE pattern of the names that contain ``search``."""
+    for special in "!%_":
+        search = search.replace(special, f"!{special}")
+    return f"%{search}%"
+
+
+def _listing(order: str, descending: bool, searched: bool) -> Any:
+    column = chain.c[ORDERS[order]]
+    listed = _ordered(select(chain), column.desc() if descending else column, _number).offset(bindparam("offset"))
+    return listed.where(_number.in_(select(_number).where(_match))) if searched else listed
+
+
+#: (order, descending, whether names are searched) → statement. Each is made once, so it is compiled once.
+LISTINGS = {key: _listing(*key) for key in product(ORDERS, (False, True), (False, True))}
+
+# Every observation is a transition except the first of each segment. If there are more transitions, the chain was
+# warm-started.
+outlines = select(
+    chain.c.size, chain.c.open, chain.c.weight, chain.c.transitions > chain.c.observations - chain.c.segments
+).order_by(_number)
+
+# Σ_k ω_k·ΣĜ_k over the smoothed estimates (r = αS = 1/3). A row that was never left is uniform, and its Ĝ is 1 − 1/S.
+# Σ_k ω_k(S_k − 1) counts every row as uniform, and then every stored row adds its difference.
+_size = cast(chain.c.size, Double)
+_exits = cast(row.c.exits, Double)
+_weight = 1.0 / 3.0
+_alpha = _weight / _size
+# The form of rows.smoothed_gini.
+_gini = (_exits * _exits - row.c.squares + (_weight - _alpha) * (2.0 * _exits + _weight)) / (
+    (_exits + _weight) * (_exits + _weight)
+)
+unvisited_variability = select(func.sum(chain.c.weight * case((chain.c.size > 0, _size - 1.0), else_=0.0)))
+visited_variability = select(func.sum(chain.c.weight * (_gini - (1.0 - 1.0 / _size)))).select_from(
+    row.join(chain, row.c.chain == _number)
+)

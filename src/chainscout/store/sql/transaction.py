@@ -1,0 +1,339 @@
+"""A study in a database. A transaction reads what it must, changes it in memory, and writes it before the commit."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy.sql import Executable
+
+from ...errors import FileError
+from ..records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
+from . import codec, statements
+from .database import Database
+
+__all__ = ["SqlStore", "SqlTransaction"]
+
+#: Rows fetched at a time where all of them are read.
+_PAGE = 1000
+#: How many records a store keeps between transactions.
+_MOST_KEPT = 50_000
+
+
+class _Cache:
+    """The records that transactions have read. They are still true while nobody else has changed the study."""
+
+    def __init__(self) -> None:
+        #: `StudyRecord.changes` when the records were read; −1: nothing is kept.
+        self.changes = -1
+        self.chains: dict[int, ChainRecord] = {}
+        self.numbers: dict[str, int] = {}
+        self.rows: dict[tuple[int, int], RowRecord] = {}
+
+    def move_to(self, changes: int) -> None:
+        """Forgets the records if the study has changed since, or if there are too many."""
+        if changes != self.changes or len(self.chains) + len(self.rows) > _MOST_KEPT:
+            self.forget()
+            self.changes = changes
+
+    def forget(self) -> None:
+        """The next transaction reads everything again."""
+        self.changes = -1
+        self.chains.clear()
+        self.numbers.clear()
+        self.rows.clear()
+
+
+class SqlTransaction:
+    """One transaction: each record is read once, and everything that changed is written together."""
+
+    def __init__(self, store: "SqlStore", study: StudyRecord) -> None:
+        self.study = study
+        self.now = store.database.now()
+        self._store = store
+        self._database = store.database
+        self._before = codec.study_values(study)
+        cache = self._cache = store.cache
+        cache.move_to(study.changes)
+        self._chains, self._numbers, self._rows = cache.chains, cache.numbers, cache.rows
+        self._saved = False
+        self._changed: dict[int, ChainRecord] = {}
+        self._changed_rows: dict[tuple[int, int], RowRecord] = {}
+        self._lines: list[dict[str, Any]] = []
+
+    def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
+        """What a statement finds, with all changes so far in the database."""
+        self._flush()
+        return list(self._database.run(statement, parameters).fetchall())
+
+    def _pages(self, statement: Executable, key: int, after: int, **parameters: Any) -> Iterator[list[Any]]:
+        """What a statement finds after a number, a page at a time. ``key``: the place of the number in a row."""
+        while True:
+            found = self._all(statement, after=after, limit=_PAGE, **parameters)
+            yield found
+            if len(found) < _PAGE:
+                return
+            after = found[-1][key]
+
+    # -- chains
+
+    def chain(self, name: str) -> ChainRecord | None:
+        number = self._numbers.get(name)
+        if number is not None and number in self._chains:
+            return self._chains[number]
+        if not self._database.can_store(name):
+            return None
+        found = self._database.run(statements.chain_by_name, {"name": name}).fetchone()
+        return None if found is None else self._known(found)
+
+    def expect(self, names: Iterable[str]) -> None:
+        new = (name for name in names if self._numbers.get(name) not in self._chains)
+        wanted = [{"name": name} for name in new if self._database.can_store(name)]
+        for values in self._database.find_many(statements.chain_by_name, wanted):
+            self._known(values)
+
+    def numbered(self, number: int) -> ChainRecord:
+        if number in self._chains:
+            return self._chains[number]
+        found = self._database.run(statements.chain_by_number, {"number": number}).fetchone()
+        if found is None:
+            raise FileError(f"the study is damaged: chain {number} is missing")
+        return self._known(found)
+
+    def _known(self, values: Any) -> ChainRecord:
+        """The one record of a chain, however often its row is read."""
+        number = values[0]
+        known = self._chains.get(number)
+        if known is None:
+            known = codec.chain_record(values)
+            known.labels = self._store.label_list(known.label_list)
+            self._chains[number] = known
+            self._numbers[known.name] = number
+        return known
+
+    def every(self) -> Iterator[ChainRecord]:
+        return self._by_number(statements.chains_after)
+
+    def stale(self) -> Iterator[ChainRecord]:
+        return self._by_number(statements.stale_after)
+
+    def _by_number(self, statement: Executable) -> Iterator[ChainRecord]:
+        for page in self._pages(statement, 0, -1):
+            yield from map(self._known, page)
+            if len(page) == _PAGE and not self._changed:  # a pass over a million chains keeps none of them
+                self._chains.clear()
+
+    def top(self, number: int) -> list[ChainRecord]:
+        return [self._known(values) for values in self._all(statements.top, limit=number)]
+
+    def least(self, number: int) -> list[ChainRecord]:
+        return [self._known(values) for values in self._all(statements.least, limit=number)]
+
+    def held(self, until: float | None = None) -> list[ChainRecord]:
+        if not self.study.leases:
+            return []
+        found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
+        return [self._known(values) for values in found]
+
+    def worst(self, *, aside: bool = False) -> float:
+        found = self._all(statements.worst_aside if aside else statements.worst)
+        return float(found[0][0]) if found else 0.0
+
+    # -- rows and states
+
+    def row(self, chain: ChainRecord, position: int) -> RowRecord:
+        key = chain.number, position
+        known = self._rows.get(key)
+        if known is None:
+            found = self._database.run(statements.get_row, {"chain": key[0], "state": key[1]}).fetchone()
+            known = self._rows[key] = RowRecord() if found is None else codec.row_record(found)
+        return known
+
+    def expect_rows(self, rows: Iterable[tuple[int, int]]) -> None:
+        wanted = [key for key in rows if key not in self._rows]
+        self._rows.update((key, RowRecord()) for key in wanted)
+        parameters = [{"chain": chain, "state": state} for chain, state in wanted]
+        for values in self._database.find_many(statements.get_row, parameters):
+            self._rows[values[0], values[1]] = codec.row_record(values)
+
+    def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
+        return {values[1]: codec.row_record(values) for values in self._all(statements.get_rows, chain=chain.number)}
+
+    def position(self, chain: ChainRecord, label: Hashable) -> int | None:
+        key = {"chain": chain.number, "label": codec.pack_json(label)}  # nothing to flush: `discover` writes at once
+        found = self._database.run(statements.get_position, key).fetchone()
+        return None if found is None else int(found[0])
+
+    def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
+        return tuple(codec.unpack_json(text) for (text,) in self._all(statements.get_states, chain=chain.number))
+
+    def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
+        found = self._all(statements.get_prior, chain=chain.number)
+        return {state: codec.unpack_counts(counts) for state, counts in found}
+
+    # -- the log and the events
+
+    def observation(self, chain: ChainRecord, step: int) -> Observation | None:
+        found = self._all(statements.get_observation, chain=chain.number, step=step)
+        return Observation(*found[0]) if found else None
+
+    def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
+        if chain is None:
+            pages = self._pages(statements.log_after, 0, after)
+        else:
+            pages = self._pages(statements.chain_log_after, 2, after, chain=chain.number)
+        return (Observation(*values) for page in pages for values in page)
+
+    def events(self, after: int) -> Iterator[Event]:
+        pages = self._pages(statements.events_after, 0, after)
+        return (codec.event_record(*values) for page in pages for values in page)
+
+    def moved(self, after: int, until: int) -> list[int]:
+        return [number for (number,) in self._all(statements.moved, after=after, until=until)]
+
+    # -- what only readers ask
+
+    def listed(
+        self, search: str, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, list[ChainRecord]]:
+        searched = {"pattern": statements.pattern(search)} if search else {}
+        statement = statements.LISTINGS[order, descending, bool(search)]
+        found = self._all(statement, limit=limit, offset=offset, **searched)
+        number = offset + len(found) if search else self.study.chains
+        if search and (len(found) == limit or (offset and not found)):
+            ((number,),) = self._all(statements.number_found, **searched)
+        return number, [self._known(values) for values in found]
+
+    def matching(self, search: str) -> list[int]:
+        return [number for (number,) in self._all(statements.matching, pattern=statements.pattern(search))]
+
+    def outlines(self) -> Iterator[Outline]:
+        found = self._all(statements.outlines)
+        return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
+
+    def variability(self) -> float:
+        parts = (statements.unvisited_variability, statements.visited_variability)
+        return sum(float(self._all(part)[0][0] or 0.0) for part in parts)
+
+    def check_whole(self) -> None:
+        self._cache.forget()
+        self._database.check_whole()
+
+    # -- changing
+
+    def save(self, chain: ChainRecord) -> None:
+        self._changed[chain.number] = chain
+        self._saved = True
+
+    def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
+        self._changed_rows[chain.number, position] = row
+        self._rows[chain.number, position] = row
+
+    def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
+        values = {"chain": chain.number, "position": position, "label": codec.pack_json(label)}
+        self._database.run(statements.add_state, values)
+
+    def append(self, chain: ChainRecord, state: int) -> None:
+        values = {
+            "number": self.study.observations,
+            "chain": chain.number,
+            "step": chain.observations,
+            "segment": chain.segments,
+            "state": state,
+            "time": self.now,
+        }
+        self._lines.append(values)
+
+    def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
+        self.study.events += 1
+        values = {
+            "number": self.study.events,
+            "time": self.now,
+            "kind": kind,
+            "chain": None if chain is None else chain.number,
+            "detail": codec.pack_json(detail),
+        }
+        self._database.run(statements.add_event, values)
+
+    def _flush(self) -> None:
+        """Writes what was saved, so that the database can search it."""
+        database = self._database
+        if self._changed:
+            floor = self._store.floor
+            chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
+            database.run_many(statements.set_chain, chains)
+            self._changed.clear()
+        if self._changed_rows:
+            new: list[dict[str, Any]] = []
+            old: list[dict[str, Any]] = []
+            for (chain, state), row in self._changed_rows.items():
+                (old if row.stored else new).append(codec.row_columns(chain, state, row))
+                row.stored = True
+            database.run_many(statements.add_row, new)
+            database.run_many(statements.set_row, old)
+            self._changed_rows.clear()
+        if self._lines:
+            database.run_many(statements.add_observation, self._lines)
+            self._lines = []
+
+    def finish(self) -> None:
+        """Writes everything; the commit follows."""
+        self._database.read_no_more()
+        self._flush()
+        if self._saved or codec.study_values(self.study) != self._before:
+            self.study.changes += 1
+            self._database.run(statements.set_study, codec.study_columns(self.study))
+        self._cache.changes = self.study.changes
+
+
+class SqlStore:
+    """A study in SQLite or PostgreSQL."""
+
+    is_shared = True
+
+    def __init__(self, database: Database, *, floor: bool = False) -> None:
+        self.database = database
+        self.read_only = database.read_only
+        self.floor = floor
+        self.cache = _Cache()
+        self._label_lists: dict[int, tuple[Hashable, ...]] = {}
+
+    @contextmanager
+    def reading(self) -> Iterator[SqlTransaction]:
+        try:
+            with self.database.transaction(False, statements.get_study) as found:
+                yield self._begun(found)
+        except FileError:
+            self.cache.forget()  # the records may have been read at two different moments
+            raise
+
+    @contextmanager
+    def writing(self) -> Iterator[SqlTransaction]:
+        # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
+        first = statements.lock_study if self.database.locks_rows else statements.get_study
+        try:
+            with self.database.transaction(True, first) as found:
+                transaction = self._begun(found)
+                yield transaction
+                transaction.finish()
+        except BaseException:
+            self.cache.forget()  # its records were changed, and the study was not
+            raise
+
+    def _begun(self, found: Any) -> SqlTransaction:
+        if found is None:
+            raise FileError(f"there is no study in {self.database.where}")
+        return SqlTransaction(self, codec.study_record(found))
+
+    def label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
+        """A list of labels. It never changes, so it is read once."""
+        if number is None:
+            return None
+        if number not in self._label_lists:
+            found = self.database.run(statements.get_label_list, {"number": number}).fetchone()
+            if found is None:
+                raise FileError(f"the study is damaged: the list of labels {number} is missing")
+            self._label_lists[number] = tuple(codec.unpack_json(found[0]))
+        return self._label_lists[number]
+
+    def close(self) -> None:
+        self.database.close()
