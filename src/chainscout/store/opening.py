@@ -11,13 +11,12 @@ from ..validation import shown, unicode_text
 from .memory import MemoryStore
 from .protocol import Store
 from .records import Content
-from .sql import codec, statements
+from .sql import SqlStore, codec, statements
 from .sql.database import Database, taken
 from .sql.postgres import Postgres
 from .sql.schema import FORMAT
 from .sql.sqlite import Sqlite, open_file
 from .sql.sqlite_files import new_file
-from .sql.transaction import SqlStore
 
 __all__ = ["Where", "check_place", "exists", "find", "make"]
 

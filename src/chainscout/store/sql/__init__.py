@@ -1,1 +1,5 @@
 """A study in a database: one schema, one set of statements and one transaction for SQLite and PostgreSQL."""
+
+from .transaction import SqlStore
+
+__all__ = ["SqlStore"]

@@ -61,7 +61,7 @@ class Postgres(Database):
             try:
                 # Transactions are begun and ended by statements, as with SQLite.
                 self._connection = self._psycopg.connect(*positional, **named, autocommit=True)
-            except self._psycopg.OperationalError as error:
+            except self._psycopg.Error as error:
                 if time.monotonic() > patience or not _may_pass(error):
                     raise ConnectionLost(f"no connection to {self.where}: {_line(error)}") from None
                 time.sleep(0.2)
