@@ -36,11 +36,7 @@ _STUDY_COLUMNS, _CHAIN_COLUMNS, _ROW_COLUMNS = (
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
-_CONSTANTS, _SUMS, _INDEX, _LEAST, _OPEN, _ASIDE = map(
-    _CHAIN_COLUMNS.index, ("constants", "sums", "index", "least", "open", "aside")
-)
-assert ["id", "format", *_STUDY_FIELDS, "check_sum"] == _STUDY_COLUMNS
-assert [*_CHAIN_FIELDS[:_LEAST], "least", *_CHAIN_FIELDS[_LEAST:], "check_sum"] == _CHAIN_COLUMNS
+_CONSTANTS, _SUMS, _INDEX, _OPEN, _ASIDE = map(_CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside"))
 
 #: All fields of a study's record; equal before and after means that nothing changed.
 study_values = attrgetter(*_STUDY_FIELDS)
@@ -64,8 +60,7 @@ def study_record(values: Sequence[Any]) -> StudyRecord:
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
-    values = list(_chain_values(record))
-    values.insert(_LEAST, record.transitions if floor else None)
+    values = [*_chain_values(record), record.transitions if floor else None]
     values[_OPEN], values[_ASIDE] = int(record.open), int(record.aside)
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
     values[_INDEX] = record.index + 0.0  # SQLite has no −0.0
@@ -75,11 +70,10 @@ def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
 def chain_record(values: Sequence[Any]) -> ChainRecord:
     """A chain from its row, without its labels."""
     _check(values, _CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
-    found = list(values[:-1])
+    found = list(values[:-2])
     found[_OPEN], found[_ASIDE] = bool(found[_OPEN]), bool(found[_ASIDE])
     found[_CONSTANTS] = _unpack("d", found[_CONSTANTS])
     found[_SUMS] = _unpack("d", found[_SUMS])
-    del found[_LEAST]
     return ChainRecord(*found)
 
 

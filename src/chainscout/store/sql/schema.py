@@ -4,9 +4,25 @@ Both drivers return the type of every column unchanged (integers, doubles, text,
 once, and the driver itself runs them. Booleans are 0 and 1.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from ..records import ChainRecord, Observation, StudyRecord
 
 __all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "prior", "row", "state", "study"]
 
@@ -14,6 +30,15 @@ __all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "prior",
 FORMAT = 4
 
 metadata = MetaData()
+
+#: The type of a record's field → the type of its column.
+_KINDS: dict[Any, Any] = {
+    int: BigInteger,
+    float: Double,
+    str: Text,
+    bool: Integer,
+    tuple[float, ...]: LargeBinary,
+}
 
 
 def _column(name: str, kind: Any) -> Column[Any]:
@@ -23,6 +48,18 @@ def _column(name: str, kind: Any) -> Column[Any]:
 def _number(name: str = "number") -> Column[Any]:
     """A primary key; in SQLite the row number itself."""
     return Column(name, BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False)
+
+
+def _columns(record: Any, without: str = "") -> Iterator[Column[Any]]:
+    """A column for every field of a record, in the order of the fields. The field ``number`` is the primary key."""
+    hints = get_type_hints(record)
+    for name in record.__match_args__:  # of a dataclass and of a NamedTuple: the fields
+        hint = hints[name]
+        if name == "number":
+            yield _number()
+        elif name != without:
+            optional = NoneType in get_args(hint)
+            yield Column(name, _KINDS[get_args(hint)[0] if optional else hint], nullable=optional)
 
 
 def _part(name: str) -> Column[Any]:
@@ -35,29 +72,7 @@ study = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     _column("format", Integer),
-    _column("chains", BigInteger),
-    _column("pairs", BigInteger),
-    _column("closed", BigInteger),
-    _column("closed_pairs", BigInteger),
-    _column("delta", Double),
-    _column("policy", Text),
-    _column("parameters", Text),
-    _column("version", BigInteger),
-    _column("on_lost_lease", Text),
-    Column("budget", Double),
-    Column("target_loss", Double),
-    Column("deadline", Double),
-    _column("least_cost", Double),
-    _column("largest_cost", Double),
-    _column("observations", BigInteger),
-    _column("used", Double),
-    _column("leases", BigInteger),
-    _column("reserved", Double),
-    _column("lost", BigInteger),
-    _column("aside", BigInteger),
-    _column("events", BigInteger),
-    Column("stop_reason", Text),
-    _column("changes", BigInteger),
+    *_columns(StudyRecord),
     _column("check_sum", BigInteger),
     CheckConstraint("id = 1", name="one_study"),
 )
@@ -68,33 +83,11 @@ label_list = Table("label_list", metadata, _number(), _column("labels", Text))
 chain = Table(
     "chain",
     metadata,
-    _number(),
-    Column("name", Text, nullable=False, unique=True),
-    _column("size", BigInteger),
-    Column("label_list", BigInteger),
-    _column("open", Integer),
-    _column("weight", Double),
-    _column("cost", Double),
-    _column("constants", LargeBinary),
-    _column("transitions", BigInteger),
-    _column("observations", BigInteger),
-    _column("segments", BigInteger),
-    Column("last", BigInteger),
-    _column("sums", LargeBinary),
-    _column("index", Double),
-    _column("look", BigInteger),
+    *_columns(ChainRecord, without="labels"),
     #: T again, if the policy asks for the least sampled chain; else NULL, and the index of this column is empty.
     Column("least", BigInteger),
-    _column("certificate", Double),
-    _column("certified", BigInteger),
-    Column("token", Text),
-    Column("worker", Text),
-    Column("expires", Double),
-    _column("promised", BigInteger),
-    _column("barren", BigInteger),
-    _column("aside", Integer),
-    _column("discovered", BigInteger),
     _column("check_sum", BigInteger),
+    UniqueConstraint("name"),
 )
 
 
@@ -137,16 +130,7 @@ prior = Table(
 state = Table("state", metadata, _part("chain"), _part("position"), _column("label", Text), sqlite_with_rowid=False)
 Index("state_label", state.c.chain, state.c.label, unique=True)
 
-log = Table(
-    "log",
-    metadata,
-    _number(),
-    _column("chain", BigInteger),
-    _column("step", BigInteger),
-    _column("segment", BigInteger),
-    _column("state", BigInteger),
-    _column("time", Double),
-)
+log = Table("log", metadata, *_columns(Observation))
 Index("log_step", log.c.chain, log.c.step, unique=True)
 
 event = Table(
