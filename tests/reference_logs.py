@@ -8,21 +8,21 @@ from chainscout import Counts
 
 
 class Row(NamedTuple):
-    """A row of a log; ``segment`` and ``order`` are constant where a test has no such column."""
+    """A row of a log; ``path`` and ``order`` are constant where a test has no such column."""
 
     chain: Any
     time: Any
     state: Any
-    segment: Any = 0
+    path: Any = 0
     order: Any = 0
 
 
 def unbroken_paths(rows: Iterable[Row], gap: float | datetime.timedelta | None = None) -> dict[str, list[list[Any]]]:
-    """The paths of each chain: ordered in time, cut at segments, gaps and rows without a state."""
+    """The paths of each chain: ordered in time, cut at paths, gaps and rows without a state."""
     paths: dict[str, list[list[Any]]] = {}
     before: Row | None = None
-    for row in sorted(rows, key=lambda row: (row.chain, row.segment, row.time, row.order)):
-        same = before is not None and (before.chain, before.segment) == (row.chain, row.segment)
+    for row in sorted(rows, key=lambda row: (row.chain, row.path, row.time, row.order)):
+        same = before is not None and (before.chain, before.path) == (row.chain, row.path)
         far = same and gap is not None and row.time - before.time > gap
         if row.state is not None:
             if not same or far or before.state is None:

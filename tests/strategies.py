@@ -24,7 +24,7 @@ MATRICES = SIZES.flatmap(tables).map(as_rows)
 #: Stochastic matrices without a zero: ergodic chains.
 POSITIVE = SIZES.flatmap(lambda size: tables(size, least=1)).map(as_rows)
 
-#: The number of states, and segments of observations.
+#: The number of states, and paths of observations.
 SEGMENTS = SIZES.flatmap(
     lambda size: st.tuples(st.just(size), st.lists(st.lists(st.integers(0, size - 1), max_size=8), max_size=4))
 )

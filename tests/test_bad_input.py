@@ -22,8 +22,8 @@ def observed():
     return Counts.from_path([0, 1, 0, 0, 1], 2)
 
 
-def kept(rows, observations=0, segments=0, last=None):
-    return Counts.from_rows(rows, 2, observations=observations, segments=segments, last=last)
+def kept(rows, observations=0, paths=0, last=None):
+    return Counts.from_rows(rows, 2, observations=observations, paths=paths, last=last)
 
 
 def table(*arguments, **options):
@@ -137,7 +137,7 @@ BAD = [
     (lambda: kept([[1, 2], [3, 4]]), r"rows must map positions to mappings .* not \[\[1, 2\], \[3, 4\]\]"),
     (lambda: kept({0: [1, 2]}), r"rows must map positions to mappings .* not \{0: \[1, 2\]\}"),
     (lambda: kept({}, observations=-1), "observations must be a whole number ≥ 0, not -1"),
-    (lambda: kept({}, segments=0.5), "segments must be a whole number ≥ 0, not 0.5"),
+    (lambda: kept({}, paths=0.5), "paths must be a whole number ≥ 0, not 0.5"),
     (lambda: kept({}, last=2), "a position must be a whole number from 0 to 1, not 2"),
     (lambda: Counts(2).merge(Counts(3)), r"over the same states can be merged: range\(0, 2\) and range\(0, 3\)"),
     (lambda: Counts(2).merge(Counts(["a", "b"])), r"range\(0, 2\) and \('a', 'b'\)"),

@@ -17,17 +17,17 @@ from chainscout.counts import DENSE_LIMIT, SMOOTHING, Counts, smoothing
 from chainscout.errors import InputError
 
 
-def counted(size, segments):
+def counted(size, paths):
     counts = Counts(size)
-    for segment in segments:
+    for path in paths:
         counts.restart()
-        for state in segment:
+        for state in path:
             counts.record(state)
     return counts
 
 
 def closed(counts):
-    """The same with its last segment ended."""
+    """The same with its last path ended."""
     twin = copy.copy(counts)
     twin.restart()
     return twin
@@ -38,15 +38,15 @@ def closed(counts):
 
 def test_a_path_and_a_restart_by_hand():
     counts = Counts(["dry", "wet"])
-    assert (counts.observations, counts.segments, counts.total, counts.last) == (0, 0, 0, None)
+    assert (counts.observations, counts.paths, counts.total, counts.last) == (0, 0, 0, None)
     for state in ["dry", "dry", "wet"]:
         counts.record(state)
-    assert (counts.observations, counts.segments, counts.total, counts.last) == (3, 1, 2, "wet")
+    assert (counts.observations, counts.paths, counts.total, counts.last) == (3, 1, 2, "wet")
     counts.restart()
     assert counts.last is None
     counts.record("dry")  # reveals a state: no transition wet → dry
     counts.record("wet")
-    assert (counts.observations, counts.segments, counts.total, counts.last) == (5, 2, 3, "wet")
+    assert (counts.observations, counts.paths, counts.total, counts.last) == (5, 2, 3, "wet")
     assert counts.transitions.tolist() == [[1, 2], [0, 0]]
     assert counts.exits.tolist() == [3, 0]
     assert (counts.exits_of(0), counts.exits_of(1), counts.visited_exits()) == (3, 0, [3])
@@ -61,7 +61,7 @@ def test_a_restart_that_nothing_follows_begins_no_segment():
     counts = Counts.from_path([0, 1], 2)
     counts.restart()
     counts.restart()
-    assert counts.segments == 1
+    assert counts.paths == 1
 
 
 def test_without_smoothing_there_are_frequencies_alone():
@@ -79,7 +79,7 @@ def test_counts_kept_elsewhere():
     for state in ("a", "b", "a", "a"):
         counts.record(state)
     rows = {x: dict(row) for x, row in counts.rows().items()}
-    kept = {"observations": 4, "segments": 1, "last": 0}
+    kept = {"observations": 4, "paths": 1, "last": 0}
     assert Counts.from_rows(rows, counts.states, **kept, open_states=True) == counts
     assert not Counts.from_rows(rows, counts.states, **kept).open_states
     for dressed in (np.int64, np.uint8):
@@ -87,13 +87,13 @@ def test_counts_kept_elsewhere():
         assert Counts.from_rows(again, counts.states, **kept, open_states=True) == counts
     pairs = [("a", "b", 1), ("a", "a", np.int64(1)), ("b", "a", 1.0), (None, "a", 1), ("c", "c", 0)]
     assert closed(counts) == Counts.from_pairs(pairs, counts.states, open_states=True)
-    assert Counts.from_rows({2: {0: 0}}, 3, observations=0, segments=0, last=None).rows() == {}  # 2 was never left
+    assert Counts.from_rows({2: {0: 0}}, 3, observations=0, paths=0, last=None).rows() == {}  # 2 was never left
 
 
 def test_published_counts():
     counts = Counts.from_transitions([[3, 1], [0, 0]], states=["a", "b"])
     assert counts.transitions.tolist() == [[3, 1], [0, 0]]
-    assert (counts.total, counts.observations, counts.segments, counts.last) == (4, 4, 0, None)
+    assert (counts.total, counts.observations, counts.paths, counts.last) == (4, 4, 0, None)
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_alpha_by_its_right_name(name, alpha):
 
 @given(SEGMENTS)
 def test_counts_add_up(drawn):
-    size, segments = drawn
-    counts = counted(size, segments)
-    assert counts.observations == sum(map(len, segments))
-    assert counts.segments == sum(1 for segment in segments if segment)
-    assert counts.total == counts.observations - counts.segments == counts.exits.sum() == counts.transitions.sum()
+    size, paths = drawn
+    counts = counted(size, paths)
+    assert counts.observations == sum(map(len, paths))
+    assert counts.paths == sum(1 for path in paths if path)
+    assert counts.total == counts.observations - counts.paths == counts.exits.sum() == counts.transitions.sum()
     assert counts.transitions.sum(axis=1).tolist() == counts.exits.tolist()
     assert [counts.exits_of(x) for x in range(size)] == counts.exits.tolist()
     assert counts.visited_exits() == [number for number in counts.exits.tolist() if number]
@@ -130,9 +130,9 @@ def test_counts_add_up(drawn):
 
 @given(SEGMENTS)
 def test_agrees_with_the_reference_and_counts_nothing_across_a_break(drawn):
-    size, segments = drawn
-    counts = counted(size, segments)
-    transitions = sum((reference.transition_counts(segment, size) for segment in segments), np.zeros((size, size)))
+    size, paths = drawn
+    counts = counted(size, paths)
+    transitions = sum((reference.transition_counts(path, size) for path in paths), np.zeros((size, size)))
     assert counts.transitions.tolist() == transitions.tolist()
     assert counts.matrix() == pytest.approx(reference.smoothed(transitions))
     if counts.total:
@@ -143,7 +143,7 @@ def test_agrees_with_the_reference_and_counts_nothing_across_a_break(drawn):
 @given(SEGMENTS, SEGMENTS, SEGMENTS)
 def test_merging_is_counting_one_after_the_other(first, second, third):
     size = max(first[0], second[0], third[0])
-    one, two, three = (counted(size, segments) for _, segments in (first, second, third))
+    one, two, three = (counted(size, paths) for _, paths in (first, second, third))
     before = copy.deepcopy((one, two))
     merged = one.merge(two)
     assert (one, two) == before
@@ -155,18 +155,18 @@ def test_merging_is_counting_one_after_the_other(first, second, third):
 
 @given(SEGMENTS, st.randoms(use_true_random=False))
 def test_relabelling_permutes_everything(drawn, random):
-    size, segments = drawn
+    size, paths = drawn
     order = random.sample(range(size), size)  # order[new position] = old position
     labels = [f"s{old}" for old in order]
-    counts, other = counted(size, segments), Counts(labels)
-    for segment in segments:
+    counts, other = counted(size, paths), Counts(labels)
+    for path in paths:
         other.restart()
-        for state in segment:
+        for state in path:
             other.record(f"s{state}")
     assert other.transitions.tolist() == counts.transitions[np.ix_(order, order)].tolist()
     assert other.exits.tolist() == counts.exits[order].tolist()
     assert other.matrix() == pytest.approx(counts.matrix()[np.ix_(order, order)])
-    assert (other.total, other.segments, other.observations) == (counts.total, counts.segments, counts.observations)
+    assert (other.total, other.paths, other.observations) == (counts.total, counts.paths, counts.observations)
     assert other.last == (None if counts.last is None else f"s{counts.last}")
 
 

@@ -21,7 +21,7 @@ from chainscout.errors import CorrelatedCountsWarning
 
 
 def count(where: Any, table: str | None = None, **options: Any) -> dict[str, cs.Counts]:
-    names = {"chain": "id", "time": "at", "state": "what", "segment": "part", "order": "nth"} | options
+    names = {"chain": "id", "time": "at", "state": "what", "path": "part", "order": "nth"} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CorrelatedCountsWarning)
         with cs.count_transitions(where, table=table, missing="break", **names) as found:
@@ -77,7 +77,7 @@ def test_moments_and_dates_and_gaps_between_them(tmp_path: Path, postgres: Serve
     ]
     for log, gap in ((rows, datetime.timedelta(hours=1)), (days, datetime.timedelta(days=1))):
         expected = reference_logs.counts(log, gap=gap, lag=lag)
-        assert expected["a"].segments == 3
+        assert expected["a"].paths == 3
         for what, where, table in log_engines.places(log, tmp_path, postgres.address):
             if what == "SQLite":
                 with pytest.raises(cs.ChainscoutError, match="SQLite keeps times as text"):
@@ -133,7 +133,7 @@ def test_names_that_need_quoting(tmp_path: Path, postgres: Server) -> None:  # n
     with duckdb.connect() as connection:
         connection.register("rows", {name: np.array(values, dtype=object) for name, values in frame.items()})
         connection.table("rows").write_parquet(str(tmp_path / "evil.parquet"))
-    names = {"state": evil, "segment": None, "order": None}
+    names = {"state": evil, "path": None, "order": None}
     assert count(str(tmp_path / "evil.parquet"), **names) == expected
     assert count(frame, **names) == expected
     for address in (
@@ -172,16 +172,16 @@ def test_columns_of_many_types(tmp_path: Path) -> None:
             "at": pd.to_datetime(moments, unit="us", utc=True),
         }
     )
-    names: dict[str, Any] = {"segment": None, "order": None, "gap": datetime.timedelta(minutes=5)}
+    names: dict[str, Any] = {"path": None, "order": None, "gap": datetime.timedelta(minutes=5)}
     for column, labels in (("what", ("a", "b")), ("price", ("0.00", "1.00")), ("even", (False, True))):
         found = count(path, state=column, **names)
         assert found["18446744073709551615"].states == labels
-        assert (found["18446744073709551615"].segments, found["18446744073709551615"].total) == (7, 3)
+        assert (found["18446744073709551615"].paths, found["18446744073709551615"].total) == (7, 3)
         if column in frame:
             assert count(frame, state=column, **names) == found
     assert count(frame.assign(at=frame["at"].dt.tz_localize(None)), **names) == count(path, **names)
     whole = frame.assign(what=pd.Series([0, 1] * 5, dtype="Int64").where(frame.index != 3), at=range(10))
-    assert count(whole, segment=None, order=None)["18446744073709551615"].segments == 2
+    assert count(whole, path=None, order=None)["18446744073709551615"].paths == 2
     with pytest.raises(cs.ChainscoutError, match="holds nested or binary values"):
         count(path, state="nested", **names)
 

@@ -44,12 +44,12 @@ def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) 
         ([Row("a", 1, 0, 0, 5), Row("a", 1, 1, 0, 5)], {"order": "nth"},
          "chain 'a' has two rows at at, nth = 1 that are equal in the order column too"),
         ([Row("b", 1, None), Row("a", 2, 0), Row("a", 7, None), Row("a", 6, None)], {},
-         "chain 'a' has no state in column 'what' at at = 6; 'break' for what is missing begins a new segment"),
+         "chain 'a' has no state in column 'what' at at = 6; 'break' for what is missing begins a new path"),
         ([Row("a", 1, 0), Row(None, 2, 0)], {}, "every row needs a chain, but 1 row has none in column 'id'"),
         ([Row("a", 1, 0), Row("a", None, 0), Row("a", None, 1)], {},
          "every row needs a time, but 2 rows have none in column 'at'"),
-        ([Row("a", 1, 0), Row("a", 2, 0, None)], {"segment": "part"},
-         "every row needs a segment, but 1 row has none in column 'part'"),
+        ([Row("a", 1, 0), Row("a", 2, 0, None)], {"path": "part"},
+         "every row needs a path, but 1 row has none in column 'part'"),
         ([Row("a", 1, 0), Row("a", 2, 0, 0, None)], {"order": "nth"},
          "every row needs an order, but 1 row has none in column 'nth'"),
     ],
@@ -68,8 +68,8 @@ def test_rows_that_cannot_be_counted(
 def test_ties_in_different_segments_are_none(tmp_path: Path) -> None:
     rows = [Row("a", t, t, g) for g in range(2) for t in range(3)]
     path = log_engines.write_parquet(rows, tmp_path / "log.parquet")
-    found = cs.count_transitions(path, segment="part", **NAMES).counts()["a"]
-    assert (found.total, found.segments) == (4, 2)
+    found = cs.count_transitions(path, path="part", **NAMES).counts()["a"]
+    assert (found.total, found.paths) == (4, 2)
     refused(path)
 
 
@@ -85,7 +85,7 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
         (FRAME, {"time": None}, "time must be the name of a column, not None"),
         (FRAME, {"lag": 0}, "lag (how many steps lie between the two states of a transition) must be a whole number"),
         (FRAME, {"missing": "skip"}, "missing must be one of error, break, not 'skip'"),
-        (FRAME, {"gap": -1}, "gap (a longer step in time begins a new segment) must be a finite number ≥ 0, not -1"),
+        (FRAME, {"gap": -1}, "gap (a longer step in time begins a new path) must be a finite number ≥ 0, not -1"),
         (FRAME, {"gap": datetime.timedelta(-1)}, "must not be negative"),
         (FRAME, {"gap": datetime.timedelta(1)}, "must be a number, since the time column 'at' holds whole numbers"),
         (FRAME, {"time": "what"}, "the time column 'what' must hold numbers or times, which have one order everywhere"),

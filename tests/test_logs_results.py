@@ -106,7 +106,7 @@ def test_a_million_states_and_many_chains_of_ten(tmp_path: Path) -> None:
             " ORDER BY hash(i)"
         ).write_parquet(str(tmp_path / "chains.parquet"))
     [(name, counts)] = cs.count_transitions(str(tmp_path / "states.parquet"), **NAMES)
-    assert (name, counts.size, counts.total, counts.segments) == ("0", 1_000_000, 1_000_000, 1)
+    assert (name, counts.size, counts.total, counts.paths) == ("0", 1_000_000, 1_000_000, 1)
     assert all(len(row) == 1 for row in counts.rows().values())
     seen = 0
     for _, counts in cs.count_transitions(str(tmp_path / "chains.parquet"), **NAMES):
@@ -236,7 +236,7 @@ class _nothing:
 def test_paths_of_one_chain_or_of_several() -> None:
     assert cs.count_transitions([0, 1, 0]).counts() == cs.count_transitions({"chain": [[0, 1, 0]]}).counts()
     found = cs.count_transitions({"b": [3, 4], "a": [np.array([0, 1]), np.array([1])]}).counts()
-    assert {name: (counts.total, counts.segments) for name, counts in found.items()} == {"a": (1, 2), "b": (1, 1)}
+    assert {name: (counts.total, counts.paths) for name, counts in found.items()} == {"a": (1, 2), "b": (1, 1)}
 
 
 def test_paths_without_some_states() -> None:
@@ -245,12 +245,12 @@ def test_paths_without_some_states() -> None:
         with pytest.raises(LogError, match="chain 'chain' has no state in column 'state' at step = 2"):
             cs.count_transitions(path)
         [(_, counts)] = cs.count_transitions(path, missing="break")
-        assert (counts.size, counts.segments, counts.total) == (2, 2, 2)
+        assert (counts.size, counts.paths, counts.total) == (2, 2, 2)
 
 
 def test_counts_from_pairs() -> None:
     counts = cs.Counts.from_pairs([(None, "a", 2), ("a", "b", 3), ("a", "b", 1)], ["a", "b"])
-    assert (counts.observations, counts.segments, counts.total, counts.last) == (6, 2, 4, None)
+    assert (counts.observations, counts.paths, counts.total, counts.last) == (6, 2, 4, None)
     with pytest.raises(InputError, match="unknown state 'c'"):
         cs.Counts.from_pairs([("a", "c", 1)], ["a", "b"])
 
@@ -312,10 +312,10 @@ def test_the_command_reads_durations(tmp_path: Path) -> None:
     begin = datetime.datetime(2024, 1, 1)
     rows = [Row("a", begin + datetime.timedelta(minutes=m), 0) for m in (0, 1, 10, 11, 100)]
     path = log_engines.write_parquet(rows, tmp_path / "log.parquet")
-    for gap, segments in (("90s", 3), ("9min", 2), ("2h", 1), ("1d", 1), ("0.5h", 2)):
+    for gap, paths in (("90s", 3), ("9min", 2), ("2h", 1), ("1d", 1), ("0.5h", 2)):
         status, text = command(path, *COLUMNS, "--gap", gap, "--json")
         assert status == 0, text
-        assert json.loads(text)[0]["rows"][0]["segments"] == segments, gap
+        assert json.loads(text)[0]["rows"][0]["paths"] == paths, gap
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # py4j leaves its sockets to the garbage collector
 ]
 
-COLUMNS = {"chain": "id", "time": "at", "state": "what", "segment": "part", "order": "nth"}
+COLUMNS = {"chain": "id", "time": "at", "state": "what", "path": "part", "order": "nth"}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def session(spark_cluster: str) -> Iterator[Any]:  # noqa: F811
 
 
 def rows_of(seed: int, number: int = 400) -> list[Row]:
-    """Unordered rows of five chains with segments, orders and missing states."""
+    """Unordered rows of five chains with paths, orders and missing states."""
     random = np.random.default_rng(seed)
     keys = {tuple(random.integers(0, [5, 2, 60, 2]).tolist()) for _ in range(number)}
     states = random.integers(-1, 4, len(keys)).tolist()

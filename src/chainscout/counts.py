@@ -1,4 +1,4 @@
-"""The statistic of one chain (MATH §1): transitions, exits, last state, segments, and the smoothed estimate.
+"""The statistic of one chain (MATH §1): transitions, exits, last state, paths, and the smoothed estimate.
 
 Only transitions that were seen are stored, row by row, so a chain of a million states of which ten thousand were
 observed takes a few megabytes. Arrays of size S² are made when asked for. (No scipy here: it alone would take more
@@ -60,8 +60,8 @@ def smoothed(transitions: npt.NDArray[Any], alpha: float) -> Array:
 class Counts:
     """Transitions of one chain, recorded one observation at a time.
 
-    ``states``: how many there are (numbered from 0), or their labels. The first observation of a segment reveals a
-    state and adds no transition; ``restart`` begins a new segment.
+    ``states``: how many there are (numbered from 0), or their labels. The first observation of a path reveals a
+    state and adds no transition; ``restart`` begins a new path.
 
     ``open_states``: these are the states seen so far and the chain may have others, so that a certificate must hold
     whatever their number (MATH §6). ``correlated``: the transitions overlap in time (a sliding lag), so that they are
@@ -87,7 +87,7 @@ class Counts:
         self._exits: dict[int, int] = {}
         self._last: int | None = None
         self.observations = 0
-        self.segments = 0
+        self.paths = 0
 
     @classmethod
     def from_path(cls, path: Iterable[Hashable], states: int | Sequence[Hashable]) -> Self:
@@ -99,7 +99,7 @@ class Counts:
 
     @classmethod
     def from_transitions(cls, transitions: npt.ArrayLike, states: Sequence[Hashable] | None = None) -> Self:
-        """Counts from a matrix of transition counts, as a publication prints it (its segments are not known)."""
+        """Counts from a matrix of transition counts, as a publication prints it (its paths are not known)."""
         matrix = number_array(transitions, "transition counts")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
             raise InputError(f"transition counts must be square with at least one state, not of shape {matrix.shape}")
@@ -125,7 +125,7 @@ class Counts:
         open_states: bool = False,
         correlated: bool = False,
     ) -> Self:
-        """Counts from (from, to, number): so many transitions, or, where ``from`` is None, segments begun in ``to``."""
+        """Counts from (from, to, number): so many transitions, or, where ``from`` is None, paths begun in ``to``."""
         counts = cls(states, open_states=open_states, correlated=correlated)
         for pair in _each(pairs, "pairs must be a sequence of (from, to, number)"):
             try:
@@ -135,7 +135,7 @@ class Counts:
             position = counts.index_of(y)
             number = _number(number)
             if x is None:
-                counts.segments += number
+                counts.paths += number
             else:
                 counts._add(counts.index_of(x), position, number)
             counts.observations += number
@@ -149,7 +149,7 @@ class Counts:
         states: int | Sequence[Hashable],
         *,
         observations: int,
-        segments: int,
+        paths: int,
         last: int | None,
         open_states: bool = False,
     ) -> Self:
@@ -163,7 +163,7 @@ class Counts:
                 counts._add(before, counts._position(y), _number(number))
         _check_total(counts.total)
         counts.observations = whole_number(observations, "observations", least=0)
-        counts.segments = whole_number(segments, "segments", least=0)
+        counts.paths = whole_number(paths, "paths", least=0)
         counts._last = None if last is None else counts._position(last)
         return counts
 
@@ -171,18 +171,18 @@ class Counts:
         """One observation: the state that the chain is in now."""
         position = self.index_of(state)
         if self._last is None:
-            self.segments += 1
+            self.paths += 1
         else:
             self._add(self._last, position, 1)
         self._last = position
         self.observations += 1
 
     def restart(self) -> None:
-        """Ends the segment: no transition is counted from the last state to the next one recorded."""
+        """Ends the path: no transition is counted from the last state to the next one recorded."""
         self._last = None
 
     def merge(self, other: "Counts") -> "Counts":
-        """The counts of both, of the same states. The merged counts begin a new segment."""
+        """The counts of both, of the same states. The merged counts begin a new path."""
         if not isinstance(other, Counts) or self.states != other.states:
             given = shown(other.states) if isinstance(other, Counts) else shown(other)
             raise InputError(f"only counts over the same states can be merged: {shown(self.states)} and {given}")
@@ -196,7 +196,7 @@ class Counts:
                 for y, number in row.items():
                     merged._add(x, y, number)
         merged.observations = self.observations + other.observations
-        merged.segments = self.segments + other.segments
+        merged.paths = self.paths + other.paths
         return merged
 
     def _add(self, x: int, y: int, number: int) -> None:
@@ -234,7 +234,7 @@ class Counts:
 
     @property
     def last(self) -> Hashable | None:
-        """The state that the chain is in, or None at the beginning of a segment."""
+        """The state that the chain is in, or None at the beginning of a path."""
         return None if self._last is None else self.states[self._last]
 
     @property
@@ -309,7 +309,7 @@ class Counts:
             return NotImplemented
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("states", "_rows", "_last", "observations", "segments", "open_states", "correlated")
+            for name in ("states", "_rows", "_last", "observations", "paths", "open_states", "correlated")
         )
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every observation
@@ -329,7 +329,7 @@ def _number(number: Any) -> int:
     """How often something was seen, as a plain number."""
     if type(number) is int and number >= 0:  # of millions, nearly all
         return number
-    return whole_number(number, "a count", least=0, meaning="how often a transition was seen, or a segment begun")
+    return whole_number(number, "a count", least=0, meaning="how often a transition was seen, or a path begun")
 
 
 def _check_total(number: int) -> None:

@@ -78,6 +78,10 @@ class RecomputedWarning(UserWarning):
     """A built-in rule has changed since the study was last open, and the study's indices were computed anew."""
 
 
+class BarePathsWarning(UserWarning):
+    """Paths of a chain brought no transition one after the other, because the study was opened for each of them."""
+
+
 class RenormalisedWarning(UserWarning):
     """A published table's rows did not sum to one and were divided by their sums, as was asked for."""
 

@@ -113,11 +113,11 @@ def test_history_is_what_the_certificate_was(tmp_path: Path) -> None:
         aims = 0
         for number, bound, share, plug_in, aim in points:
             counts = {name: Counts(5) for name in PROBLEM.names}
-            segments: dict[str, int] = {}
+            paths: dict[str, int] = {}
             for line in log[:number]:
-                if segments.get(line.chain, line.segment) != line.segment:
+                if paths.get(line.chain, line.path) != line.path:
                     counts[line.chain].restart()
-                segments[line.chain] = line.segment
+                paths[line.chain] = line.path
                 counts[line.chain].record(line.state)
             expected = certify(counts, 0.05).loss[curve.label]
             assert bound == (expected if math.isfinite(expected) else None)

@@ -11,14 +11,14 @@ def replayed_counts(study: Study, states: dict) -> dict[str, Counts]:
     """Each chain's counts from the log; the log itself is checked on the way."""
     counts = {name: Counts(known) for name, known in states.items()}
     steps = dict.fromkeys(states, 0)
-    segments = dict.fromkeys(states, 0)
+    paths = dict.fromkeys(states, 0)
     for place, line in enumerate(study.log(), start=1):
         assert line.number == place, "the log has a gap"
         steps[line.chain] += 1
         assert line.step == steps[line.chain], "a chain's log has a gap"
-        if line.segment != segments[line.chain]:
-            assert line.segment == segments[line.chain] + 1, "a segment is missing"
-            segments[line.chain] += 1
+        if line.path != paths[line.chain]:
+            assert line.path == paths[line.chain] + 1, "a path is missing"
+            paths[line.chain] += 1
             counts[line.chain].restart()
         counts[line.chain].record(line.state)
     return counts
@@ -35,7 +35,7 @@ def check(study: Study, states: dict, policy, weights: dict | None = None) -> No
     for name, known in counts.items():
         kept = study.counts(name)
         assert kept.rows() == known.rows()
-        assert (kept.observations, kept.segments) == (known.observations, known.segments)
+        assert (kept.observations, kept.paths) == (known.observations, known.paths)
         assert found[name] == weights.get(name, 1.0) * losses[name]
     assert study.indices() == replayed_indices(study, states, policy, weights)
 
@@ -46,11 +46,11 @@ def replayed_indices(study: Study, states: dict, policy, weights: dict | None = 
     again = Study.create(None, states, budget=budget, policy=policy, weights=weights)
     if budget is not None:  # the log may be longer: a holder's tell is always kept
         again._store.study.budget = 1e18
-    segments: dict[str, int] = {}
+    paths: dict[str, int] = {}
     for line in study.log():
-        if segments.get(line.chain, line.segment) != line.segment:
+        if paths.get(line.chain, line.path) != line.path:
             again.restart(line.chain)
-        segments[line.chain] = line.segment
+        paths[line.chain] = line.path
         again.tell(line.chain, line.state)
     return again.indices()
 

@@ -46,7 +46,7 @@ def test_a_callable_begins_a_segment_when_a_study_is_resumed(folder):
     with Study.open(where) as study:
         study.extend(budget=10)
     with cs.learn({"a": lambda: 0}, where=where, states={"a": 1}, progress=False) as study:
-        assert study.counts("a").segments == 2
+        assert study.counts("a").paths == 2
 
 
 def test_states_that_nobody_gave_are_discovered():

@@ -24,7 +24,7 @@ BROKEN, BUDGET = 25, 90
 
 
 def expected(sources, anew):
-    """The states that belong to the study, and where its segments begin. ``anew``: from the initial law."""
+    """The states that belong to the study, and where its paths begin. ``anew``: from the initial law."""
     if sources is recorded:
         return RECORDED[:BUDGET], [0, BROKEN, 70]
     walk = Walk(CHAIN, seed=3)
@@ -35,11 +35,11 @@ def expected(sources, anew):
 
 
 def check(study, sources, anew=True):
-    """The log is what the sources have, each state once, and no transition leads from one segment to the next."""
+    """The log is what the sources have, each state once, and no transition leads from one path to the next."""
     states, starts = expected(sources, anew)
     lines = list(study.log("a"))
     assert [line.state for line in lines] == states
-    assert [k for k, line in enumerate(lines) if k == 0 or line.segment != lines[k - 1].segment] == starts
+    assert [k for k, line in enumerate(lines) if k == 0 or line.path != lines[k - 1].path] == starts
     counts = cs.Counts(3)
     for k, state in enumerate(states):
         if k in starts:
@@ -155,16 +155,16 @@ def test_a_recording_that_has_grown_goes_on_behind_what_was_taken(folder):
     cs.learn({"a": Recorded(RECORDED[:40])}, 30, where=where, **options).close()
     with cs.learn({"a": Recorded(RECORDED)}, 120, where=where, **options) as study:
         assert [line.state for line in study.log("a")] == RECORDED[:120]
-        assert study.chain("a").segments == 1
+        assert study.chain("a").paths == 1
 
 
 def test_a_callable_that_begins_anew_is_new_randomness(place):
-    """It cannot go on: after a break its next state is the first of a segment, as it always was."""
+    """It cannot go on: after a break its next state is the first of a path, as it always was."""
     study = place.create({"a": 3}, 10)
     run(study, {"a": convert(iter([0, 1, 2, 0, 1, 2, 0, 1, 2, 0]).__next__)}, progress=False)
     study.restart("a")
     study = place.reopen(study)
     study.extend(budget=14)
     run(study, {"a": convert(iter([2, 2, 1, 1]).__next__)}, progress=False)
-    assert [line.segment for line in study.log("a")] == [1] * 10 + [2] * 4
+    assert [line.path for line in study.log("a")] == [1] * 10 + [2] * 4
     assert study.counts("a").transitions[0].tolist() == [0, 3, 0]

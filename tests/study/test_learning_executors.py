@@ -156,7 +156,7 @@ def test_a_lost_worker_loses_its_lease_and_the_study_goes_on(client, tmp_path, o
     counts = replayed_counts(study, states)
     # The source cannot go on from where the study was: a transition from there to its fresh start was never seen.
     assert set(counts["a"].rows().get(1, {})) <= {2}
-    assert len({line.segment for line in study.log("a")}) >= 2
+    assert len({line.path for line in study.log("a")}) >= 2
     study.close()
 
 

@@ -56,7 +56,7 @@ def test_another_worker_that_is_faster_leaves_no_false_transition(folder):
     with cs.learn({"a": source}, where=where, progress=False) as study:
         assert is_cyclic(study.counts("a"))
         assert study.progress().observations == 40
-        assert study.chain("a").segments == 3
+        assert study.chain("a").paths == 3
         assert source.calls == 40 - 4 + 1  # one of its states came too late
         assert study.progress().lost == 1
         assert "1 observation was lost" in " ".join(study.certificate().notes)
@@ -102,7 +102,7 @@ def test_another_worker_between_two_leases_leaves_no_false_transition(folder):
         study = cs.learn(sources, where=where, executor=pool, progress=False)
     assert study.progress().observations == 60
     assert is_cyclic(study.counts("a"))
-    assert study.chain("a").segments == 3
+    assert study.chain("a").paths == 3
     replayed_counts(study, {"a": 3, "b": 3})
     study.close()
 
@@ -189,7 +189,7 @@ def test_a_lease_taken_while_a_repeatable_source_is_at_work_costs_no_state(folde
     with cs.learn({"a": overtaken(where, source, *steps)}, where=where, progress=False) as study:
         (again,) = sources().values()
         assert [line.state for line in study.log("a")] == [again.advance()[0] for _ in range(30)]
-        assert study.chain("a").segments == 1
+        assert study.chain("a").paths == 1
         assert study.progress().lost == 0  # the state was given again
         replayed_counts(study, {"a": 3})
 
@@ -219,7 +219,7 @@ def test_a_lease_taken_while_a_source_ends_or_fails_is_no_reason_to_fail(folder,
     with cs.learn({"a": overtaken(where, Failing(error), 3)}, where=where, progress=False) as study:
         assert (study.progress().observations, study.progress().aside) == (20, 0)
         assert study.progress().lost == isinstance(error, SourceError)  # one that ends has made no observation
-        assert study.chain("a").segments == 1  # the other's path was not broken
+        assert study.chain("a").paths == 1  # the other's path was not broken
         replayed_counts(study, {"a": 2})
 
 
@@ -241,4 +241,4 @@ def test_two_at_once_on_the_same_simulated_chains_are_one(folder, executor):
         for number, name in enumerate(chains):
             path = [line.state for line in study.log(name)]
             assert path == list(itertools.islice(Walk(CHAIN, number, seed=3), len(path)))
-            assert study.chain(name).segments == 1
+            assert study.chain(name).paths == 1

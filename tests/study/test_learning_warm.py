@@ -33,7 +33,7 @@ def expected(source):
         return PATH
     begun = Walk(CHAIN)
     first = list(itertools.islice(begun, 40))
-    begun.restart()  # what is skipped ends a segment
+    begun.restart()  # what is skipped ends a path
     return first + list(itertools.islice(begun, 60))
 
 
@@ -61,7 +61,7 @@ def test_what_was_used_is_left_out_and_the_same_call_again_goes_on(folder, sourc
     for budget in (25, 25, 60):  # the last goes on behind 40 + 25
         study = cs.learn({"a": source().skip(40)}, budget, where=where, warm_start=warm, **STATES)
         assert [line.state for line in study.log("a")] == expected(source)[40 : 40 + budget]
-        assert study.chain("a").segments == (1 if source is walk else 2)  # the recording's own break
+        assert study.chain("a").paths == (1 if source is walk else 2)  # the recording's own break
         study.audit()
         study.close()
 

@@ -122,7 +122,7 @@ def test_recorded_files(tmp_path):
     import duckdb
 
     table = tmp_path / "paths.csv"
-    table.write_text("chain,t,state,segment\na,2,y,1\na,1,x,1\nb,1,0,1\na,3,x,2\n", encoding="utf-8")
+    table.write_text("chain,t,state,path\na,2,y,1\na,1,x,1\nb,1,0,1\na,3,x,2\n", encoding="utf-8")
     found = read_recorded(table, time="t")
     assert taken(found["a"], 3) == [("x", True), ("y", False), ("x", True)]
     assert taken(found["b"], 1) == [(0, True)]
@@ -152,7 +152,7 @@ def test_recorded_labels_are_kept_apart(tmp_path):
     assert [state for state, _ in taken(source, len(words))] == [numbers.get(word, word) for word in words]
     with cs.learn(read_recorded(table), 20, progress=False) as study:
         assert study.states("a") == [numbers.get(word, word) for word in words]
-    table.write_text("chain,state,segment\n7,x,1\n007,y,1\n7,y,01\n", encoding="utf-8")
+    table.write_text("chain,state,path\n7,x,1\n007,y,1\n7,y,01\n", encoding="utf-8")
     found = read_recorded(table)
     assert taken(found["7"], 2) == [("x", True), ("y", True)]
     assert taken(found["007"], 1) == [("y", True)]
@@ -160,7 +160,7 @@ def test_recorded_labels_are_kept_apart(tmp_path):
 
 def test_blanks_after_the_commas_of_a_recorded_file_do_not_count(tmp_path):
     table = tmp_path / "blanks.csv"
-    table.write_text("chain,state,segment\na, 1, 1\n a ,0,1\na, up ,1\na,\t1,2\n", encoding="utf-8")
+    table.write_text("chain,state,path\na, 1, 1\n a ,0,1\na, up ,1\na,\t1,2\n", encoding="utf-8")
     (source,) = read_recorded(table).values()
     assert taken(source, 4) == [(1, True), (0, False), ("up", False), (1, True)]
     table.write_text("chain,state\na, 1\na, 0\na, 1\n", encoding="utf-8")
@@ -262,7 +262,7 @@ def test_a_program_that_dies_now_and_then_loses_steps(tmp_path):
     study = cs.learn({"a": Program([sys.executable, "-S", str(script)])}, 25, states={"a": 3}, progress=False)
     assert study.stop_reason == "budget"
     assert study.progress().lost >= 1
-    assert 2 <= study.counts("a").segments <= 1 + study.progress().lost
+    assert 2 <= study.counts("a").paths <= 1 + study.progress().lost
     replayed_counts(study, {"a": 3})
 
 
@@ -304,9 +304,9 @@ def test_a_gymnasium_environment():
     source = Environment("FrozenLake-v1", seed=3)
     seen = taken(source, 200)
     assert seen[0] == (0, True)
-    segments = [state for state, fresh in seen if fresh]
-    assert len(segments) > 5
-    assert set(segments) == {0}
+    paths = [state for state, fresh in seen if fresh]
+    assert len(paths) > 5
+    assert set(paths) == {0}
     source.restart()
     assert source.advance() == (0, True)
     again = Environment("FrozenLake-v1", seed=3)

@@ -184,7 +184,7 @@ def test_a_row_that_was_changed_behind_the_studys_back_is_noticed(folder):
         ("DELETE FROM log WHERE number = 3", "the log is broken"),
         ("UPDATE log SET state = 0 WHERE number = 3", "counts"),
         ("UPDATE log SET state = 9 WHERE number = 3", "a state that does not exist"),
-        ("UPDATE log SET segment = 3 WHERE number = 3", "the log of the chain 'a' is broken"),
+        ("UPDATE log SET path = 3 WHERE number = 3", "the log of the chain 'a' is broken"),
         ("DELETE FROM log WHERE number = 5", "has 4 observations, and the study says 5"),
         ("DELETE FROM chain WHERE number = 1", "the log is broken"),
     ],

@@ -37,7 +37,7 @@ def everything(study):
     counts = [study.counts(name) for name in study.names if study.states(name)]
     estimates = [(e.lower.tolist(), e.upper.tolist()) for e in map(study.estimate, study.names)]
     events = [(event.kind, event.chain, event.detail) for event in study.events()]
-    log = [(line.chain, line.step, line.segment, line.state) for line in study.log()]
+    log = [(line.chain, line.step, line.path, line.state) for line in study.log()]
     return study.progress(), study.indices(), study.certificate(), chains, counts, estimates, events, log
 
 

@@ -83,7 +83,7 @@ def test_a_lease_is_renewed_and_given_back(lab):
     assert answer("give-back", lab, "north", *token) == {"chain": "north", "step": 2, "stop_reason": None}
     run("tell", lab, "north", "busy")  # anybody's again, and the path goes on
     with Study.open(lab) as study:
-        assert study.counts("north").segments == 1
+        assert study.counts("north").paths == 1
         assert study.progress().lost == 0
     for command in ("renew", "give-back"):
         words = run(command, lab, "north", *token, status=1)
@@ -126,7 +126,7 @@ def test_restart(lab):
     run("tell", lab, "south", "1")
     run("tell", lab, "south", "2", "--restart")
     with Study.open(lab) as study:
-        assert study.counts("south").segments == 2
+        assert study.counts("south").paths == 2
     assert "a chain and a state" in run("tell", lab, "south", status=2)
 
 

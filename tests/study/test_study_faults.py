@@ -86,7 +86,7 @@ def test_the_budget_is_exact_under_a_crowd(where):
 
 
 def test_workers_die_and_their_chains_go_on(where):
-    """Leases of the dead end after their time; the others take the chains over, each with a new segment."""
+    """Leases of the dead end after their time; the others take the chains over, each with a new path."""
     with Study.open(where, RULE) as study:
         dead = [study.lease("dead", seconds=0.5, wait=0) for _ in range(len(SIZES))]
     told = gather([Worker(where, f"worker {n}", "lease", 10) for n in range(3)])

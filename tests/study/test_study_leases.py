@@ -203,7 +203,7 @@ def test_a_plain_tell_ends_a_lease_that_ran_out(place):
     study.lease("dead", seconds=1)
     set_clock(study, 11.0)
     study.tell("a", 1)
-    assert study.counts("a").total == 0  # the segment ended with the lease
+    assert study.counts("a").total == 0  # the path ended with the lease
     assert study.progress().leases == 0
 
 

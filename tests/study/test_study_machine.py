@@ -22,7 +22,7 @@ BUDGET = 60
 
 
 class Model(RuleBasedStateMachine):
-    """The model: each chain's segments, who holds it until when, and the time."""
+    """The model: each chain's paths, who holds it until when, and the time."""
 
     def place(self) -> object:
         raise NotImplementedError
@@ -256,7 +256,7 @@ class Model(RuleBasedStateMachine):
         for name in STATES:
             known, expected = self.study.counts(name), self.counts(name)
             assert known.rows() == expected.rows()
-            assert known.segments == len(self.paths[name])
+            assert known.paths == len(self.paths[name])
         assert math.isfinite(self.study.progress().used)
         check(self.study, STATES, self.policy)
         self.study.close()

@@ -35,7 +35,7 @@ def test_warm_start(place):
     assert study.ask() == "b"
     assert study.counts("a").transitions.tolist() == counts.transitions.tolist()
     assert study.progress().observations == 0
-    study.tell("a", 0)  # a new segment
+    study.tell("a", 0)  # a new path
     study.tell("a", 0)
     study = place.reopen(study, RULE)
     assert study.counts("a").transitions.tolist() == [[1, 2], [1, 1]]

@@ -121,11 +121,11 @@ def test_restart_begins_a_segment(place):
     for state in (0, 1):
         study.tell("a", state)
     study.restart("a")
-    study.restart("a")  # nothing was told in between: still the same new segment
+    study.restart("a")  # nothing was told in between: still the same new path
     for state in (0, 0):
         study.tell("a", state)
     assert study.counts("a").transitions.tolist() == [[1, 1], [0, 0]]
-    assert [(line.step, line.segment, line.state) for line in study.log()] == [
+    assert [(line.step, line.path, line.state) for line in study.log()] == [
         (1, 1, 0),
         (2, 1, 1),
         (3, 2, 0),

@@ -28,36 +28,62 @@ def ask(where: str, number: int | None, worker: str | None, seconds: float, step
         if number is not None:
             raise InputError("a lease is of one chain: give --number or --lease, not both")
         with opened(where) as study:
-            lease = study.lease(worker, seconds, steps=steps, wait=0)
+            lease = study.worker(worker, renews=False).lease(seconds, steps=steps, wait=0, continuing=True)
+            if lease is None:
+                study.ask()  # says why there is nothing to ask
+                return
         answer = {
             "chain": lease.chain,
             "token": lease.token,
+            "path": lease.path,
+            "state": lease.state,
             "step": lease.step,
             "steps": lease.steps,
-            "restarted": lease.restarted,
         }
         say(answer, f"{lease.chain} {lease.token}", json_output)
+        _say_where(lease.chain, lease.path, lease.state, json_output)
         return
     with opened(where, read_only=True) as study:
-        chosen = [study.ask()] if number is None else study.ask(number)
-    say({"chains": chosen}, "\n".join(chosen), json_output)
+        if number is not None:
+            chosen = study.ask(number)
+            say({"chains": chosen}, "\n".join(chosen), json_output)
+            return
+        name = study.ask()
+        chain = study.chain(name)
+    say({"chains": [name], "path": chain.path, "state": chain.last, "step": chain.step}, name, json_output)
+    _say_where(name, chain.path, chain.last, json_output)
+
+
+def _say_where(chain: str, path: int, state: Any, json_output: bool) -> None:
+    """Tells a person, beside the answer that a script reads, where the path stands."""
+    if not json_output:
+        where = "begins with the next state" if state is None else f"is in {state!r}"
+        click.echo(f"path {path} of {chain} {where}", err=True)
 
 
 @click.command()
 @where_argument
 @click.argument("chain", metavar="CHAIN|-")
 @click.argument("state", required=False)
-@click.option("--step", type=int, help="The observation's number in its chain; the same again is harmless.")
+@click.option("--path", type=int, help="The number of the path that the state continues.")
+@click.option("--step", type=int, help="The observation's number in its path; the same again is harmless.")
 @click.option("--token", help="Of the lease under which the chain is held.")
-@click.option("--restart", is_flag=True, help="The state begins a new segment.")
+@click.option("--begin", is_flag=True, help="The state begins a new path: the process was started anew.")
 @as_json
 def tell(
-    where: str, chain: str, state: str | None, step: int | None, token: str | None, restart: bool, json_output: bool
+    where: str,
+    chain: str,
+    state: str | None,
+    path: int | None,
+    step: int | None,
+    token: str | None,
+    begin: bool,
+    json_output: bool,
 ) -> None:
-    """Store an observation. With - for the chain, read lines 'CHAIN STATE' and store them all at once."""
+    """Store an observation, which continues the chain's path. With - for the chain, read lines 'CHAIN STATE'."""
     with opened(where) as study:
         if chain == "-":
-            if state is not None or step is not None or token is not None or restart:
+            if state is not None or path is not None or step is not None or token is not None or begin:
                 raise InputError("lines from standard input are told all at once, without a state or options")
             lines = enumerate(_standard_input(), start=1)
             pairs = [_line(study, number, line) for number, line in lines if line.strip()]
@@ -65,9 +91,9 @@ def tell(
         else:
             if state is None:
                 raise InputError("tell needs a chain and a state")
-            if restart:
+            if begin:
                 study.restart(chain, token=token)
-            study.tell(chain, study.state_from_text(chain, state), step, token=token)
+            study.tell(chain, study.state_from_text(chain, state), path, step, token=token)
         progress = study.progress()
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
     say(answer, f"{progress.observations} observations" + finished(progress.stop_reason), json_output)
@@ -83,8 +109,7 @@ def renew(where: str, chain: str, token: str, seconds: float, json_output: bool)
     """Hold a leased chain for longer."""
     with opened(where) as study:
         study.renew(chain, token, seconds)
-        step = study.next_step(chain)
-    say({"chain": chain, "step": step, "seconds": seconds}, f"{chain} is held for {seconds:g} seconds", json_output)
+    say({"chain": chain, "seconds": seconds}, f"{chain} is held for {seconds:g} seconds", json_output)
 
 
 @click.command()
@@ -99,8 +124,8 @@ def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool)
     """Free a leased chain before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)
-        step, reason = study.next_step(chain), study.stop_reason
-    say({"chain": chain, "step": step, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
+        reason = study.stop_reason
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
 
 
 def _standard_input() -> list[str]:

@@ -23,12 +23,12 @@ _UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 @click.option("--chain", required=True, help="Column of the chain's id.")
 @click.option("--time", required=True, help="Column of the time.")
 @click.option("--state", required=True, help="Column of the state.")
-@click.option("--segment", help="Column that tells unbroken paths of a chain apart.")
+@click.option("--path", help="Column that tells unbroken paths of a chain apart.")
 @click.option("--order", help="Column that says which of two rows of the same time came first.")
 @click.option("--table", help="Table of a database; table, view or files on Spark.")
 @click.option("--lag", type=int, default=1, show_default=True, help="Steps between the two states of a transition.")
 @click.option("--sliding", is_flag=True, help="Count overlapping transitions too; nothing can be certified then.")
-@click.option("--gap", help="A longer step in time begins a new segment: a number, or 30s, 5min, 2h, 1d.")
+@click.option("--gap", help="A longer step in time begins a new path: a number, or 30s, 5min, 2h, 1d.")
 @click.option("--missing", type=click.Choice(["error", "break"]), default="error", show_default=True,
               help="What a row without a state is.")  # fmt: skip
 @click.option("--states", help="All states there are, separated by commas. Default: those that occur.")

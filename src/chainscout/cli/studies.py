@@ -28,10 +28,10 @@ def say(content: Any, text: str, json_output: bool) -> None:
 
 @contextmanager
 def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
-    """A study that is closed at the end."""
+    """A study that is closed at the end. The processes outlive the command, so plain tells continue their paths."""
     from ..study import Study
 
-    study = Study.open(where, read_only=read_only)
+    study = Study.open(where, read_only=read_only, continuing=True)
     try:
         yield study
     finally:
@@ -49,7 +49,7 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option("--policy", default="scout", show_default=True)
 @click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
 @click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
-@click.option("--on-lost-lease", default="restart", show_default=True, help="restart or continue.")
+@click.option("--paths", help="own: every worker has processes of its own; shared: a chain is one physical process.")
 @delta_option
 @as_json
 def new(
@@ -61,7 +61,7 @@ def new(
     policy: str,
     weights: tuple[str, ...],
     costs: tuple[str, ...],
-    on_lost_lease: str,
+    paths: str | None,
     delta: float,
     json_output: bool,
 ) -> None:
@@ -80,7 +80,7 @@ def new(
         deadline=_moment(deadline),
         weights=_numbers(weights, "--weight"),
         costs=_numbers(costs, "--cost"),
-        on_lost_lease=on_lost_lease,
+        paths=paths,
         open_states=opened_states,
     )
     study.close()

@@ -40,7 +40,7 @@ WRITING: tuple[tuple[str, str, Any, Any], ...] = (
     ("/api/lease", "the best chain that nobody holds, for a while", TakeLease, Leased),
     ("/api/renew", "holds a leased chain for longer", Renew, Told),
     ("/api/give-back", "ends a lease", GiveBack, Told),
-    ("/api/restart", "begins a new segment of a chain", Restart, Told),
+    ("/api/restart", "begins a new path of a chain", Restart, Told),
 )
 
 

@@ -128,6 +128,7 @@ class Tell(Body):
 
     chain: str = Name
     state: str | Whole
+    path: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
     step: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
     token: str | None = Token
 
@@ -149,7 +150,7 @@ class Renew(Body):
 
 
 class GiveBack(Body):
-    """A lease to end; ``lost``: its worker cannot go on, and what the study says of lost leases happens."""
+    """A lease to end; ``lost``: its worker cannot go on, and its path ends."""
 
     chain: str = Name
     token: str = Field(max_length=100)
@@ -157,7 +158,7 @@ class GiveBack(Body):
 
 
 class Restart(Body):
-    """A new segment of a chain."""
+    """A new path of a chain."""
 
     chain: str = Name
     lost: bool = False
@@ -174,8 +175,9 @@ class Asked(BaseModel):
 
 
 class Told(BaseModel):
-    """The number of the chain's next observation."""
+    """Where the next plain observation of the chain belongs: its path, and its number in the path."""
 
+    path: int
     next_step: int
 
 
@@ -184,10 +186,11 @@ class Leased(BaseModel):
 
     chain: str
     token: str
+    #: The path, the state that it is in (null: the next observation begins it), and that observation's number in it.
+    path: int
+    state: str | int | None
     step: int
     steps: int
-    #: Whether the source must be at a fresh start.
-    restarted: bool
 
 
 class Failure(BaseModel):

@@ -46,7 +46,7 @@ def serve(
     title = "Study" if "://" in where else f"Study {Path(where).name}"
     with ExitStack() as stack:
         study, second = (stack.enter_context(Study.open(where, read_only=True)) for _ in range(2))
-        writing = stack.enter_context(Study.open(where)) if writable else None
+        writing = stack.enter_context(Study.open(where, continuing=True)) if writable else None
         listening = stack.enter_context(_listen(host, port))
         number = listening.getsockname()[1]
         server = make_server(Dashboard(study, second, title, writing), key, host, number)

@@ -72,7 +72,7 @@ class Writing:
         """POST /api/tell."""
         given = await read(request, Tell)
         return await self._done(
-            given.chain, lambda: self._study.tell(given.chain, given.state, given.step, token=given.token)
+            given.chain, lambda: self._study.tell(given.chain, given.state, given.path, given.step, token=given.token)
         )
 
     async def lease(self, request: Request) -> Response:
@@ -80,9 +80,18 @@ class Writing:
         given = await read(request, TakeLease)
 
         def work() -> Leased:
-            lease = self._study.lease(given.worker, given.seconds, steps=given.steps, wait=0)
+            worker = self._study.worker(given.worker, renews=False)
+            lease = worker.lease(given.seconds, steps=given.steps, wait=0, continuing=True)
+            if lease is None:
+                self._study.ask()  # says why there is nothing to ask
+                raise AssertionError("a study that gives no lease has stopped")
             return Leased(
-                chain=lease.chain, token=lease.token, step=lease.step, steps=lease.steps, restarted=lease.restarted
+                chain=lease.chain,
+                token=lease.token,
+                path=lease.path,
+                state=lease.state,
+                step=lease.step,
+                steps=lease.steps,
             )
 
         return await _answer(work)
@@ -113,7 +122,8 @@ class Writing:
             except InputError as error:
                 raise Missing(str(error)) from None
             act()
-            return Told(next_step=self._study.next_step(chain))
+            place = self._study.chain(chain)
+            return Told(path=place.path, next_step=place.step)
 
         return await _answer(work)
 

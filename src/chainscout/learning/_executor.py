@@ -13,19 +13,21 @@ from concurrent.futures import (
 )
 from typing import Any
 
-from ..errors import ChainscoutError, NothingFree, SourceEnded, SourceError, StudyFinished
-from ..sources import Source
-from ..study import Lease, Study
+from ..errors import ChainscoutError, NothingFree, SourceEnded, SourceError
+from ..sources import Place, Repeating, Source
+from ..study import Lease, Study, Worker
 from ._position import Positions
 
-#: Seconds that a lease lasts; leases in flight are renewed when half of that is over.
+#: The worker of a program that learns. Its paths are continued by the next program, if their sources repeat themselves.
+NAME = "learn"
+#: Seconds that a lease lasts if this program dies; while it lives, the worker renews its leases.
 SECONDS = 60.0
 #: Seconds between two looks for a chain that other workers hold.
 PAUSE = 0.05
 
 
 class Crew:
-    """Sources at work on an executor, each under a lease."""
+    """Sources at work on an executor, each under a lease of its own path."""
 
     def __init__(
         self,
@@ -45,34 +47,33 @@ class Crew:
 
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them are back."""
-        try:
-            while self._hire() or self._working:
-                if not self._working:  # other workers hold what there is
-                    time.sleep(PAUSE)
-                done, _ = wait(self._working, timeout=SECONDS / 2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._back(self._working.pop(future), future)
-                    self._told()
-                if not done:
-                    for lease in self._working.values():
-                        lease.renew(SECONDS)
-        except BaseException:
-            for lease in self._working.values():
-                lease.abandon()
-            raise
+        with self._study.worker(NAME) as worker:
+            try:
+                while self._hire(worker) or self._working:
+                    if not self._working:  # other workers were promised what there is
+                        time.sleep(PAUSE)
+                    done, _ = wait(self._working, timeout=SECONDS / 2, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        self._back(self._working.pop(future), future)
+                        self._told()
+            except BaseException:
+                for lease in self._working.values():
+                    lease.abandon()
+                raise
 
-    def _hire(self) -> bool:
+    def _hire(self, worker: Worker) -> bool:
         """Gives leases to idle workers. Gives whether there will be more to do."""
         while len(self._working) < self._workers:
+            busy = {lease.chain for lease in self._working.values()}
             try:
-                lease = self._study.lease(f"worker {len(self._working)}", SECONDS, wait=0)
+                lease = worker.lease(SECONDS, wait=0, continuing=True, without=busy)
             except NothingFree:
                 return True
-            except StudyFinished:
+            if lease is None:
                 return False
             try:
-                self._positions.find(lease.chain, lease.step)
-            except BaseException:  # nothing was asked of the source, so that nothing can be lost
+                self._place(lease)
+            except BaseException:  # nothing was asked of the source, so nothing is lost
                 lease.give_back()
                 raise
             try:
@@ -84,6 +85,17 @@ class Crew:
                 lease.abandon()
                 raise
         return True
+
+    def _place(self, lease: Lease) -> None:
+        """Brings the source of a lease to where its path stands, or begins a path where the source stands."""
+        name = lease.chain
+        place = Place(lease.path, lease.step, lease.state, self._study.chain(name).observations)
+        known = self._positions.known(name)
+        if known is None or (known.path, known.step) != (place.path, place.step):
+            if lease.state is not None and not isinstance(self._sources[name], Repeating):
+                lease.restart()  # an earlier program's path, which this source cannot continue
+                place = Place(lease.path, 1, None, place.observations)
+            self._positions.put(name, place)
 
     def _send(self, source: Source, token: str) -> Future[Any]:
         if isinstance(self._executor, ThreadPoolExecutor):
@@ -103,22 +115,15 @@ class Crew:
                 self._sources[name] = cloudpickle.loads(moved)
             if self._positions.is_broken(name, fresh):
                 lease.restart()
+                self._positions.put_aside(name, Place(lease.path, 1, None, self._study.chain(name).observations))
             self._positions.tell(name, state, lease.tell)
         except SourceEnded as end:
             self._study.set_aside(name, str(end), token=lease.token)
-            lease.give_back()
-        except SourceError as error:
-            if self._positions.fail(name):
-                self._study.set_aside(name, str(error), token=lease.token)
-            lease.restart(lost=True)
-            lease.give_back()
-        except _WorkerLost as error:
+        except (SourceError, _WorkerLost) as error:
             lease.abandon()
-            # The source is here as it was before it was sent. It can go on if the study continues after a lost lease.
-            going = self._study.chain(name).last is not None
-            if not going:
+            if isinstance(error, _WorkerLost):
                 self._sources[name].restart()
-            if self._positions.fail(name, going):
+            if self._positions.fail(name):
                 self._study.set_aside(name, str(error))
         except BaseException:
             lease.abandon()

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..chains import MarkovChain
 from ..counts import Counts
-from ..errors import Held, InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
+from ..errors import InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Repeating, Simulated, Source, convert
+from ..sources import Place, Repeating, Simulated, Source, convert
 from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
@@ -22,9 +22,6 @@ from ._position import Positions
 from ._resume import resume
 
 __all__ = ["learn"]
-
-#: Somebody else came first and is right, holds the chain, or was promised what is left.
-OVERTAKEN = (OutOfStep, Held, NothingFree)
 
 
 def learn(
@@ -40,7 +37,7 @@ def learn(
     deadline: Any = None,
     weights: Mapping[str, float] | None = None,
     costs: Mapping[str, float] | None = None,
-    on_lost_lease: str | None = None,
+    paths: str | None = None,
     warm_start: Mapping[str, Counts] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -71,7 +68,7 @@ def learn(
         deadline=deadline,
         weights=weights,
         costs=costs,
-        on_lost_lease=on_lost_lease,
+        paths=paths,
         open_states=open_states,
         warm_start=warm_start,
     )
@@ -216,43 +213,34 @@ def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callab
     while True:
         try:
             name = study.ask()
-        except StudyFinished:
-            return
-        except NothingFree:  # other workers hold what there is
-            time.sleep(PAUSE)
-            continue
-        try:
             _advance(study, name, sources[name], positions)
-        except StudyFinished:  # somebody else finished it: an observation after the end is not lost to the study
+        except StudyFinished:  # somebody else may have finished it: an observation after the end is not lost to it
             return
-        except OVERTAKEN:
+        except NothingFree:  # what is left is promised to other workers
+            time.sleep(PAUSE)
+        except OutOfStep:  # somebody else walks where this source stands: it is brought to a path of its own
             positions.lose(name)
         told()
 
 
 def _advance(study: Study, name: str, source: Source, positions: Positions) -> None:
-    """Tells the study one state of a source, or its end or failure. Others may have taken the chain meanwhile."""
-    step = positions.find(name)
+    """Tells the study one state of a source, or its end or failure."""
+    place = positions.find(name)
     try:
         state, fresh = source.advance()
-        try:
-            if positions.is_broken(name, fresh):
-                study.restart(name)
-            positions.tell(name, state, partial(study.tell, name, step=step if study.is_shared else None))
-        except OVERTAKEN:
-            # A source that repeats itself is brought to where the study is, and gives the state again unless a twin in
-            # another process has told it. Any other source has made an observation that will never be counted.
-            if not isinstance(source, Repeating):
-                study.lose(name)
-            raise
+        if positions.is_broken(name, fresh):
+            study.restart(name)
+            chain = study.chain(name)
+            place = positions.put_aside(name, Place(chain.path, chain.step, None, chain.observations))
+        if isinstance(source, Repeating) and study.is_shared:
+            used = place.observations if source.is_used_up else None
+            tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=used)
+            positions.tell(name, state, tell)
+        else:
+            positions.tell(name, state, partial(study.tell, name))
     except SourceEnded as end:  # it gave no state, so nothing is lost
         study.set_aside(name, str(end))
     except SourceError as error:
-        given_up = positions.fail(name)  # before anything can raise: a failure counts whoever holds the chain now
-        try:
-            study.restart(name, lost=True)
-        except Held:  # the holder's path is not to be broken
-            study.lose(name)
-            raise
-        if given_up:
+        study.restart(name, lost=True)
+        if positions.fail(name):
             study.set_aside(name, str(error))

@@ -26,7 +26,7 @@ __all__ = ["ChainTable", "StudyFile", "StudyTable", "read_study_file"]
 #: The keys that say where a chain's states come from; a chain has one of them.
 WAYS = ("command", "matrix", "recorded", "environment")
 #: The settings of a study that are keys at the top of its file.
-TOP = ("budget", "target_loss", "deadline", "delta", "policy", "on_lost_lease")
+TOP = ("budget", "target_loss", "deadline", "delta", "policy", "paths")
 
 
 def _states(value: object) -> int | list[str | int]:
@@ -75,7 +75,7 @@ class StudyTable(_Strict):
     deadline: datetime | None = None
     delta: float | None = None
     policy: str | None = None
-    on_lost_lease: str | None = None
+    paths: str | None = None
     problem: str | None = None
     seed: Annotated[int, PlainValidator(_seed)] = 0
     chains: dict[str, Any] = Field(default_factory=dict)

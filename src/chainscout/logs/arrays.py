@@ -25,7 +25,7 @@ class Paths:
 
     chain: Column
     state: Column
-    segment: Column | None
+    path: Column | None
     time: npt.NDArray[Any]
     order: npt.NDArray[Any] | None
 
@@ -72,18 +72,18 @@ def from_table(where: Any, request: CountRequest) -> Paths:
     kinds |= {name: column.kind for name, column in labels.items()}
     kinds |= {name: kind for name, (_, _, kind) in moments.items()}
     request.check(kinds)
-    segment = labels[request.segment] if request.segment else None
+    path = labels[request.path] if request.path else None
     time, undated, _ = moments[request.time]
     order, unordered, _ = moments[request.order] if request.order else (None, None, None)
     lacking = [labels[request.chain].codes < 0, undated]
-    lacking += [] if segment is None else [segment.codes < 0]
+    lacking += [] if path is None else [path.codes < 0]
     lacking += [] if unordered is None else [unordered]
     need_complete(request, [int(absent.sum()) for absent in lacking])
-    return Paths(labels[request.chain], labels[request.state], segment, time, order)
+    return Paths(labels[request.chain], labels[request.state], path, time, order)
 
 
 def _label_names(request: CountRequest) -> list[str]:
-    return [name for name in (request.chain, request.state, request.segment) if name is not None]
+    return [name for name in (request.chain, request.state, request.path) if name is not None]
 
 
 def from_paths(where: Any) -> Paths:
@@ -99,10 +99,10 @@ def from_paths(where: Any) -> Paths:
     values = np.concatenate(arrays) if len({array.dtype.kind for array in arrays}) == 1 else _joined(arrays)
     state = label_column(values, "state")
     chains = np.repeat(np.array([numbers[name] for name, _ in pieces], dtype=np.int64), lengths)
-    segments = np.repeat(np.arange(len(pieces), dtype=np.int64), lengths)
+    paths = np.repeat(np.arange(len(pieces), dtype=np.int64), lengths)
     time = np.concatenate([np.arange(length) for length in lengths])
-    segment = Column(segments, range(len(pieces)), Kind.INTEGER)
-    return Paths(Column(chains, names, Kind.TEXT), state, segment, time, None)
+    path = Column(paths, range(len(pieces)), Kind.INTEGER)
+    return Paths(Column(chains, names, Kind.TEXT), state, path, time, None)
 
 
 def _split(paths: Any) -> list[Any]:
@@ -133,17 +133,17 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def count(paths: Paths, request: CountRequest) -> Table:
-    """Transitions, begun segments and faults of every chain: the statement's steps, one by one."""
-    keys = [paths.time, *([paths.segment.codes] if paths.segment else []), paths.chain.codes]
+    """Transitions, begun paths and faults of every chain: the statement's steps, one by one."""
+    keys = [paths.time, *([paths.path.codes] if paths.path else []), paths.chain.codes]
     if paths.order is not None:
         keys.insert(0, paths.order)
     rows = np.lexsort(keys)
     chain, state, time = paths.chain.codes[rows], paths.state.codes[rows], paths.time[rows]
     beginning = np.ones(len(rows), dtype=bool)  # the first row of a path that nothing breaks
     beginning[1:] = chain[1:] != chain[:-1]
-    if paths.segment is not None:
-        segment = paths.segment.codes[rows]
-        beginning[1:] |= segment[1:] != segment[:-1]
+    if paths.path is not None:
+        path = paths.path.codes[rows]
+        beginning[1:] |= path[1:] != path[:-1]
     tied = ~beginning
     tied[1:] &= time[1:] == time[:-1]
     if paths.order is not None:

@@ -29,7 +29,7 @@ def count_transitions(
     chain: str | None = None,
     time: str | None = None,
     state: str | None = None,
-    segment: str | None = None,
+    path: str | None = None,
     order: str | None = None,
     table: str | None = None,
     lag: int = 1,
@@ -48,7 +48,7 @@ def count_transitions(
     a view, or files the cluster sees); a data frame or a mapping of columns; or, without columns, paths: an array, a
     list of arrays of one chain, or a mapping from names to these.
 
-    ``chain``, ``time``, ``state``, ``segment``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
+    ``chain``, ``time``, ``state``, ``path``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
     ``CountRequest``. Rows may come in any order; rows of equal time are an error unless ``order`` names a column that
     tells which came first. ``states`` lists the states of all chains, or of each; without it they are those that occur,
     and certificates then hold whatever others there may be. ``memory_limit``, ``threads`` and ``temp_directory`` are
@@ -64,13 +64,13 @@ def count_transitions(
             stacklevel=2,
         )
     paths = chain is None and time is None and state is None
-    if paths and any(given is not None for given in (gap, segment, order, table)):
-        raise InputError("paths have neither a gap, a segment, an order nor a table: these are for logs with columns")
+    if paths and any(given is not None for given in (gap, path, order, table)):
+        raise InputError("paths have neither a gap, a path, an order nor a table: these are for logs with columns")
     request = CountRequest(
         chain=arrays.ONLY if paths else _column(chain, "chain"),
         time="step" if paths else _column(time, "time"),
         state="state" if paths else _column(state, "state"),
-        segment=None if segment is None else _column(segment, "segment"),
+        path=None if path is None else _column(path, "path"),
         order=None if order is None else _column(order, "order"),
         lag=int(lag),
         sliding=bool(sliding),
@@ -166,8 +166,8 @@ def _checked_gap(gap: Any) -> float | datetime.timedelta | None:
         return None
     if isinstance(gap, datetime.timedelta):
         if gap < datetime.timedelta(0):
-            raise InputError(f"gap (a longer step in time begins a new segment) must not be negative, not {gap}")
+            raise InputError(f"gap (a longer step in time begins a new path) must not be negative, not {gap}")
         return gap
-    meaning = "a longer step in time begins a new segment"
+    meaning = "a longer step in time begins a new path"
     number = real_number(gap, "gap", least=0.0, meaning=meaning)
     return int(number) if number.is_integer() else number

@@ -9,8 +9,8 @@ from .request import CountRequest
 
 
 def need_complete(request: CountRequest, numbers: Sequence[int]) -> None:
-    """Refuses rows without a chain, a time, a segment, an order; ``numbers``: how many there are of each."""
-    roles = ["chain", "time", *(role for role in ("segment", "order") if getattr(request, role) is not None)]
+    """Refuses rows without a chain, a time, a path, an order; ``numbers``: how many there are of each."""
+    roles = ["chain", "time", *(role for role in ("path", "order") if getattr(request, role) is not None)]
     for role, number in zip(roles, numbers, strict=True):
         if number:
             have = "row has" if number == 1 else "rows have"
@@ -32,7 +32,7 @@ def without_state(request: CountRequest, chain: Any, time: Any) -> LogError:
     """A row that has no state."""
     return LogError(
         f"chain {shown(str(chain))} has no state in column {shown(request.state)} at {request.time} = {time};"
-        " 'break' for what is missing begins a new segment after such rows"
+        " 'break' for what is missing begins a new path after such rows"
     )
 
 

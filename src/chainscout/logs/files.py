@@ -70,7 +70,7 @@ class Files:
             self.kinds = _kinds(relation)
             if self.format == "csv" and self.kinds.keys() >= set(request.columns):
                 # CSV has no types, and '007' is not 7: labels are read as they are written.
-                labels = [request.chain, request.state, *([request.segment] if request.segment else [])]
+                labels = [request.chain, request.state, *([request.path] if request.path else [])]
                 types = {name: "VARCHAR" for name in labels if name not in (request.time, request.order)}
                 relation = self._relation(list(paths), types)
                 self.kinds = _kinds(relation)

@@ -36,7 +36,7 @@ NATIVE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
 class CountRequest:
     """The columns' names and the rules by which rows become paths.
 
-    A path is the rows of one chain (and one ``segment``, if there is such a column) in the order of ``time`` (and then
+    A path is the rows of one chain (and one ``path``, if there is such a column) in the order of ``time`` (and then
     of ``order``). It is broken by a step of more than ``gap`` in time and, with ``missing="break"``, by a row without a
     state. In an unbroken path of states x₀ x₁ …, ``lag`` L counts (x₀,x_L), (x_L,x_2L), … or, ``sliding``, every
     (x_i,x_{i+L}): that is L interleaved paths.
@@ -45,7 +45,7 @@ class CountRequest:
     chain: str
     time: str
     state: str
-    segment: str | None = None
+    path: str | None = None
     order: str | None = None
     lag: int = 1
     sliding: bool = False
@@ -55,7 +55,7 @@ class CountRequest:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        named = (self.chain, self.time, self.state, self.segment, self.order)
+        named = (self.chain, self.time, self.state, self.path, self.order)
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
@@ -65,7 +65,7 @@ class CountRequest:
 
     def check(self, kinds: Mapping[str, Kind], text_times: bool = False) -> None:
         """Refuse columns that are not there or cannot play their part. ``text_times``: text is read as ISO 8601."""
-        for role in ("chain", "time", "state", "segment", "order"):
+        for role in ("chain", "time", "state", "path", "order"):
             name = getattr(self, role)
             if name is None:
                 continue
@@ -92,6 +92,6 @@ class CountRequest:
             span = "a duration (30s, 5min, 2h or 1d on the command line, a datetime.timedelta in Python)"
             wanted = "a number" if kind in NUMBERS else span
             raise InputError(
-                f"gap (a longer step in time begins a new segment) must be {wanted},"
+                f"gap (a longer step in time begins a new path) must be {wanted},"
                 f" since the time column {shown(self.time)} holds {kind.value}, not {shown(self.gap)}"
             )

@@ -110,7 +110,7 @@ class TransitionCounts:
         return Problem(chains, name=name, description=f"transition matrices{steps} estimated from a log", source=source)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the table (chain, from, to, count); ``from`` is null where segments begin in ``to``. All or nothing."""
+        """Write the table (chain, from, to, count); ``from`` is null where paths begin in ``to``. All or nothing."""
         store = self._open()
         try:
             target = Path(os.path.realpath(path))

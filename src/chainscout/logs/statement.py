@@ -3,9 +3,9 @@
 It is built from expressions, never from text: SQLAlchemy quotes the names and binds the values as each engine wants
 them, and nothing from a log gets into it.
 
-The answer's rows are (chain, from, to, count, faults). ``from`` is null where a segment begins in ``to``, so that one
-pass gives transitions, observations and segments; ``to`` is null for rows without a state; ``faults`` is how many of
-the rows are tied with the one before or lack a time, a segment or an order.
+The answer's rows are (chain, from, to, count, faults). ``from`` is null where a path begins in ``to``, so that one
+pass gives transitions, observations and paths; ``to`` is null for rows without a state; ``faults`` is how many of
+the rows are tied with the one before or lack a time, a path or an order.
 """
 
 import datetime
@@ -65,7 +65,7 @@ def table_named(name: str, schema: str | None = None) -> sa.TableClause:
 
 
 def counting(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
-    """Transitions, begun segments and faults of every chain."""
+    """Transitions, begun paths and faults of every chain."""
     log = _log(request, table, kinds)
     columns, window = log.c, _window(log)
     before = sa.func.lag(columns.moment).over(**window)
@@ -125,9 +125,9 @@ def first_without_state(request: CountRequest, table: sa.FromClause, kinds: Kind
 
 
 def lacking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
-    """How many rows have no chain, no time, no segment, no order: one row of numbers."""
+    """How many rows have no chain, no time, no path, no order: one row of numbers."""
     log = _log(request, table, kinds)
-    names = ["chain", "moment", *(name for name in ("segment", "place_in_time") if name in log.c)]
+    names = ["chain", "moment", *(name for name in ("path", "place_in_time") if name in log.c)]
     absent: list[Any] = [sa.func.count() - sa.func.count(log.c[name]) for name in names]
     return sa.select(*absent).select_from(log)
 
@@ -136,8 +136,8 @@ def _log(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> Any:
     """The columns that are read, under names of our own."""
     columns = [_label(request.chain, kinds).label("chain"), _moment(request, kinds).label("moment")]
     columns.append(_label(request.state, kinds).label("state"))
-    if request.segment is not None:
-        columns.append(_label(request.segment, kinds).label("segment"))
+    if request.path is not None:
+        columns.append(_label(request.path, kinds).label("path"))
     if request.order is not None:
         columns.append(_cell(request.order, kinds).label("place_in_time"))
     return sa.select(*columns).select_from(table).subquery("log")
@@ -164,11 +164,11 @@ def _moment(request: CountRequest, kinds: Kinds) -> Any:
 
 
 def _ordering(log: Any) -> list[Any]:
-    return [log.c[name] for name in ("segment", "moment", "place_in_time") if name in log.c]
+    return [log.c[name] for name in ("path", "moment", "place_in_time") if name in log.c]
 
 
 def _window(log: Any) -> dict[str, Any]:
-    apart = [log.c[name] for name in ("chain", "segment") if name in log.c]
+    apart = [log.c[name] for name in ("chain", "path") if name in log.c]
     sequence = [log.c[name] for name in ("moment", "place_in_time") if name in log.c]
     return {"partition_by": apart, "order_by": sequence}
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..validation import replication_number, seed_number, whole_number
 from . import alias
-from .splitmix import MASK, mix, sample, stream
+from .splitmix import GOLDEN, MASK, mix, sample, stream
 
 
 class Laws(Protocol):
@@ -29,7 +29,8 @@ class Laws(Protocol):
 class Walk:
     """The positions of the states that chain ``number`` of a problem visits in a replication: an iterator without end.
 
-    The u-th draw is a function of (seed, replication, number, u) alone, so a walk can go on behind any of them.
+    The u-th draw is a function of (seed, replication, number, path, u) alone, so a walk can go on behind any of them.
+    Path 1 is the one that experiments see; other paths have streams of their own.
     """
 
     def __init__(self, chain: Laws, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
@@ -38,7 +39,15 @@ class Walk:
         self._table = [0] * (size * (size + 1))  # the initial law, then the rows of the matrix
         laws = np.vstack([chain.initial[None, :], chain.matrix])
         alias.fill(self._table, 0, size, size + 1, size, alias.parts(laws).ravel().tolist(), [0] * size, [0] * size)
-        self._origin, self._gamma = stream(seed_number(seed), replication_number(replication), int(number))
+        self._key = seed_number(seed), replication_number(replication), int(number)
+        self.take(1)
+
+    def take(self, path: int) -> None:
+        """Begins path ``path``, from the initial law, with the first draw of the path's own stream."""
+        seed, replication, number = self._key
+        if path > 1:
+            seed = mix((seed + path * GOLDEN) & MASK)
+        self._origin, self._gamma = stream(seed, replication, number)
         self._position = self._origin
         self._row = 0
 

@@ -37,10 +37,11 @@ class History:
         self._rows = {
             x: RowRecord(sum(row.values()), sum(n * n for n in row.values()), dict(row)) for x, row in prior.items()
         }
-        self._last: tuple[int, int] | None = None  # segment and state
+        self._last: dict[int, int] = {}  # path → state
         self._size = 0 if line.open else line.size
         self._next = 1
-        self.steps = 0
+        #: Lines read, and the number of the last one.
+        self.steps = self._read = 0
         #: When the last line that was read was told.
         self.latest: float | None = None
         self._known: tuple[float | None, float] | None = None  # certificate and variability, until the chain moves
@@ -57,14 +58,14 @@ class History:
         """
         limit = self.steps + MOST_LINES
         while self.steps < min(last, limit):
-            lines = browser.observations(self.number, self.steps, min(PAGE, last - self.steps))
+            lines = browser.observations(self.number, self._read, min(PAGE, last - self.steps))
             for line in lines:
                 self._mark_until(line.number - 1)
-                if self._last is not None and self._last[0] == line.segment:
-                    self._count(self._last[1], line.state)
-                self._last = line.segment, line.state
+                if line.path in self._last:
+                    self._count(self._last[line.path], line.state)
+                self._last[line.path] = line.state
                 self._size = max(self._size, line.state + 1)
-                self.steps, self.latest, self._known = line.step, line.time, None
+                self.steps, self._read, self.latest, self._known = self.steps + 1, line.number, line.time, None
             if not lines:
                 break
         if self.steps < last:

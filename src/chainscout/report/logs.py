@@ -18,13 +18,13 @@ def counted(
     """One row a chain; with ``budget``, what to sample next. ``most``: only so many chains, the least known ones."""
     certificate = None if counts.correlated else counts.certificate(delta)
     following = None if budget is None else counts.next_samples(budget)
-    columns: tuple[str, ...] = ("chain", "states", "observations", "segments", "transitions", f"loss ≤, δ = {delta:g}")
+    columns: tuple[str, ...] = ("chain", "states", "observations", "paths", "transitions", f"loss ≤, δ = {delta:g}")
     columns += () if budget is None else (f"of the next {budget:,}",)
-    totals = dict.fromkeys(("chains", "observations", "segments", "transitions"), 0)
+    totals = dict.fromkeys(("chains", "observations", "paths", "transitions"), 0)
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for name, chain in counts:
-            sums = (1, chain.observations, chain.segments, chain.total)
+            sums = (1, chain.observations, chain.paths, chain.total)
             for quantity, number in zip(totals, sums, strict=True):
                 totals[quantity] += number
             row = (name, chain.size, *sums[1:], None if certificate is None else finite(certificate.loss[name]))

@@ -25,7 +25,8 @@ def status(study: "Study") -> list[Table]:
         ("δ", state.delta),
         ("target loss", state.target_loss),
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
-        ("held by workers", state.leases),
+        ("paths begun (first observations)", state.paths),
+        ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
@@ -60,12 +61,12 @@ def chains(study: "Study") -> Table:
                 chain.observations,
                 chain.observations / total,
                 chain.transitions,
-                chain.segments,
+                chain.paths,
                 finite(chain.index),
                 finite(certificate.loss[name]),
             )
         )
-    columns = ("chain", "states", "observations", "share", "transitions", "segments", "index", "loss ≤")
+    columns = ("chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤")
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - certificate.delta:g}"]
     if len(certificate.loss) > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {len(certificate.loss):,}")

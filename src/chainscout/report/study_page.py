@@ -122,7 +122,7 @@ def _allocation(curve: Curve) -> str:
 
 
 def _chains(page: Page, overview: Overview) -> Table:
-    columns = ("chain", "states", "observations", "share", "η̂", "aim", "certificate", "index", "held by", "set aside")
+    columns = ("chain", "states", "observations", "share", "η̂", "aim", "certificate", "index", "leases", "set aside")
     rows = tuple(
         (
             line.label,
@@ -133,7 +133,7 @@ def _chains(page: Page, overview: Overview) -> Table:
             line.aim,
             line.certificate,
             line.index,
-            line.worker,
+            line.leases,
             line.aside,
         )
         for line in page.chains
@@ -164,9 +164,9 @@ def _which(number: int, chains: int) -> str:
 
 
 def _leases(report: StudyReport) -> Table:
-    rows = tuple((h.label, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
+    rows = tuple((h.label, h.path, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
     notes = () if rows else ("no chain is held",)
-    return Table("Leases", ("chain", "worker", "runs out in", "observations to come"), rows, notes)
+    return Table("Leases", ("chain", "path", "worker", "runs out in", "observations to come"), rows, notes)
 
 
 def _events(report: StudyReport) -> Table:

@@ -98,7 +98,7 @@ class StudyReport:
         if certificate == math.inf:
             notes += ("there are chains without a transition, of which nothing is certified yet",)
         if progress.aside:
-            notes += (f"{progress.aside:,} chains were set aside, for their segments brought no transition",)
+            notes += (f"{progress.aside:,} chains were set aside, for their paths brought no transition",)
         if progress.certificate is None and progress.chains > MOST_COMPUTED:
             notes += (self._bounds_note(progress),)
         if not self._study.knows_policy:
@@ -172,13 +172,13 @@ class StudyReport:
             cost=line.cost,
             observations=line.observations,
             transitions=line.transitions,
-            segments=line.segments,
+            paths=line.paths,
             share=line.observations / observations if observations else None,
             plug_in=self._shares.plug_in(line),
             aim=self._shares.aim(line),
             certificate=finite(line.certificate),
             index=finite(line.index),
-            worker=None if line.worker is None else label(line.worker),
+            leases=line.leases,
             aside=line.aside,
         )
 
@@ -268,8 +268,8 @@ class StudyReport:
         """Who holds what."""
         now = self.browser.pace().now
         return tuple(
-            Held(line.number, label(line.name), label(line.worker or ""), (line.expires or now) - now, line.promised)
-            for line in self.browser.held(limit)
+            Held(line.number, label(line.chain), line.path, label(line.worker), line.expires - now, line.promised)
+            for line in self.browser.leases(limit)
         )
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:

@@ -61,7 +61,7 @@ class Totals:
         self._first_pair = list(accumulate((size * size for size in self._sizes), initial=0))
         self._exits, self._squares = (array("q", bytes(8 * self._first_row[-1])) for _ in range(2))
         self._counts = array("i", bytes(4 * pairs))
-        self._last, self._segment = (array("q", bytes(8 * len(outlines))) for _ in range(2))
+        self._last: dict[tuple[int, int], int] = {}  # chain and path → state
         sizes = np.repeat(np.array(self._sizes, dtype=np.float64), self._sizes)
         self._alpha = WEIGHT / sizes
         self._sum, self._added = 0.0, 0  # Λ of these rows, and the lines since it was summed up
@@ -83,9 +83,10 @@ class Totals:
             lines = browser.observations(None, self._number, min(PAGE, last - self._number))
             for line in lines:
                 chain, state = line.chain, line.state
-                if self._segment[chain] == line.segment:
-                    self._count(chain, self._last[chain], state, 1)
-                self._segment[chain], self._last[chain] = line.segment, state
+                before = self._last.get((chain, line.path))
+                if before is not None:
+                    self._count(chain, before, state, 1)
+                self._last[chain, line.path] = state
                 if chain in self._open:
                     self._open_sizes[chain] = max(self._open_sizes[chain], state + 1)
                 self._number = line.number

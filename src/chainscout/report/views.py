@@ -59,14 +59,15 @@ class Line:
     cost: float
     observations: int
     transitions: int
-    segments: int
+    paths: int
     #: The chain's share of the observations, what plug-in η gives it, and what the policy aims at with the estimates.
     share: float | None
     plug_in: float | None
     aim: float | None
     certificate: float | None
     index: float | None
-    worker: str | None
+    #: Leases that workers hold now.
+    leases: int
     aside: bool
 
 
@@ -157,6 +158,8 @@ class Held:
 
     number: int
     label: str
+    #: The number of the path in its chain.
+    path: int
     worker: str
     #: Seconds until it runs out; negative if it has.
     seconds_left: float

@@ -5,11 +5,12 @@ from .function import Function, Restartable, Stream, convert
 from .program import Program
 from .recorded import Recorded, read_recorded
 from .simulated import Simulated, simulated
-from .source import Repeating, Source
+from .source import Place, Repeating, Source
 
 __all__ = [
     "Environment",
     "Function",
+    "Place",
     "Program",
     "Recorded",
     "Repeating",

@@ -7,13 +7,13 @@ import numpy as np
 
 from ..errors import InputError, MissingExtraError
 from ..validation import seed_number, shown
-from .source import Source
+from .source import Place, Source
 
 __all__ = ["Environment"]
 
 
 class Environment(Source):
-    """Each episode is a segment: where one ends, the next state is that of a reset environment."""
+    """Each episode is a path: where one ends, the next state is that of a reset environment."""
 
     def __init__(
         self,
@@ -57,11 +57,13 @@ class Environment(Source):
         """The next state is that of a reset environment."""
         self._over = True
 
-    def resume(self, observations: int, last: Hashable | None) -> bool:
-        """An environment cannot be brought to a state, and begins another episode. With a seed that is another one for
-        every number of observations: the same episodes once more would be counted twice."""
+    def resume(self, place: Place) -> bool:
+        """Begins another episode, because an environment cannot be brought to a state.
+
+        With a seed, that is another one for every number of observations: no episode is counted twice.
+        """
         if self._origin is not None:
-            self._begin(int(np.random.SeedSequence([self._origin, observations]).generate_state(1)[0]))
+            self._begin(int(np.random.SeedSequence([self._origin, place.observations]).generate_state(1)[0]))
         return False
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ class Function(Source):
         return state, fresh
 
     def restart(self) -> None:
-        """Calls the function's own ``restart``, if it has one. Its next state is the first of a segment anyway."""
+        """Calls the function's own ``restart``, if it has one. Its next state is the first of a path anyway."""
         restart = getattr(self._function, "restart", None)
         if callable(restart):
             restart()
@@ -59,7 +59,7 @@ class Stream(Source):
 
 
 class Restartable(Source):
-    """A function that gives a new iterator of states for every segment: a generator function, for instance."""
+    """A function that gives a new iterator of states for every path: a generator function, for instance."""
 
     def __init__(self, begin: Callable[[], Iterator[Hashable]]) -> None:
         self._begin = begin
@@ -74,7 +74,7 @@ class Restartable(Source):
             return next(self._states), fresh
         except StopIteration:
             if fresh:
-                raise SourceEnded("a segment ended before its first state") from None
+                raise SourceEnded("a path ended before its first state") from None
             self._states = None
             return self.advance()
 

@@ -7,7 +7,7 @@ The program reads one request a line from its standard input and answers each wi
 
 A state is a label or a whole number. The program ends when its input ends. Whatever it prints on its standard error is
 passed through. It is run with the words given and no shell. If it dies, answers too late, or answers what is no state,
-it is ended, its observation is lost, and it is started again for a new segment.
+it is ended, its observation is lost, and it is started again for a new path.
 """
 
 import contextlib

@@ -11,16 +11,18 @@ import numpy as np
 from .. import specs
 from ..errors import FileError, InputError, MissingExtraError, SourceEnded
 from ..validation import label_from_text, shown
-from .source import Repeating
+from .source import Place, Repeating
 
 __all__ = ["Recorded", "read_recorded"]
 
 
 class Recorded(Repeating):
-    """Recorded paths, one after the other. Each begins a segment, and the source ends with the last of them.
+    """Recorded paths, one after the other. Each begins a path, and the source ends with the last of them.
 
-    Every state is given once: the rest of a path that was broken is a segment of its own.
+    Every state is given once: the rest of a path that was broken is a path of its own.
     """
+
+    is_used_up = True
 
     def __init__(self, paths: Any) -> None:
         """``paths``: one path (an array or a list of states), or a list of paths."""
@@ -44,28 +46,30 @@ class Recorded(Repeating):
         raise SourceEnded(f"all {len(self)} recorded states were given")
 
     def restart(self) -> None:
-        """Breaks the path: the next state is the first of a segment, wherever it was recorded."""
+        """Breaks the path: the next state is the first of a path, wherever it was recorded."""
         self._broken = True
 
-    def resume(self, observations: int, last: Hashable | None) -> bool:
+    def resume(self, place: Place) -> bool:
         """Goes on behind what a study was told. Raises ``InputError`` if that was not recorded here."""
-        place = observations + (self.skipped or 0)
-        if place > len(self):
+        used = place.observations + (self.skipped or 0)
+        if used > len(self):
             before = f", behind {self.skipped} that were used before" if self.skipped else ""
             raise InputError(
-                f"the study was told {observations} observations of it{before}, and {len(self)} are recorded"
+                f"the study was told {place.observations} observations of it{before}, and {len(self)} are recorded"
             )
         number = 0
-        while place > len(self._paths[number]):
-            place -= len(self._paths[number])
+        while used > len(self._paths[number]):
+            used -= len(self._paths[number])
             number += 1
-        if last is not None and self._paths[number][place - 1] != last:
+        continues = place.last is not None and self._paths[number][used - 1] == place.last
+        if place.last is not None and not continues and place.step == place.observations + 1:
             raise InputError(
-                f"observation {observations} is {shown(self._paths[number][place - 1])} in the recording, and the "
-                f"study was told {shown(last)}: a recording must begin with what the study has, or begin another study"
+                f"observation {place.observations} is {shown(self._paths[number][used - 1])} in the recording, and the "
+                f"study was told {shown(place.last)}: a recording must begin with what the study has, or begin another "
+                "study"
             )
-        self._path, self._place, self._broken = number, place, last is None
-        return True
+        self._path, self._place, self._broken = number, used, not continues
+        return continues or place.last is None
 
 
 def read_recorded(
@@ -73,8 +77,8 @@ def read_recorded(
 ) -> dict[str, Recorded]:
     """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
 
-    A column ``segment``, if there is one, tells the paths of a chain apart. In a CSV file blanks around
-    chains, states and segments do not count, and a state is a whole number if it is written as one, and else a text: 7
+    A column ``path``, if there is one, tells the paths of a chain apart. In a CSV file blanks around
+    chains, states and paths do not count, and a state is a whole number if it is written as one, and else a text: 7
     is a number, 007 and 1_000 are other states. Times are all numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
@@ -92,13 +96,13 @@ def read_recorded(
         if time is not None and (previous not in (None, kind) or when != when):
             what = "is no number, and those before are" if kind is str else "has no place among those before"
             raise FileError(f"row {number + 1} of {file} cannot be put in order: its {time} {shown(row[time])} {what}")
-        segments = paths.setdefault(str(row[chain]), {})
-        segments.setdefault(row.get("segment"), []).append((when, row[state]))
+        own = paths.setdefault(str(row[chain]), {})
+        own.setdefault(row.get("path"), []).append((when, row[state]))
     if not paths:
         raise FileError(f"{file} has no rows")
     return {
-        name: Recorded([[s for _, s in sorted(segment, key=lambda pair: pair[0])] for segment in segments.values()])
-        for name, segments in paths.items()
+        name: Recorded([[s for _, s in sorted(path, key=lambda pair: pair[0])] for path in paths.values()])
+        for name, paths in paths.items()
     }
 
 
@@ -106,7 +110,7 @@ def _csv(file: Path, chain: str, state: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
-                for column in (chain, state, "segment"):  # many files have a blank after each comma
+                for column in (chain, state, "path"):  # many files have a blank after each comma
                     if isinstance(row.get(column), str):
                         row[column] = row[column].strip()
                 if isinstance(row.get(state), str):  # a file of texts has no other way to say that it means a number

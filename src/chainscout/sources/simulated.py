@@ -1,7 +1,8 @@
 """A simulated chain as a source: the walk that the engine simulates for the same seed.
 
-The u-th state is a function of (seed, replication, chain number, u) and the state before. So a study on simulated
-sources repeats a replication of an experiment, and a resumed study goes on with the same path.
+The u-th state of a path is a function of (seed, replication, chain number, path, u) and the state before. So a study on
+simulated sources repeats a replication of an experiment on its first paths, a resumed study goes on with the same path,
+and workers side by side never repeat each other.
 """
 
 from collections.abc import Hashable, Mapping
@@ -9,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from ..chains import MarkovChain
 from ..problems import Problem
 from ..random import Walk
-from .source import Repeating
+from .source import Place, Repeating
 
 __all__ = ["Simulated", "simulated"]
 
@@ -36,9 +37,13 @@ class Simulated(Repeating):
         """The next state is drawn from the initial law."""
         self._walk.restart()
 
-    def resume(self, observations: int, last: Hashable | None) -> bool:
-        """Goes on after so many draws; none of them is used again. A new segment begins from the initial law."""
-        self._walk.resume(observations + (self.skipped or 0), None if last is None else self._chain.index_of(last))
+    def resume(self, place: Place) -> bool:
+        """Goes on with the path's own stream, behind the draws that were told."""
+        skipped = self.skipped or 0
+        # What another study has used of path 1 is left out; its other paths had streams that this study does not use.
+        self._walk.take(place.path if place.path == 1 else place.path + skipped * 1_000_003)
+        draws = place.step - 1 + (skipped if place.path == 1 else 0)
+        self._walk.resume(draws, None if place.last is None else self._chain.index_of(place.last))
         return True
 
 

@@ -12,16 +12,16 @@ sees the study as it was at one moment.
 
 **Ownership of records.** The records belong to the store. The caller may change a record that a *writing* transaction
 handed out, and only until this transaction ends. `transaction.study` is saved with the transaction. Every other changed
-record must be given to `save` or `save_row` before the transaction ends; the store decides when to write it. The caller
-may read a record until the next transaction begins; after that it may be outdated. The fields that
-`StudyRecord.FIXED` and `ChainRecord.FIXED` name never change.
+record must be given to `save`, `save_row` or `save_path` before the transaction ends; the store decides when to write
+it. The caller may read a record until the next transaction begins; after that it may be outdated. The fields that
+`FIXED` of a record names never change.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from .records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
+from .records import ChainRecord, Event, Observation, Outline, PathRecord, RowRecord, StudyRecord
 
 __all__ = ["ORDERS", "Store", "Transaction"]
 
@@ -93,20 +93,32 @@ class Transaction(Protocol):
     def top(self, number: int) -> list[ChainRecord]:
         """The ``number`` free chains with the largest indices, largest first, equal ones by chain number.
 
-        A chain is free if it has no token and is not set aside.
+        A chain is free if it is neither blocked nor set aside.
         """
 
     def least(self, number: int) -> list[ChainRecord]:
-        """The ``number`` free chains with the fewest transitions, fewest first, equal ones by chain number.
+        """The ``number`` free chains with the fewest transitions, pending ones included, fewest first.
 
         The list is empty unless `Store.floor` is true.
         """
 
-    def held(self, until: float | None = None) -> list[ChainRecord]:
-        """The chains under a lease, in the order in which the leases end.
+    def path(self, chain: ChainRecord, number: int) -> PathRecord | None:
+        """The path with this number in its chain, or None."""
 
-        ``until``: only the chains whose lease ends at this time or earlier.
+    def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
+        """The latest path of a worker on a chain, unless it has ended."""
+
+    def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
+        """All paths of a chain, by number."""
+
+    def held(self, until: float | None = None) -> list[PathRecord]:
+        """The paths under a lease, in the order in which the leases end.
+
+        ``until``: only the paths whose lease ends at this time or earlier.
         """
+
+    def twins(self) -> list[tuple[int, int, int]]:
+        """Chain number and the numbers of two paths, wherever two long paths of a chain began with the same states."""
 
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
@@ -117,13 +129,13 @@ class Transaction(Protocol):
         The caller may save a chain while it iterates.
         """
 
-    def observation(self, chain: ChainRecord, step: int) -> Observation | None:
-        """The observation with this number in its chain, or None."""
+    def observation(self, path: PathRecord, step: int) -> Observation | None:
+        """The observation with this number in its path, or None. Reads the log of the chain."""
 
     def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
         """The observations after number ``after``, in order.
 
-        ``chain``: only this chain; then ``after`` is a step of the chain.
+        ``chain``: only this chain.
         """
 
     def events(self, after: int) -> Iterator[Event]:
@@ -166,11 +178,14 @@ class Transaction(Protocol):
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
         """Stores a new open state. The caller also sets the chain's new size and saves the chain."""
 
-    def append(self, chain: ChainRecord, state: int) -> None:
-        """Adds a last line to the log: the chain was observed in the state at this position.
+    def save_path(self, path: PathRecord) -> None:
+        """Stores a path that the caller made or changed."""
 
-        The records must count the observation already: its number is `study.observations`, its step is
-        `chain.observations`, its segment is `chain.segments`, and its time is `now`.
+    def append(self, path: PathRecord, issued: int) -> None:
+        """Adds a last line to the log: the last state of a path, and the number of its draw.
+
+        The records must count the observation already: its number is `study.observations`, its step is `path.steps`,
+        its state is `path.last`, and its time is `now`.
         """
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:

@@ -13,6 +13,7 @@ __all__ = [
     "Event",
     "Observation",
     "Outline",
+    "PathRecord",
     "RowRecord",
     "RowView",
     "StudyRecord",
@@ -29,8 +30,7 @@ class StudyRecord:
 
     #: The fields that never change.
     FIXED: ClassVar = frozenset(
-        {"chains", "closed", "closed_pairs", "delta", "policy", "parameters", "on_lost_lease"}
-        | {"least_cost", "largest_cost"}
+        {"chains", "closed", "closed_pairs", "delta", "policy", "parameters", "shared"} | {"least_cost", "largest_cost"}
     )
 
     chains: int
@@ -44,7 +44,8 @@ class StudyRecord:
     #: JSON of the policy's parameters.
     parameters: str
     version: int
-    on_lost_lease: str
+    #: Whether a chain is one physical process, which one worker holds at a time.
+    shared: bool = False
     #: In observations, or in cost units if there are costs; None: open-ended.
     budget: float | None = None
     target_loss: float | None = None
@@ -55,6 +56,10 @@ class StudyRecord:
     largest_cost: float = 1.0
     #: Running totals. They are stored, so that opening a study counts nothing.
     observations: int = 0
+    #: How many paths have an observation: the first one brings no transition.
+    paths: int = 0
+    #: How many draws were issued: each observation, lost or told, is one of them.
+    issues: int = 0
     used: float = 0.0
     leases: int = 0
     reserved: float = 0.0
@@ -74,7 +79,7 @@ class ChainRecord:
     """
 
     #: The fields that never change.
-    FIXED: ClassVar = frozenset({"number", "name", "label_list", "open", "weight", "cost", "labels"})
+    FIXED: ClassVar = frozenset({"number", "name", "label_list", "open", "weight", "cost", "prior", "labels"})
 
     number: int
     name: str
@@ -84,32 +89,73 @@ class ChainRecord:
     open: bool = False
     weight: float = 1.0
     cost: float = 1.0
+    #: How many transitions it was warm-started with.
+    prior: int = 0
     constants: tuple[float, ...] = ()
     transitions: int = 0
     observations: int = 0
-    segments: int = 0
-    last: int | None = None
+    #: How many paths have a number. A path that was leased and never told has no observation.
+    paths: int = 0
     #: Running sums of the policy's terms. They are stored, so that a resumed study continues with the same bits.
     sums: tuple[float, ...] = ()
-    #: What ``ask`` orders by: the policy's index times ω**power; infinite before the first transition.
+    #: What ``ask`` orders by: the policy's index, with T + pending for T, times ω**power; infinite before the first
+    #: transition.
     index: float = math.inf
     #: The T at which the index is computed next (MATH §6, Blocks).
     look: int = 0
     #: ω_k·b_k, and the T at which it was computed.
     certificate: float = math.inf
     certified: int = 0
-    token: str | None = None
-    worker: str | None = None
-    expires: float | None = None
-    #: How many observations the holder of the lease may still tell.
-    promised: int = 0
-    #: How many segments in a row brought no transition, the present segment included.
+    #: How many leases there are, and how many observations their holders may still tell.
+    leases: int = 0
+    pending: int = 0
+    #: How many paths in a row ended without a transition.
     barren: int = 0
     aside: bool = False
+    #: Whether it cannot be given to another worker now, because its one process is held.
+    blocked: bool = False
     #: How many pairs of states were discovered (open states only).
     discovered: int = 0
     #: None for states numbered from 0.
     labels: tuple[Hashable, ...] | None = None
+
+
+@dataclass(slots=True)
+class PathRecord:
+    """One path: an unbroken walk of a chain by one worker, and the lease under which it is walked now.
+
+    The fields are in the order of the columns, except the last one, which is not stored.
+    """
+
+    #: The fields that never change.
+    FIXED: ClassVar = frozenset({"chain", "number"})
+
+    chain: int
+    #: The path's number in its chain, from 1.
+    number: int
+    #: Who walks it; where paths are shared, who walked it last.
+    worker: str
+    #: How many observations it has.
+    steps: int = 0
+    #: The position of the last state; None before the first observation.
+    last: int | None = None
+    #: Whether nobody continues it.
+    ended: bool = False
+    token: str | None = None
+    expires: float | None = None
+    #: How many observations the holder of the lease may still tell.
+    promised: int = 0
+    #: The number of the draw that its next observation comes from, in the order of issue; 0: none was issued.
+    issued: int = 0
+    #: The token under which its last observation was told.
+    teller: str | None = None
+    #: A digest of the first states, complete after `PREFIX` of them; paths of one seed have the same.
+    digest: int = 0
+    #: Whether the store has it already.
+    stored: bool = False
+
+    #: How many states the digest covers.
+    PREFIX: ClassVar = 64
 
 
 class RowView(Sequence[float]):
@@ -194,12 +240,15 @@ class Observation(NamedTuple):
     #: The observation's number in the study, from 1.
     number: int
     chain: int
-    #: The observation's number in its chain, from 1.
+    path: int
+    #: The observation's number in its path, from 1.
     step: int
-    segment: int
     #: The state's position.
     state: int
+    #: When it was told, in seconds since 1970.
     time: float
+    #: The number of its draw in the order of issue, lost draws included.
+    issued: int
 
 
 @dataclass(frozen=True, slots=True)

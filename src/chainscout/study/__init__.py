@@ -2,11 +2,11 @@
 
 from ._certificate import StudyCertificate
 from .browser import Browser
-from .lease import Lease, LeaseStatus
+from .lease import Lease, LeaseStatus, Worker
 from .settings import StudySettings
 from .stop import StopReason
 from .study import Study
-from .views import ChainLine, ChainProgress, EventKind, EventLine, LogLine, Pace, Progress
+from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress
 
 __all__ = [
     "Browser",
@@ -15,6 +15,7 @@ __all__ = [
     "EventKind",
     "EventLine",
     "Lease",
+    "LeaseLine",
     "LeaseStatus",
     "LogLine",
     "Pace",
@@ -23,4 +24,5 @@ __all__ = [
     "Study",
     "StudyCertificate",
     "StudySettings",
+    "Worker",
 ]

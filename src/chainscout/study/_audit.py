@@ -2,28 +2,35 @@
 
 from ..counts import Counts
 from ..errors import FileError, InputError
-from ..store import ChainRecord, Transaction
+from ..store import ChainRecord, Observation, Transaction
 
 
 class _Replay:
-    """One chain's path, followed line by line."""
+    """One chain's paths, followed line by line."""
 
     def __init__(self, chain: ChainRecord, prior: Counts) -> None:
         self.chain = chain
-        self.counts = prior
-        self.steps = 0
-        self.segments = 0
+        self.size = prior.size
+        self.rows = {x: dict(row) for x, row in prior.rows().items()}
+        self.total = prior.total
+        self.observations = 0
+        #: Path → its observations and its last state.
+        self.paths: dict[int, tuple[int, int]] = {}
 
-    def follow(self, step: int, segment: int, state: int) -> None:
-        """One line of the log."""
-        if step != self.steps + 1 or segment not in (self.segments, self.segments + 1) or segment < 1:
-            raise _damaged(f"the log of the chain {self.chain.name!r} is broken at its observation {step}")
-        if not 0 <= state < self.counts.size:
-            raise _damaged(f"observation {step} of the chain {self.chain.name!r} has a state that does not exist")
-        if segment != self.segments:
-            self.counts.restart()
-        self.counts.record(state)
-        self.steps, self.segments = step, segment
+    def follow(self, line: Observation) -> None:
+        """Counts one line of the log."""
+        steps, last = self.paths.get(line.path, (0, None))
+        what = f"path {line.path} of the chain {self.chain.name!r}"
+        if line.step != steps + 1 or not 1 <= line.path <= self.chain.paths:
+            raise _damaged(f"the log of {what} is broken at its observation {line.step}")
+        if not 0 <= line.state < self.size:
+            raise _damaged(f"observation {line.step} of {what} has a state that does not exist")
+        if last is not None:
+            row = self.rows.setdefault(last, {})
+            row[line.state] = row.get(line.state, 0) + 1
+            self.total += 1
+        self.paths[line.path] = line.step, line.state
+        self.observations += 1
 
 
 def audit(transaction: Transaction) -> None:
@@ -34,7 +41,7 @@ def audit(transaction: Transaction) -> None:
     for chain in transaction.every():
         known = transaction.prior(chain)
         try:
-            prior = Counts.from_rows(known, max(1, chain.size), observations=0, segments=0, last=None)
+            prior = Counts.from_rows(known, max(1, chain.size), observations=0, paths=0, last=None)
         except InputError as error:
             raise _damaged(f"the counts that the chain {chain.name!r} began with are none: {error}") from None
         replays[chain.number] = _Replay(chain, prior)
@@ -44,17 +51,22 @@ def audit(transaction: Transaction) -> None:
         number += 1
         if line.number != number or line.chain not in replays:
             raise _damaged(f"the log is broken at observation {number}")
-        replays[line.chain].follow(line.step, line.segment, line.state)
+        replays[line.chain].follow(line)
         used += replays[line.chain].chain.cost
     if number != study.observations or abs(used - study.used) > 1e-6 * max(1.0, used):
         raise _damaged(f"the log has {number} observations, and the study says {study.observations}")
+    if sum(len(replay.paths) for replay in replays.values()) != study.paths:
+        raise _damaged(f"the study says that {study.paths} paths have begun, and its log has another number")
     for replay in replays.values():
-        chain, counts = replay.chain, replay.counts
+        chain = replay.chain
         kept = {x: row.counts for x, row in transaction.rows(chain).items()}
-        if kept != counts.rows() or counts.total != chain.transitions:
+        if kept != replay.rows or replay.total != chain.transitions:
             raise _damaged(f"the counts of the chain {chain.name!r} are not those of its log")
-        if (replay.steps, replay.segments) != (chain.observations, chain.segments):
+        if replay.observations != chain.observations:
             raise _damaged(f"the totals of the chain {chain.name!r} are not those of its log")
+        walked = {path.number: (path.steps, path.last) for path in transaction.paths(chain) if path.steps}
+        if walked != replay.paths:
+            raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
 
 
 def _damaged(what: str) -> FileError:

@@ -51,8 +51,8 @@ def promised(transaction: Transaction) -> float:
     study = transaction.study
     if not study.leases:
         return study.reserved
-    ended = sum(chain.promised * chain.cost for chain in transaction.held(until=transaction.now))
-    return study.reserved - ended
+    ended = transaction.held(until=transaction.now)
+    return study.reserved - sum(path.promised * transaction.numbered(path.chain).cost for path in ended)
 
 
 def remaining(transaction: Transaction) -> float:
@@ -80,8 +80,11 @@ def check_lowered(transaction: Transaction, budget: float) -> None:
         return
     used = f"{study.used:g} of the budget are used"
     if reserved > 0:
-        ended = {chain.number for chain in transaction.held(until=transaction.now)}
-        leases = [f"{c.worker!r} on {c.name!r}" for c in transaction.held() if c.number not in ended]
+        leases = [
+            f"{path.worker!r} on {transaction.numbered(path.chain).name!r}"
+            for path in transaction.held()
+            if path.expires is not None and path.expires > transaction.now
+        ]
         more = f" and {len(leases) - MOST_NAMED} more" if len(leases) > MOST_NAMED else ""
         used += f" and {reserved:g} are promised to leases ({', '.join(leases[:MOST_NAMED])}{more})"
     raise InputError(f"{used}: it cannot become {budget:g}")

@@ -15,7 +15,7 @@ class StudyCertificate(Certificate):
 
     #: Observations that were lost: with a worker or a source that died, or because another worker came first.
     lost: int = 0
-    #: Chains set aside: their segments brought no transition, or their sources ended.
+    #: Chains set aside: their paths brought no transition, or their sources ended.
     aside: tuple[str, ...] = ()
 
     @property

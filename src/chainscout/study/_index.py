@@ -17,6 +17,9 @@ from ..policies.policy import replaced
 from ..store import ChainRecord, RowRecord, RowView, StudyRecord, Transaction
 from . import _budget
 
+#: The index of a chain that has no transition yet and one pending observation, times two: above every real index.
+UNSEEN = 1e300
+
 
 class LiveIndex:
     """A policy, interpreted: it keeps the terms, sums and index of every chain that moves."""
@@ -93,7 +96,7 @@ class LiveIndex:
                 else:
                     terms = row_terms(view, chain.size, float(exits), float(squares), constants)
                 sums = _renewed_sums(chain.sums, row.terms, terms)
-                value = index(sums, float(transitions), constants)
+                value = index(sums, float(transitions + chain.pending), constants)
                 if value != value:
                     raise _no_number(self.policy, chain)
             except BaseException:
@@ -121,7 +124,7 @@ class LiveIndex:
             rows = {**transaction.rows(chain), x: after}
             changed = {p: rows[p] for p in sorted(rows) if rows[p].stale or p == x}
             terms, sums = self._looked(chain, rows, changed)
-            index = self.index(chain, sums, transitions)
+            index = self.index(chain, sums, transitions + chain.pending)
             for position, other in changed.items():
                 target = row if position == x else other
                 target.terms, target.stale = terms.get(position, ()), False
@@ -147,6 +150,16 @@ class LiveIndex:
             terms[position] = self._terms(chain, row)
             sums = _renewed_sums(sums, row.terms, terms[position])
         return terms, sums
+
+    def reindex(self, chain: ChainRecord) -> None:
+        """Computes the index again where pending observations have changed.
+
+        A chain without a transition is first, however many workers walk it; the one with the fewest goes before others.
+        """
+        if chain.transitions:
+            chain.index = self.index(chain, chain.sums, chain.transitions + chain.pending)
+        else:
+            chain.index = UNSEEN / (1 + chain.pending) if chain.pending else math.inf
 
     # -- whole chains
 

@@ -8,6 +8,7 @@ from ..counts import MOST_STATES, Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
 from ..validation import did_you_mean, label_from_text, shown, unicode_text, whole_number
+from .views import begun
 
 Label = str | int
 
@@ -128,7 +129,7 @@ class Labels:
             {x: row.counts for x, row in transaction.rows(chain).items()},
             self.all(transaction, chain),
             observations=chain.observations,
-            segments=chain.segments,
-            last=chain.last,
+            paths=begun(chain),
+            last=None,
             open_states=chain.open,
         )

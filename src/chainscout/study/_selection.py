@@ -2,37 +2,69 @@
 
 import heapq
 import math
+from collections.abc import Set
 
 from ..store import ChainRecord, Transaction
 from . import _budget
 from ._index import LiveIndex
+from ._transitions import Walker
+
+#: A worker stays with a chain whose index is at least this part of the largest one; so many chains are compared.
+CLOSE = 0.9
+MOST_COMPARED = 32
 
 
-def first(transaction: Transaction, live: LiveIndex) -> ChainRecord | None:
+def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozenset()) -> ChainRecord | None:
     """The free chain to advance next; None if there is none. A chain whose lease has expired is free."""
-    ended = transaction.held(until=transaction.now) if transaction.study.leases else []
+    study = transaction.study
+    ended = _expired(transaction) if study.shared and study.leases else []
     floor = live.policy.floor
     if floor is not None:
-        fewest = transaction.least(1) + ended
+        fewest = [c for c in transaction.least(1 + len(without)) + ended if c.number not in without]
         if fewest:
-            chain = min(fewest, key=lambda c: (c.transitions, c.number))
-            if chain.transitions < floor(float(transaction.study.observations)):
+            chain = min(fewest, key=lambda c: (c.transitions + c.pending, c.number))
+            if chain.transitions + chain.pending < floor(float(study.observations)):
                 return chain
-    found = transaction.top(1)
-    if ended:
-        return min(found + ended, key=lambda c: (-c.index, c.number))
+    found = transaction.top(1 + len(without))
+    if ended or without:
+        found = [chain for chain in found + ended if chain.number not in without]
+        return min(found, key=lambda c: (-c.index, c.number), default=None)
     return found[0] if found else None
+
+
+def _expired(transaction: Transaction) -> list[ChainRecord]:
+    """The chains of shared paths whose lease has expired."""
+    return [transaction.numbered(path.chain) for path in transaction.held(until=transaction.now)]
+
+
+def preferred(
+    transaction: Transaction, live: LiveIndex, walker: Walker, without: Set[int] = frozenset()
+) -> ChainRecord | None:
+    """The chain for a worker: the next one, or one with nearly the same index that the worker walks already.
+
+    A new path costs a first observation, which brings no transition: W workers on K chains pay up to W·K of them.
+    """
+    chain = first(transaction, live, without)
+    if chain is None or walker.walks(chain) or live.policy.floor is not None:
+        return chain
+    least = CLOSE * chain.index
+    for other in transaction.top(MOST_COMPARED):
+        if other.index < least:
+            break
+        if walker.walks(other) and other.number not in without:
+            return other
+    return chain
 
 
 def batch(transaction: Transaction, live: LiveIndex, number: int) -> list[ChainRecord]:
     """The next ``number`` chains: pending observations count in T, and everything else is frozen."""
-    ended = transaction.held(until=transaction.now)
+    ended = _expired(transaction) if transaction.study.shared else []
     chains = {c.number: c for c in transaction.top(number) + ended}
     fewest: list[tuple[int, int]] = []
     floor = live.policy.floor
     if floor is not None:
         chains.update((c.number, c) for c in transaction.least(number))
-        fewest = [(c.transitions, k) for k, c in chains.items()]
+        fewest = [(c.transitions + c.pending, k) for k, c in chains.items()]
         heapq.heapify(fewest)
     pending = dict.fromkeys(chains, 0)
     keys = {k: -c.index for k, c in chains.items()}
@@ -43,7 +75,7 @@ def batch(transaction: Transaction, live: LiveIndex, number: int) -> list[ChainR
     while len(chosen) < number and order:
         k = None
         if floor is not None:
-            while fewest[0][0] != chains[fewest[0][1]].transitions + pending[fewest[0][1]]:
+            while fewest[0][0] != _expected(chains[fewest[0][1]]) + pending[fewest[0][1]]:
                 heapq.heappop(fewest)
             if fewest[0][0] < floor(float(transaction.study.observations)):
                 k = fewest[0][1]
@@ -60,8 +92,13 @@ def batch(transaction: Transaction, live: LiveIndex, number: int) -> list[ChainR
         keys[k] = -_pending_index(live, chain, pending[k])
         heapq.heappush(order, (keys[k], k))
         if floor is not None:
-            heapq.heappush(fewest, (chain.transitions + pending[k], k))
+            heapq.heappush(fewest, (_expected(chain) + pending[k], k))
     return chosen
+
+
+def _expected(chain: ChainRecord) -> int:
+    """T with what leases will bring."""
+    return chain.transitions + chain.pending
 
 
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
@@ -70,8 +107,8 @@ def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
     A chain without a transition gets the observations that bring its first one, and no more.
     """
     if chain.transitions == 0:
-        return math.inf if pending + (chain.last is not None) < 2 else -math.inf
-    transitions = chain.transitions + pending
+        return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf
+    transitions = _expected(chain) + pending
     if pending == 0 or transitions < chain.look:
         return chain.index
     return live.index(chain, chain.sums, transitions)

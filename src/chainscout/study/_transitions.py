@@ -1,52 +1,114 @@
-"""What a tell does to a chain: it counts a transition, or begins a segment; and what breaks a path."""
+"""What a tell does: it continues a path and counts a transition, or begins a path; and what ends a path.
+
+A transition x → y is counted only if one and the same walk saw x and then y. Whatever is not known to continue a path
+begins a new one: that costs one observation, and can never falsify a bound.
+"""
 
 from ..errors import OutOfStep
-from ..store import ChainRecord, Transaction
+from ..store import ChainRecord, PathRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
 from .views import EventKind
 
-#: A chain is set aside after so many segments in a row without a transition (MATH §1).
+#: Who walks the paths of plain tells.
+MAIN = "main"
+#: A chain is set aside after so many paths in a row that ended without a transition (MATH §1).
 MOST_BARREN = 10
 
 
-def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, state: int) -> None:
+class Walker:
+    """One open study, or one worker: it remembers its own path of each chain, and continues no other.
+
+    ``continuing``: the caller says that the processes stand where the study left them, so the latest path of the same
+    name is continued.
+    """
+
+    def __init__(self, name: str, continuing: bool = False) -> None:
+        self.name = name
+        self.continuing = continuing
+        #: Chain number → the number of its path, and how many observations it had when this walker last told one.
+        self._known: dict[int, tuple[int, int]] = {}
+
+    def walks(self, chain: ChainRecord) -> bool:
+        """Whether it has told an observation of the chain."""
+        return chain.number in self._known
+
+    def path(self, transaction: Transaction, chain: ChainRecord) -> PathRecord | None:
+        """The path that it continues; None if its next observation begins a new one."""
+        known = self._known.get(chain.number)
+        if known is not None:
+            number, steps = known
+            path = transaction.path(chain, number)
+            # With another number of steps, somebody else has walked the path, or this walker does not know where.
+            return path if path is not None and not path.ended and path.steps == steps else None
+        return transaction.open_path(chain, self.name) if self.continuing else None
+
+    def remember(self, path: PathRecord) -> None:
+        """Notes where its path stands; to be called when the transaction is stored."""
+        self._known[path.chain] = path.number, path.steps
+
+
+def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathRecord:
+    """A new path, without an observation."""
+    chain.paths += 1
+    return PathRecord(chain.number, chain.paths, walker)
+
+
+def issue(transaction: Transaction, path: PathRecord) -> None:
+    """Gives the next draw of a path its place in the order of issue."""
+    transaction.study.issues += 1
+    path.issued = transaction.study.issues
+
+
+def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord, state: int) -> None:
     """Adds one observation, of the state at this position. The caller has checked everything."""
     study = transaction.study
-    if chain.last is None:
-        chain.segments += 1
-        chain.barren += 1
+    if path.last is None:
+        study.paths += 1
+        live.reindex(chain)
     else:
-        live.count(transaction, chain, chain.last, state)  # what the rule raises, it raises before anything is changed
+        live.count(transaction, chain, path.last, state)  # what the rule raises, it raises before anything is changed
         chain.barren = 0
-    chain.last = state
+    if path.issued == 0:
+        issue(transaction, path)
+    path.last = state
+    path.steps += 1
+    if path.steps <= PathRecord.PREFIX:
+        path.digest = (path.digest * 1_000_003 + state + 1) & 0x7FFFFFFFFFFFFFFF
     chain.observations += 1
     transaction.save(chain)
+    transaction.save_path(path)
     study.observations += 1
     study.used += chain.cost
-    transaction.append(chain, state)
+    transaction.append(path, path.issued)
+    if path.token is None or path.promised:  # the next draw begins now
+        issue(transaction, path)
 
 
-def is_repeated(transaction: Transaction, chain: ChainRecord, step: int, position: int | None) -> bool:
+def is_repeated(transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int, state: int | None) -> bool:
     """Whether this observation was told before. Raises ``OutOfStep`` for another state at its step, or for a gap."""
-    if step == chain.observations + 1:
+    if step == path.steps + 1:
         return False
-    if step > chain.observations:
-        raise OutOfStep(
-            f"the next observation of the chain {chain.name!r} has the number {chain.observations + 1}, not {step}"
-        )
-    known = transaction.observation(chain, step)
-    if known is None or known.state != position:
-        raise OutOfStep(f"observation {step} of the chain {chain.name!r} was told before, with another state")
+    what = f"path {path.number} of the chain {chain.name!r}"
+    if step > path.steps:
+        raise OutOfStep(f"the next observation of {what} has the number {path.steps + 1}, not {step}")
+    known = path.last if step == path.steps else None
+    if step < path.steps:
+        line = transaction.observation(path, step)
+        known = None if line is None else line.state
+    if known is None or known != state:
+        raise OutOfStep(f"observation {step} of {what} was told before, with another state")
     return True
 
 
-def restart(transaction: Transaction, chain: ChainRecord) -> None:
-    """Ends the segment. A chain whose last segments brought no transition is set aside."""
-    if chain.last is not None:
-        chain.last = None
+def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
+    """Ends a path. A chain whose last paths ended without a transition is set aside."""
+    path.ended = True
+    if path.steps == 1:
+        chain.barren += 1
         if chain.barren >= MOST_BARREN:
-            set_aside(transaction, chain, f"its last {chain.barren} segments brought no transition")
+            set_aside(transaction, chain, f"its last {chain.barren} paths brought no transition")
+    transaction.save_path(path)
     transaction.save(chain)
 
 
@@ -58,4 +120,13 @@ def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None
         transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason)
         if transaction.study.target_loss is not None:
             _certificate.refresh(transaction, chain)  # it is not refreshed when other chains move
+        transaction.save(chain)
+
+
+def take_up(transaction: Transaction, chain: ChainRecord) -> None:
+    """Puts a chain that was set aside back into the choice."""
+    if chain.aside:
+        chain.aside, chain.barren = False, 0
+        transaction.study.aside -= 1
+        transaction.happened(EventKind.TAKEN_UP.value, chain)
         transaction.save(chain)

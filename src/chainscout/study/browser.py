@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..store import ORDERS, ChainRecord, Observation, Outline, Transaction, plug_in_variability
 from ..validation import one_of, shown
 from . import _certificate
-from .views import ChainLine, Pace, view_of
+from .views import ChainLine, LeaseLine, Pace, begun, view_of
 
 if TYPE_CHECKING:
     from .study import Study
@@ -64,10 +64,20 @@ class Browser:
         with self._lock, self._store.reading() as transaction:
             return self.study._find(transaction, name).number
 
-    def held(self, limit: int) -> list[ChainLine]:
-        """The chains under a lease; the lease that ends first comes first."""
+    def leases(self, limit: int) -> list[LeaseLine]:
+        """Who holds what; the lease that ends first comes first."""
         with self._lock, self._store.reading() as transaction:
-            return [self._line(transaction, chain) for chain in transaction.held()[:limit]]
+            return [
+                LeaseLine(
+                    path.chain,
+                    transaction.numbered(path.chain).name,
+                    path.number,
+                    path.worker,
+                    path.expires or 0.0,
+                    path.promised,
+                )
+                for path in transaction.held()[:limit]
+            ]
 
     def matching(self, search: str) -> list[int]:
         """The numbers of the chains with ``search`` in their names, in order."""
@@ -116,7 +126,7 @@ class Browser:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[chain.number] = known
-        return view_of(ChainLine, chain, certificate=known[1], variability=known[2])
+        return view_of(ChainLine, chain, certificate=known[1], variability=known[2], paths=begun(chain))
 
     # -- observations
 
@@ -126,7 +136,7 @@ class Browser:
             return transaction.moved(after, until)
 
     def observations(self, chain: int | None, after: int, limit: int) -> list[Observation]:
-        """Observations after number ``after``, of all chains or of one by its own numbers; states are positions."""
+        """Observations after number ``after``, of all chains or of one; states are positions."""
         with self._lock, self._store.reading() as transaction:
             owner = None if chain is None else transaction.numbered(chain)
             return list(islice(transaction.log(owner, after), limit))

@@ -1,23 +1,116 @@
-"""A lease, a worker's right to advance a chain for a while: how it is granted, used, checked and ended."""
+"""Workers and their leases: a lease is a worker's right to advance a path of a chain for a while."""
 
+import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ..errors import ConnectionLost, Held, LeaseLost
-from ..store import ChainRecord, Transaction
+from ..errors import ChainscoutError, ConnectionLost, LeaseLost, NothingFree, StudyFinished
+from ..store import ChainRecord, PathRecord, Transaction
+from ..validation import real_number, whole_number
 from . import _transitions
+from ._index import LiveIndex
+from ._transitions import Walker
 from .views import EventKind
 
 if TYPE_CHECKING:
     from .study import Study
 
-__all__ = ["Lease", "LeaseStatus"]
+__all__ = ["Lease", "LeaseStatus", "Worker"]
 
 #: Seconds to go on telling an observation to a database that went away.
 PATIENCE = 30.0
+#: Seconds between two looks for a free chain, at first and at most.
+POLL = (0.005, 0.25)
+
+
+class Worker:
+    """One worker of a study: it walks paths of its own, one a chain, and renews its leases while it lives.
+
+    What another worker saw is never continued: each worker has processes of its own. (In a study with shared paths a
+    chain is one process, and the next holder continues a path that was given back.)
+    """
+
+    def __init__(self, study: "Study", name: str, renews: bool = True) -> None:
+        self._study = study
+        self.name = name
+        self._renews = renews
+        self._walker = Walker(name)
+        self._leases: set[Lease] = set()
+        self._stopping = threading.Event()
+        self._renewing: threading.Thread | None = None
+
+    def lease(
+        self,
+        seconds: float = 60.0,
+        *,
+        steps: int = 1,
+        wait: float | None = None,
+        continuing: bool = False,
+        without: Set[str] = frozenset(),
+    ) -> "Lease | None":
+        """The best chain, for ``steps`` observations; None when the study is finished.
+
+        ``seconds``: how long the lease lasts if this worker dies; while it lives, it renews its leases by itself.
+        ``wait``: seconds to wait for a chain to become free, then ``NothingFree`` is raised; None: as long as it takes.
+        ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``.
+        ``without``: chains that it must not be.
+        """
+        real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
+        steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
+        limit = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
+        patience = time.monotonic() + PATIENCE
+        pause = POLL[0]
+        while True:
+            try:
+                lease = self._study._grant(self, self._walker, seconds, steps, continuing, without)
+                break
+            except StudyFinished:
+                return None
+            except ConnectionLost:  # a lease that was granted without our knowledge expires by itself
+                if time.monotonic() > patience:
+                    raise
+            except NothingFree:
+                if limit is not None and time.monotonic() + pause > limit:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, POLL[1])
+        self._leases.add(lease)
+        if self._renews and self._renewing is None:
+            self._renewing = threading.Thread(target=self._renew, name=f"leases of {self.name}", daemon=True)
+            self._renewing.start()
+        return lease
+
+    def _renew(self) -> None:
+        """Renews every lease when half of its time is over, until the worker is closed."""
+        while not self._stopping.wait(min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4):
+            for lease in tuple(self._leases):
+                if lease.status is LeaseStatus.HELD and time.monotonic() > lease.renewed + lease.seconds / 2:
+                    try:
+                        lease.renew(lease.seconds)
+                    except ChainscoutError:  # the lease is lost, or the database is away: the next tell will say so
+                        continue
+
+    def close(self) -> None:
+        """Gives back what it holds, and renews no more."""
+        self._stopping.set()
+        for lease in tuple(self._leases):
+            lease.give_back()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+            return
+        self._stopping.set()
+        for lease in tuple(self._leases):
+            lease.__exit__(kind, error, trace)
 
 
 class LeaseStatus(Enum):
@@ -31,20 +124,33 @@ class LeaseStatus(Enum):
 
 
 class Lease:
-    """Held from ``study.lease`` until its observations are told, it is given back, or its time is over."""
+    """Held from ``worker.lease`` until its observations are told, it is given back, or its worker is gone."""
 
-    def __init__(self, study: "Study", chain: str, token: str, step: int, steps: int, restarted: bool) -> None:
-        self._study = study
+    def __init__(
+        self,
+        study: "Study",
+        worker: Worker | None,
+        chain: str,
+        path: PathRecord,
+        state: Hashable | None,
+        seconds: float,
+    ) -> None:
+        assert path.token is not None
+        self._study, self._worker = study, worker
         self.status = LeaseStatus.HELD
         self.chain = chain
-        #: What proves that the chain is held.
-        self.token = token
-        #: The number in its chain of the observation that comes next.
-        self.step = step
+        #: The number of the path in its chain, and the state that it stands in; None: the next observation begins it.
+        self.path = path.number
+        self.state = state
+        #: What proves that the path is held.
+        self.token = path.token
+        #: The number in its path of the observation that comes next.
+        self.step = path.steps + 1
         #: Observations that can still be told.
-        self.steps = steps
-        #: Whether the next observation begins a new segment: the source must be at a fresh start.
-        self.restarted = restarted
+        self.steps = path.promised
+        #: How long it lasts, and when it was last renewed by this process's clock.
+        self.seconds = seconds
+        self.renewed = time.monotonic()
 
     def tell(self, state: Hashable) -> None:
         """Tells one observation, which is durable on return. After a lost connection it is told again, counted once."""
@@ -53,38 +159,47 @@ class Lease:
         patience = time.monotonic() + PATIENCE
         while True:
             try:
-                self._study.tell(self.chain, state, step=self.step, token=self.token)
+                told = self._study._tell(self.chain, state, self.path, self.step, self.token)
                 break
             except ConnectionLost:
                 if time.monotonic() > patience:
                     raise
+        if self._worker is not None:
+            self._worker._walker.remember(told)
+        self.state = state
         self.step += 1
         self.steps -= 1
-        self.restarted = False
         if self.steps == 0:
-            self.status = LeaseStatus.USED
+            self._is_over(LeaseStatus.USED)
 
     def restart(self, lost: bool = False) -> None:
-        """Begins a new segment. ``lost``: an observation was lost with the old one."""
-        self._study.restart(self.chain, lost=lost, token=self.token)
-        self.restarted = True
+        """Ends the path: the next observation begins another one. ``lost``: an observation was lost with it."""
+        self.path = self._study._restart(self.chain, self.token, lost).number
+        self.state, self.step = None, 1
 
     def renew(self, seconds: float = 60.0) -> None:
         """Holds the chain for ``seconds`` from now on."""
         self._study.renew(self.chain, self.token, seconds)
+        self.seconds, self.renewed = seconds, time.monotonic()
 
     def give_back(self) -> None:
-        """Frees the chain. Its path goes on from where it is."""
+        """Frees the chain. The worker's path stays where it is."""
         self._end(lost=False)
 
     def abandon(self) -> None:
-        """Frees the chain as if its worker had died: the study does what it does with lost leases."""
+        """Frees the chain as if the worker had died: the path ends, and an observation may be lost."""
         self._end(lost=True)
 
     def _end(self, lost: bool) -> None:
         if self.status is LeaseStatus.HELD:
             self._study.give_back(self.chain, self.token, lost=lost)
-            self.status, self.steps = LeaseStatus.ENDED, 0
+            self.steps = 0
+            self._is_over(LeaseStatus.ENDED)
+
+    def _is_over(self, status: LeaseStatus) -> None:
+        self.status = status
+        if self._worker is not None:
+            self._worker._leases.discard(self)
 
     def __enter__(self) -> Self:
         return self
@@ -102,66 +217,91 @@ class Lease:
 # -- what happens to a lease in a transaction
 
 
-def grant(transaction: Transaction, chain: ChainRecord, worker: str, token: str, seconds: float, steps: int) -> None:
-    """Gives the chain to a worker, for ``steps`` observations within ``seconds``."""
+def grant(
+    transaction: Transaction,
+    live: LiveIndex,
+    chain: ChainRecord,
+    path: PathRecord,
+    token: str,
+    seconds: float,
+    steps: int,
+) -> None:
+    """Gives a path of the chain to its worker, for ``steps`` observations within ``seconds``."""
     study = transaction.study
-    chain.token, chain.worker, chain.expires = token, worker, transaction.now + seconds
-    chain.promised = steps
+    path.token, path.expires, path.promised = token, transaction.now + seconds, steps
+    _transitions.issue(transaction, path)
+    chain.leases += 1
+    chain.pending += steps
+    chain.blocked = study.shared
     study.leases += 1
     study.reserved += steps * chain.cost
+    live.reindex(chain)
     transaction.save(chain)
+    transaction.save_path(path)
 
 
-def spend(transaction: Transaction, chain: ChainRecord) -> None:
-    """Takes one observation off the lease; the last one frees the chain."""
-    chain.promised -= 1
+def spend(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
+    """Takes one observation off the lease, before it is counted."""
+    path.promised -= 1
+    path.teller = path.token
+    chain.pending -= 1
     transaction.study.reserved -= chain.cost
-    if chain.promised == 0:
-        free(transaction, chain)
 
 
-def free(transaction: Transaction, chain: ChainRecord) -> None:
+def free(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord) -> None:
     """Ends the lease. What it did not use goes back to the budget."""
     study = transaction.study
     study.leases -= 1
-    study.reserved -= chain.promised * chain.cost
+    study.reserved -= path.promised * chain.cost
     if study.leases == 0:
         study.reserved = 0.0  # sums of costs are rounded
-    chain.token = chain.worker = chain.expires = None
-    chain.promised = 0
+    chain.leases -= 1
+    chain.pending -= path.promised
+    chain.blocked = False
+    live.reindex(chain)
+    path.token = path.expires = None
+    path.promised = path.issued = 0
     transaction.save(chain)
+    transaction.save_path(path)
 
 
-def lapse(transaction: Transaction, chain: ChainRecord, kind: EventKind = EventKind.LEASE_EXPIRED) -> None:
-    """Ends the lease of a worker that is gone. What the worker observed last may be lost."""
-    transaction.happened(kind.value, chain, worker=chain.worker)
-    free(transaction, chain)
+def lapse(
+    transaction: Transaction, live: LiveIndex, path: PathRecord, kind: EventKind = EventKind.LEASE_EXPIRED
+) -> None:
+    """Ends the lease of a worker that is gone, and its path. What the worker observed last may be lost."""
+    chain = transaction.numbered(path.chain)
+    _note(transaction, kind, chain, path)
+    free(transaction, live, chain, path)
     transaction.study.lost += 1
-    if transaction.study.on_lost_lease == "restart":
-        _transitions.restart(transaction, chain)
+    _transitions.end(transaction, chain, path)
 
 
-def sweep(transaction: Transaction) -> None:
+def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord) -> None:
+    """Ends the lease of a worker that does not make its next observation. The path stays where it is."""
+    _note(transaction, EventKind.LEASE_GIVEN_BACK, chain, path)
+    free(transaction, live, chain, path)
+
+
+def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
+    """Records what became of the draw that was issued and not told."""
+    detail = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+    transaction.happened(kind.value, chain, **detail)
+
+
+def sweep(transaction: Transaction, live: LiveIndex) -> None:
     """Ends every lease whose time is over."""
-    for chain in transaction.held(until=transaction.now):
-        lapse(transaction, chain)
+    for path in transaction.held(until=transaction.now):
+        lapse(transaction, live, path)
 
 
-def check_holder(transaction: Transaction, chain: ChainRecord, token: str | None) -> None:
-    """Raises ``Held`` or ``LeaseLost`` if the token is not the holder's. Without a token, an expired lease ends."""
-    expired = chain.expires is not None and chain.expires <= transaction.now
-    if token is None:
-        if chain.token is not None and expired:
-            lapse(transaction, chain)
-        if chain.token is not None:
-            raise Held(f"the chain {chain.name!r} is held by {chain.worker!r}: only its lease can advance it")
-    elif token != chain.token:
-        if chain.token is not None and not expired:
-            raise LeaseLost(
-                f"the token is not that of the lease that holds the chain {chain.name!r} now: its own lease has ended, "
-                "if there was one, and nothing was changed"
-            )
-        raise LeaseLost(f"the lease of the chain {chain.name!r} has ended: nothing was changed")
-    elif expired:
-        late = transaction.now - (chain.expires or 0.0)
-        raise LeaseLost(f"the lease of the chain {chain.name!r} ran out {late:.3g} seconds ago: nothing was changed")
+def held_path(transaction: Transaction, chain: ChainRecord, token: str, number: int | None = None) -> PathRecord:
+    """The path that the holder of this token walks. Raises ``LeaseLost`` if the lease has ended or expired."""
+    paths = transaction.held() if number is None else [transaction.path(chain, number)]
+    for path in paths:
+        if path is not None and path.chain == chain.number and path.token == token:
+            if path.expires is not None and path.expires <= transaction.now:
+                late = transaction.now - path.expires
+                what = f"the lease of the chain {chain.name!r} ran out {late:.3g} seconds ago"
+                raise LeaseLost(f"{what}: nothing was changed")
+            return path
+    raise LeaseLost(f"the lease of the chain {chain.name!r} has ended, if there was one: nothing was changed")

@@ -31,8 +31,8 @@ __all__ = [
     "open_chains",
 ]
 
-#: What happens to a chain whose worker was lost: a new segment, or the old one goes on.
-ON_LOST_LEASE = ("restart", "continue")
+#: Whether every worker walks paths of its own, or a chain is one physical process that workers share.
+PATHS = ("own", "shared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,9 @@ class StudySettings:
     weights: Mapping[str, float] | None = None
     #: What an observation of a chain costs; 1 for a chain that is not named.
     costs: Mapping[str, float] | None = None
-    #: Whether a chain whose worker died restarts a segment ('restart', if not given) or continues ('continue').
-    on_lost_lease: str | None = None
+    #: 'own' (if not given): every worker has processes of its own and walks its own paths. 'shared': a chain is one
+    #: physical process; one worker holds it at a time, and continues its path if the last one gave it back.
+    paths: str | None = None
     #: True, or the names of the chains whose states are not all known beforehand; none if not given.
     open_states: bool | Sequence[str] | None = None
     #: Counts to begin with.
@@ -71,7 +72,7 @@ class StudySettings:
         return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
 
 
-_DEFAULTS: dict[str, Any] = {"delta": 0.05, "policy": "scout", "on_lost_lease": ON_LOST_LEASE[0]}
+_DEFAULTS: dict[str, Any] = {"delta": 0.05, "policy": "scout", "paths": PATHS[0]}
 
 
 def _checked_target(value: Any) -> float | None:
@@ -94,7 +95,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "policy": policies.get,
     "target_loss": _checked_target,
     "deadline": _checked_deadline,
-    "on_lost_lease": lambda value: one_of(value, "on_lost_lease", ON_LOST_LEASE),
+    "paths": lambda value: one_of(value, "paths", PATHS),
 }
 
 
@@ -170,7 +171,7 @@ def new_content(chains: Mapping[str, int | Sequence[Hashable]], settings: StudyS
         policy=policy.name,
         parameters=json.dumps(dict(policy.parameters), sort_keys=True),
         version=policy.version,
-        on_lost_lease=settings.on_lost_lease or ON_LOST_LEASE[0],
+        shared=settings.paths == "shared",
         budget=budget,
         target_loss=settings.target_loss,
         deadline=settings.deadline,
@@ -261,6 +262,7 @@ def _begin_warm(chain: ChainRecord, rows: dict[int, RowRecord]) -> None:
     """Adds the counts that the chain begins with, as if they had been observed before the study."""
     for row in rows.values():
         chain.transitions += row.exits
+        chain.prior += row.exits
         if chain.open:
             for y in row.counts:
                 chain.discovered += 1

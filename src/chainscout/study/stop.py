@@ -106,7 +106,7 @@ def nothing_free(transaction: Transaction) -> Exception:
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains:
         return finished(StopReason.BUDGET)
-    held = f"{study.leases} chains are held by workers"
+    held = f"{study.leases} leases are held by workers"
     if study.leases and _budget.remaining(transaction) < study.least_cost:
         held += ", and what is left of the budget is promised to them"
     return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")

@@ -2,9 +2,8 @@
 
 import secrets
 import threading
-import time
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, overload
@@ -12,23 +11,22 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import ConnectionLost, InputError, NothingFree, RecomputedWarning, StudyFinished
+from ..errors import BarePathsWarning, Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
-from ..store import ChainRecord, Store, StudyRecord, Transaction, Where, find, make
+from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
 from . import _audit, _budget, _certificate, _selection, _transitions, lease, settings, stop
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
-from .lease import Lease
+from ._transitions import MAIN, Walker
+from .lease import Lease, Worker
 from .settings import StudySettings
 from .stop import StopReason
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, view_of
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, begun, view_of
 
 __all__ = ["Study"]
 
-#: Seconds between two looks for a free chain, at first and at most.
-POLL = (0.005, 0.25)
 #: Lines of the log that are read at a time.
 PAGE = 1000
 #: A name that no chain has is compared with those of at most so many chains.
@@ -49,6 +47,7 @@ class Study:
         self._store = store
         self._policy = policy
         self._labels = Labels()
+        self._main = Walker(MAIN)
         self._lock = threading.RLock()
         # A rule may need other functions when no end is in sight, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
@@ -66,7 +65,7 @@ class Study:
         deadline: Any = None,
         weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None,
-        on_lost_lease: str | None = None,
+        paths: str | None = None,
         open_states: bool | Sequence[str] | None = None,
         warm_start: Mapping[str, Counts] | None = None,
     ) -> Self:
@@ -84,7 +83,7 @@ class Study:
             deadline=deadline,
             weights=weights,
             costs=costs,
-            on_lost_lease=on_lost_lease,
+            paths=paths,
             open_states=open_states,
             warm_start=warm_start,
         ).checked()
@@ -98,11 +97,19 @@ class Study:
         return study
 
     @classmethod
-    def open(cls, where: Where, policy: str | Policy | None = None, *, read_only: bool = False) -> Self:
-        """The study that exists at ``where``.
+    def open(
+        cls,
+        where: Where,
+        policy: str | Policy | None = None,
+        *,
+        read_only: bool = False,
+        continuing: bool = False,
+    ) -> Self:
+        """The study that exists at ``where``. Its chains begin new paths at their next tells.
 
         ``policy``: needed if the study's policy is not built in; it must be the one that the study was created with.
         ``read_only``: the study cannot be changed through this object; a policy that is not built in may be left out.
+        ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
         """
         store = find(where, read_only)
         try:
@@ -111,6 +118,7 @@ class Study:
             rule, changed = stored_policy(stored, policy, read_only)
             store.floor = rule.floor is not None
             study = cls(store, rule)
+            study._main.continuing = continuing
             if changed and not read_only:
                 study._recompute()
         except BaseException:
@@ -226,73 +234,182 @@ class Study:
                 raise stop.nothing_free(transaction)
             return [chain.name for chain in chosen]
 
-    def tell(self, chain: str, state: Hashable, step: int | None = None, *, token: str | None = None) -> None:
+    def tell(
+        self,
+        chain: str,
+        state: Hashable,
+        path: int | None = None,
+        step: int | None = None,
+        *,
+        token: str | None = None,
+    ) -> None:
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
 
-        ``step``: the observation's number in its chain, from 1. The same observation again changes nothing, another
-        state at a step that was told is an error.
-        ``token``: of the lease under which the chain is held.
+        It continues the path that this open study walks on the chain, or begins one: the first tell of a chain begins a
+        path, unless the study was opened with ``continuing=True``.
+
+        ``path``, ``step``: the path's number, and the observation's number in it, from 1; they make a retry safe. The
+        same observation again changes nothing; another state at a step that was told is an error.
+        ``token``: of the lease under which the path is held.
         """
-        with self._lock, self._store.writing() as transaction:
+        if path is not None:
+            path = whole_number(path, "path", meaning="the number of a path in its chain")
+        if step is not None:
+            step = whole_number(step, "step", meaning="the observation's number in its path")
+        told = self._tell(chain, state, path, step, token)
+        if token is None:
+            self._main.remember(told)
+
+    def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
+        """Adds an observation of a source that repeats itself, if nobody has told it before.
+
+        Raises ``OutOfStep`` unless this is the next observation of this path of this open study, or of a new path of
+        that number; and, if they are given, unless the chain has so many ``observations``.
+        """
+        self._main.remember(self._tell(chain, state, path, step, None, repeating=True, observations=observations))
+
+    def continue_path(self, chain: str) -> ChainProgress:
+        """Says that the process of this chain stands where plain tells left it, and gives where that is."""
+        with self._lock, self._store.reading() as transaction:
             record = self._find(transaction, chain)
-            position = self._labels.position(transaction, record, state)
-            if step is not None:
-                step = whole_number(step, "step", meaning="the observation's number in its chain")
-                if _transitions.is_repeated(transaction, record, step, position):
-                    return
-            if token is None:
-                self._check_not_stopped(transaction.study)
-            if token is not None or record.token is not None:
-                lease.check_holder(transaction, record, token)
-            if token is None:  # what a holder tells was promised
-                _budget.check_price(transaction, record.cost, "the observation")
-            if position is None:
-                position = self._labels.discover(transaction, record, state)
+            path = transaction.open_path(record, MAIN)
+            if path is not None and not self._main.walks(record):
+                self._main.remember(path)
+        return self.chain(chain)
+
+    def _tell(
+        self,
+        name: str,
+        state: Hashable,
+        number: int | None,
+        step: int | None,
+        token: str | None,
+        *,
+        repeating: bool = False,
+        observations: int | None = None,
+    ) -> PathRecord:
+        """The path with the observation added to it, or with the same observation told before."""
+        with self._lock, self._store.writing() as transaction:
+            chain = self._find(transaction, name)
+            position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
-            _transitions.observe(transaction, live, record, position)
-            if token is not None:
-                lease.spend(transaction, record)
-            stop.settle(transaction, live, (record,))
+            if token is None:
+                if repeating and (number, step) != self._next_place(transaction, chain):
+                    raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
+                if observations is not None and chain.observations != observations:
+                    raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
+                if repeating and (number, step) != self._next_place(transaction, chain):
+                    raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
+                if observations is not None and chain.observations != observations:
+                    raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
+                path = self._own_path(transaction, chain, number)
+                if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
+                    return path
+                self._check_not_stopped(transaction.study)
+                self._check_not_held(transaction, live, chain)
+                _budget.check_price(transaction, chain.cost, "the observation")
+            else:
+                known = None if number is None else transaction.path(chain, number)
+                if known is not None and known.teller == token and step is not None and step <= known.steps:
+                    _transitions.is_repeated(transaction, chain, known, step, position)
+                    return known
+                path = lease.held_path(transaction, chain, token, number)
+                if step is not None:
+                    _transitions.is_repeated(transaction, chain, path, step, position)
+                lease.spend(transaction, chain, path)
+            if position is None:
+                position = self._labels.discover(transaction, chain, state)
+            _transitions.observe(transaction, live, chain, path, position)
+            if token is not None and path.promised == 0:
+                lease.free(transaction, live, chain, path)
+            stop.settle(transaction, live, (chain,))
+        return path
+
+    def _own_path(self, transaction: Transaction, chain: ChainRecord, number: int | None = None) -> PathRecord:
+        """The path that a plain tell continues, or a new one. ``number``: the caller says which path it continues."""
+        path = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
+        if path is None and number is not None and number != chain.paths + 1:
+            raise OutOfStep(
+                f"the chain {chain.name!r} has no path {number}: its next one has the number {chain.paths + 1}"
+            )
+        if path is not None and (path.ended or path.token is not None):
+            raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")
+        if path is None:
+            self._warn_of_bare_paths(transaction, chain)
+            path = _transitions.begin(transaction, chain, MAIN)
+        return path
+
+    def _next_place(self, transaction: Transaction, chain: ChainRecord) -> tuple[int, int]:
+        """The path and the step of the next plain tell."""
+        path = self._main.path(transaction, chain)
+        return (chain.paths + 1, 1) if path is None else (path.number, path.steps + 1)
+
+    def _warn_of_bare_paths(self, transaction: Transaction, chain: ChainRecord) -> None:
+        """Says so when a program opens the study for every observation: it would never count a transition."""
+        before = None if self._main.walks(chain) or chain.paths == 0 else transaction.open_path(chain, MAIN)
+        if before is not None and before.steps == 1:
+            warnings.warn(
+                f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: "
+                "a study that is opened again begins new paths; if the process stands where the study left it, say so "
+                "with Study.open(where, continuing=True)",
+                BarePathsWarning,
+                stacklevel=5,
+            )
+
+    def _check_not_held(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
+        """Raises ``Held`` if the chain is one process and a worker holds it. An expired lease ends."""
+        if chain.blocked:
+            for path in transaction.held():
+                if path.chain == chain.number:
+                    if path.expires is None or path.expires > transaction.now:
+                        raise Held(
+                            f"the chain {chain.name!r} is held by {path.worker!r}: only its lease can advance it"
+                        )
+                    lease.lapse(transaction, live, path)
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
         pairs = _pairs(observations)
         with self._lock, self._store.writing() as transaction:
             live = self._live(transaction.study)
-            moved: dict[int, ChainRecord] = {}
-            for chain, state, position in self._checked(transaction, pairs):
+            moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
+            for chain, path, state, position in self._checked(transaction, live, pairs):
                 if position is None:
                     position = self._labels.position(transaction, chain, state)  # a state can be new twice in a batch
                 if position is None:
                     position = self._labels.discover(transaction, chain, state)
-                _transitions.observe(transaction, live, chain, position)
-                moved[chain.number] = chain
-            stop.settle(transaction, live, moved.values())
+                _transitions.observe(transaction, live, chain, path, position)
+                moved[chain.number] = chain, path
+            stop.settle(transaction, live, [chain for chain, _ in moved.values()])
+        for _, path in moved.values():
+            self._main.remember(path)
 
     def _checked(
-        self, transaction: Transaction, pairs: list[tuple[str, Hashable]]
-    ) -> list[tuple[ChainRecord, Hashable, int | None]]:
-        """A batch with the positions of the states that are known. What the batch needs is read together."""
+        self, transaction: Transaction, live: LiveIndex, pairs: list[tuple[str, Hashable]]
+    ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
+        """A batch with its paths and the positions of the states that are known. What it needs is read together."""
         self._check_not_stopped(transaction.study)
         transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
-        found: list[tuple[ChainRecord, Hashable, int | None]] = []
-        chains: dict[str, ChainRecord] = {}
+        found: list[tuple[ChainRecord, PathRecord, Hashable, int | None]] = []
+        chains: dict[str, tuple[ChainRecord, PathRecord]] = {}
         last: dict[int, int | None] = {}
         rows: dict[tuple[int, int], None] = {}
         price = 0.0
         for name, state in pairs:
-            chain = chains.get(name) if isinstance(name, str) else None
-            if chain is None:
-                chain = chains[name] = self._find(transaction, name)
-                lease.check_holder(transaction, chain, None)
-                last[chain.number] = chain.last
+            known = chains.get(name) if isinstance(name, str) else None
+            if known is None:
+                chain = self._find(transaction, name)
+                self._check_not_held(transaction, live, chain)
+                known = chains[name] = chain, self._own_path(transaction, chain)
+                last[chain.number] = known[1].last
+            chain, path = known
             position = self._labels.position(transaction, chain, state)
             x = last[chain.number]
             if x is not None:
                 rows[chain.number, x] = None
             last[chain.number] = position
             price += chain.cost
-            found.append((chain, state, position))
+            found.append((chain, path, state, position))
         _budget.check_price(transaction, price, "the batch")
         transaction.expect_rows(rows)
         return found
@@ -303,101 +420,139 @@ class Study:
             raise stop.finished(StopReason(study.stop_reason))
 
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
-        """Begins a new segment: no transition is counted from the last state of the chain to the next one told.
+        """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
-        ``lost``: an observation was lost with the old segment; the certificate will say so.
+        ``lost``: an observation was lost with the path; the certificate will say so.
+        ``token``: of the lease whose path it is; without one, the path is the one that this open study walks.
         """
+        self._restart(chain, token, lost)
+
+    def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord:
+        """The path that comes next, if there is a lease; else the one that ended, or an empty one."""
         with self._lock, self._store.writing() as transaction:
-            record = self._find(transaction, chain)
-            lease.check_holder(transaction, record, token)
-            transaction.happened(EventKind.RESTARTED.value, record, lost=bool(lost))
+            chain = self._find(transaction, name)
+            live = self._live(transaction.study)
             transaction.study.lost += bool(lost)
-            _transitions.restart(transaction, record)
-            stop.settle(transaction, self._live(transaction.study))
+            if token is None:
+                self._check_not_held(transaction, live, chain)
+                path = self._main.path(transaction, chain)
+            else:
+                path = lease.held_path(transaction, chain, token)
+            detail = {} if path is None else {"worker": path.worker, "path": path.number}
+            transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+            following = path
+            if path is not None:
+                if token is not None:
+                    following = _transitions.begin(transaction, chain, path.worker)
+                    following.token, following.expires, following.promised = path.token, path.expires, path.promised
+                    path.token, path.expires, path.promised = None, None, 0
+                    _transitions.issue(transaction, following)
+                    transaction.save_path(following)
+                _transitions.end(transaction, chain, path)
+            stop.settle(transaction, live)
+        return following or PathRecord(chain.number, 0, MAIN)
 
     def lose(self, chain: str) -> None:
-        """Notes that an observation was made and can never be told, because others advanced or hold the chain.
-
-        Their path goes on; the certificate will say that an observation was lost.
-        """
+        """Notes that an observation was made and can never be told. The certificate will say so."""
         with self._lock, self._store.writing() as transaction:
             transaction.happened(EventKind.OBSERVATION_LOST.value, self._find(transaction, chain))
             transaction.study.lost += 1
 
     def set_aside(self, chain: str, reason: str, *, token: str | None = None) -> None:
-        """Asks for the chain no more: its source has ended, or does not work. The certificate will say so."""
+        """Asks for the chain no more: its source has ended, or does not work. The certificate will say so.
+
+        ``take_up`` takes it up again. ``token``: of a lease that is given back with it.
+        """
         with self._lock, self._store.writing() as transaction:
-            record = self._find(transaction, chain)
-            lease.check_holder(transaction, record, token)
+            record, live = self._find(transaction, chain), self._live(transaction.study)
+            if token is None:
+                self._check_not_held(transaction, live, record)
+            else:
+                lease.give_back(transaction, live, record, lease.held_path(transaction, record, token))
             _transitions.set_aside(transaction, record, str(reason))
-            stop.settle(transaction, self._live(transaction.study))
+            stop.settle(transaction, live)
+
+    def take_up(self, chain: str) -> None:
+        """Takes up a chain that was set aside: it is asked for again, and a study that stopped for it goes on."""
+        with self._lock, self._store.writing() as transaction:
+            _transitions.take_up(transaction, self._find(transaction, chain))
+            study = transaction.study
+            if study.stop_reason in (StopReason.ALL_SET_ASIDE, StopReason.TARGET_LOSS_OF_THE_REST):
+                study.stop_reason = None
+            stop.settle(transaction, self._live(study))
 
     # -- leases
 
-    def lease(self, worker: str, seconds: float = 60.0, *, steps: int = 1, wait: float | None = None) -> Lease:
-        """The best chain that nobody holds, for ``steps`` observations within ``seconds``.
+    def worker(self, name: str, *, renews: bool = True) -> Worker:
+        """A worker of this study, which gives leases: ``with study.worker("rig 7") as worker: …``.
 
-        ``wait``: seconds to wait for a chain to become free; None: until there is one or the study is finished.
+        ``renews``: whether it renews its leases by itself, in a thread, while this process lives.
         """
-        if not isinstance(worker, str) or not worker:
-            raise InputError(f"a worker's name must be a string that is not empty, not {shown(worker)}")
-        unicode_text(worker, "a worker's name")
-        real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
-        steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
-        end = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
-        patience = time.monotonic() + lease.PATIENCE
-        pause = POLL[0]
-        while True:
-            try:
-                return self._lease(worker, seconds, steps)
-            except ConnectionLost:  # a lease that was granted without our knowledge expires by itself
-                if time.monotonic() > patience:
-                    raise
-            except NothingFree:
-                if end is not None and time.monotonic() + pause > end:
-                    raise
-                time.sleep(pause)
-                pause = min(2 * pause, POLL[1])
+        if not isinstance(name, str) or not name:
+            raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        return Worker(self, unicode_text(name, "a worker's name"), renews)
 
-    def _lease(self, worker: str, seconds: float, steps: int) -> Lease:
+    def _grant(
+        self, worker: Worker | None, walker: Walker, seconds: float, steps: int, continuing: bool, without: Set[str]
+    ) -> Lease:
+        """A lease of the best chain. Raises ``StudyFinished`` or ``NothingFree`` if there is none."""
         with self._lock, self._store.writing() as transaction:
-            live = self._live(transaction.study)
+            study = transaction.study
+            live = self._live(study)
             # Expired leases end and stops are recorded even if there is nothing to give.
-            lease.sweep(transaction)
+            lease.sweep(transaction, live)
             stop.settle(transaction, live)
             try:
                 stop.check_going(transaction)
-                chain = _selection.first(transaction, live)
+                numbers = frozenset(self._find(transaction, name).number for name in without)
+                chain = _selection.preferred(transaction, live, walker, numbers)
                 affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
                 if chain is None or affordable < 1:
                     raise stop.nothing_free(transaction)
             except (StudyFinished, NothingFree) as error:
                 refusal: Exception = error
             else:
-                token = secrets.token_hex(16)
-                lease.grant(transaction, chain, worker, token, seconds, affordable)
-                return Lease(self, chain.name, token, chain.observations + 1, affordable, chain.last is None)
+                path = self._leased_path(transaction, chain, walker, continuing)
+                lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
+                state = None if path.last is None else self._labels.label(transaction, chain, path.last)
+                return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
+
+    def _leased_path(
+        self, transaction: Transaction, chain: ChainRecord, walker: Walker, continuing: bool
+    ) -> PathRecord:
+        """The path that a worker continues, or a new one."""
+        if transaction.study.shared:  # the chain's one process stands where its last holder gave it back
+            path = transaction.path(chain, chain.paths)
+            if path is not None and not path.ended:
+                path.worker = walker.name
+                return path
+        else:
+            path = walker.path(transaction, chain)
+            if path is None and continuing and not walker.walks(chain):
+                path = transaction.open_path(chain, walker.name)
+            if path is not None and path.token is None:
+                return path
+        return _transitions.begin(transaction, chain, walker.name)
 
     def renew(self, chain: str, token: str, seconds: float = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
         with self._lock, self._store.writing() as transaction:
-            record = self._find(transaction, chain)
-            lease.check_holder(transaction, record, token)
-            record.expires = transaction.now + seconds
-            transaction.save(record)
+            path = lease.held_path(transaction, self._find(transaction, chain), token)
+            path.expires = transaction.now + seconds
+            transaction.save_path(path)
 
     def give_back(self, chain: str, token: str, *, lost: bool = False) -> None:
         """Ends a lease. ``lost``: its worker cannot go on, as when a lease expires."""
         with self._lock, self._store.writing() as transaction:
-            record = self._find(transaction, chain)
-            lease.check_holder(transaction, record, token)
+            record, live = self._find(transaction, chain), self._live(transaction.study)
+            path = lease.held_path(transaction, record, token)
             if lost:
-                lease.lapse(transaction, record, EventKind.LEASE_ABANDONED)
+                lease.lapse(transaction, live, path, EventKind.LEASE_ABANDONED)
             else:
-                lease.free(transaction, record)
-            stop.settle(transaction, self._live(transaction.study))
+                lease.give_back(transaction, live, record, path)
+            stop.settle(transaction, live)
 
     # -- what is known
 
@@ -433,8 +588,13 @@ class Study:
         """Where one chain stands."""
         with self._lock, self._store.reading() as transaction:
             record = self._find(transaction, name)
-            last = None if record.last is None else self._labels.label(transaction, record, record.last)
-            return view_of(ChainProgress, record, states=record.size, last=last)
+            path = self._main.path(transaction, record)
+            position = None if path is None else path.last
+            last = None if position is None else self._labels.label(transaction, record, position)
+            number, step = self._next_place(transaction, record)
+            return view_of(
+                ChainProgress, record, states=record.size, paths=begun(record), path=number, step=step, last=last
+            )
 
     def progress(self) -> Progress:
         """Where the study stands."""
@@ -471,10 +631,6 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return self._labels.from_text(self._find(transaction, chain), text)
 
-    def next_step(self, chain: str) -> int:
-        """The number of the chain's next observation, from 1."""
-        return self.chain(chain).observations + 1
-
     def indices(self) -> dict[str, float]:
         """Each chain's index, as the policy sees it now."""
         with self._lock, self._store.reading() as transaction:
@@ -505,7 +661,7 @@ class Study:
     def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
         """Every observation in order, or a chain's.
 
-        ``after``: begins after the observation of this number, or of this step of the chain.
+        ``after``: begins after the observation of this number.
         """
         while True:
             with self._lock, self._store.reading() as transaction:
@@ -514,11 +670,11 @@ class Study:
                 for line in islice(transaction.log(record, after), PAGE):
                     owner = transaction.numbered(line.chain)
                     state = self._labels.label(transaction, owner, line.state)
-                    lines.append(LogLine(line.number, owner.name, line.step, line.segment, state, line.time))
+                    lines.append(LogLine(line.number, owner.name, line.path, line.step, state, line.time, line.issued))
             yield from lines
             if len(lines) < PAGE:
                 return
-            after = lines[-1].number if chain is None else lines[-1].step
+            after = lines[-1].number
 
     def events(self, after: int = 0, limit: int | None = None) -> list[EventLine]:
         """What happened besides observations, in order.

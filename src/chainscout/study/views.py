@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 View = TypeVar("View")
 
-__all__ = ["ChainLine", "ChainProgress", "EventKind", "EventLine", "LogLine", "Pace", "Progress"]
+__all__ = ["ChainLine", "ChainProgress", "EventKind", "EventLine", "LeaseLine", "LogLine", "Pace", "Progress"]
 
 
 class EventKind(StrEnum):
@@ -20,11 +20,14 @@ class EventKind(StrEnum):
     EXTENDED = "extended"
     #: The policy's rule has changed since the study was last open.
     RECOMPUTED = "indices recomputed"
-    RESTARTED = "restarted"
+    PATH_ENDED = "path ended"
     OBSERVATION_LOST = "observation lost"
     SET_ASIDE = "set aside"
+    TAKEN_UP = "taken up"
     LEASE_EXPIRED = "lease expired"
     LEASE_ABANDONED = "lease abandoned"
+    #: A lease was given back before its next observation was told.
+    LEASE_GIVEN_BACK = "lease given back"
     FINISHED = "finished"
 
 
@@ -41,13 +44,15 @@ class Progress:
     deadline: float | None
     delta: float
     policy: str
-    #: What happens to a chain whose worker was lost: restart or continue.
-    on_lost_lease: str
-    #: Chains held by workers now.
+    #: Whether a chain is one physical process, which one worker holds at a time.
+    shared: bool
+    #: Paths begun: the first observation of each brings no transition.
+    paths: int
+    #: Leases that workers hold now.
     leases: int
     #: Observations lost with a worker or a source that died.
     lost: int
-    #: Chains set aside because their segments brought no transition.
+    #: Chains set aside: their paths brought no transition, or their sources ended.
     aside: int
     #: Events so far.
     events: int
@@ -73,12 +78,16 @@ class ChainProgress:
     open: bool
     observations: int
     transitions: int
-    segments: int
-    #: The state that it is in; None at the beginning of a segment.
+    #: Paths begun.
+    paths: int
+    #: Where the next plain tell of this open study belongs: the path's number, and its own number in the path, from 1.
+    path: int
+    step: int
+    #: The state that this path is in; None if the next plain tell begins it.
     last: Hashable | None
     index: float
-    #: Who holds it.
-    worker: str | None
+    #: Leases that workers hold now.
+    leases: int
     aside: bool
 
 
@@ -89,13 +98,14 @@ class LogLine:
     #: The observation's number in the study, from 1.
     number: int
     chain: str
-    #: The observation's number in its chain, from 1.
+    #: The number of its path in the chain, and its own number in the path, from 1.
+    path: int
     step: int
-    #: The unbroken path that it belongs to, from 1.
-    segment: int
     state: Hashable
     #: Seconds since 1970.
     time: float
+    #: The number of its draw in the order of issue; draws that were lost have numbers too.
+    issued: int
 
 
 @dataclass(frozen=True)
@@ -121,18 +131,31 @@ class ChainLine:
     cost: float
     observations: int
     transitions: int
-    segments: int
+    #: Paths begun.
+    paths: int
     #: ω·b from the counts as they are now; infinite before the first transition.
     certificate: float
     #: ω·ΣĜ of the smoothed estimate.
     variability: float
     index: float
-    worker: str | None
-    #: When the lease ends, in seconds since 1970.
-    expires: float | None
-    #: Observations that the lease's holder may still tell.
-    promised: int
+    #: Leases that workers hold now, and observations that they may still tell.
+    leases: int
+    pending: int
     aside: bool
+
+
+@dataclass(frozen=True)
+class LeaseLine:
+    """One lease among many."""
+
+    number: int
+    chain: str
+    path: int
+    worker: str
+    #: When the lease ends, in seconds since 1970.
+    expires: float
+    #: Observations that its holder may still tell.
+    promised: int
 
 
 @dataclass(frozen=True)
@@ -144,6 +167,12 @@ class Pace:
     last: float | None
     #: Observations a second over the last thousand; None before the second one.
     rate: float | None
+
+
+def begun(chain: Any) -> int:
+    """How many paths of a chain have an observation: every other observation is a transition."""
+    number: int = chain.observations - chain.transitions + chain.prior
+    return number
 
 
 def view_of(kind: type[View], record: Any, **others: Any) -> View:

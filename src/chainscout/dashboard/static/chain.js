@@ -41,9 +41,9 @@ function draw() {
   one("chain-title").replaceChildren("Chain ", make("bdi", {}, line.label));
   pairs(one("chain-figures"), [
     ["certificate", cell(line.certificate)], ["observations", cell(line.observations)], ["transitions", cell(line.transitions)],
-    ["segments", cell(line.segments)], ["share", cell(line.share)], ["η̂ (plug-in share)", cell(line.plug_in)],
+    ["paths", cell(line.paths)], ["share", cell(line.share)], ["η̂ (plug-in share)", cell(line.plug_in)],
     ["aim of the policy", cell(line.aim)], ["index", cell(line.index)], ["weight", given(line.weight)],
-    ["states", cell(line.states) + (line.open ? " so far" : "")], ["held by", cell(line.worker)], ["set aside", cell(line.aside)],
+    ["states", cell(line.states) + (line.open ? " so far" : "")], ["leases", cell(line.leases)], ["set aside", cell(line.aside)],
   ]);
   const unknown = [[never, "never left"], [rarely, "rarely left"]].filter(([number]) => number)
     .map(([number, words]) => `${cell(number)} of ${cell(line.states)} rows ${words}`);

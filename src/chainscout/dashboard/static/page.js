@@ -59,8 +59,8 @@ async function showLeases() {
     one("leases").replaceChildren(make("p", { class: "dim" }, "no chain is held"));
     return;
   }
-  const head = ["chain", "worker", "runs out in", "to come"].map((title) => make("th", { scope: "col" }, title));
-  const rows = leases.map((lease) => make("tr", {}, make("td", {}, make("bdi", {}, lease.label)),
+  const head = ["chain", "path", "worker", "runs out in", "to come"].map((title) => make("th", { scope: "col" }, title));
+  const rows = leases.map((lease) => make("tr", {}, make("td", {}, make("bdi", {}, lease.label)), make("td", {}, cell(lease.path)),
     make("td", {}, make("bdi", {}, lease.worker)), make("td", {}, duration(lease.seconds_left)), make("td", {}, cell(lease.promised))));
   const found = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
   one("leases").replaceChildren(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "leases" }, found));

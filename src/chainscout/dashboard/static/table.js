@@ -10,7 +10,7 @@ const COLUMNS = [
   ["aim", null, (line) => line.aim],
   ["certificate", "certificate", (line) => line.certificate],
   ["index", "index", (line) => line.index],
-  ["held by", null, (line) => line.worker],
+  ["leases", null, (line) => line.leases],
   ["set aside", null, (line) => line.aside],
 ];
 const asked = { search: "", sort: "number", descending: false, page: 1 };
@@ -23,7 +23,7 @@ export function start(openChain) {
   const head = one("table").tHead.rows[0];
   for (const [title, sort] of COLUMNS) {
     const inside = sort === null ? title : make("button", { type: "button", "data-sort": sort }, title);
-    const number = title !== "chain" && title !== "held by" && title !== "set aside";
+    const number = title !== "chain" && title !== "set aside";
     head.append(make("th", { scope: "col", class: number ? "number" : null }, inside));
   }
   head.addEventListener("click", (event) => {
@@ -98,7 +98,7 @@ function show(found) {
 function emptyRow() {
   return make("tr", {}, ...COLUMNS.map(([name]) => {
     if (name === "chain") return make("td", {}, make("button", { type: "button", dir: "auto" }));
-    return make("td", { class: name !== "held by" && name !== "set aside" ? "number" : null });
+    return make("td", { class: name !== "set aside" ? "number" : null });
   }));
 }
 

@@ -6,22 +6,33 @@ This is the inner loop of every study without a file, so it allocates as little 
 import string
 import time
 from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, Content, Event, Observation, Outline, RowRecord, StudyRecord, plug_in_variability
+from ..records import (
+    ChainRecord,
+    Content,
+    Event,
+    Observation,
+    Outline,
+    PathRecord,
+    RowRecord,
+    StudyRecord,
+    plug_in_variability,
+)
 from .heap import Heap
 
 __all__ = ["MemoryStore"]
 
 _STUDY = [field.name for field in fields(StudyRecord) if field.name not in StudyRecord.FIXED]
 _CHAIN = [field.name for field in fields(ChainRecord) if field.name not in ChainRecord.FIXED]
-_study_values, _chain_values = attrgetter(*_STUDY), attrgetter(*_CHAIN)
+_PATH = [field.name for field in fields(PathRecord) if field.name not in PathRecord.FIXED]
+_study_values, _chain_values, _path_values = attrgetter(*_STUDY), attrgetter(*_CHAIN), attrgetter(*_PATH)
 
 # SQLite ignores the case of ASCII letters and of no others, so the search in memory does the same.
 _LOWER = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
@@ -51,11 +62,15 @@ class MemoryStore:
         self._fewest = Heap([float(chain.transitions) for chain in self.chains]) if self.floor else None
         #: The certificates of the chains that are not set aside; made when a study with a target first asks.
         self._certificates: Heap | None = None
-        self._held: dict[int, ChainRecord] = {}
-        #: The log: the chain, the state and the time of each observation.
-        self._log_chains, self._log_states, self._log_times = array("q"), array("q"), array("d")
-        #: Chain → the places of its observations in the log, and the steps at which its segments begin.
-        self._paths: dict[int, tuple[array[int], list[int]]] = {}
+        #: Chain → its paths, by number − 1; and the paths under a lease.
+        self._paths: dict[int, list[PathRecord]] = {}
+        self._held: dict[tuple[int, int], PathRecord] = {}
+        #: The log: the chain, the path, the step, the state, the time and the issue of each observation.
+        self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int]] = (
+            array("q"), array("q"), array("q"), array("q"), array("d"), array("q"),
+        )  # fmt: skip
+        #: Chain → the places of its observations in the log.
+        self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
@@ -133,12 +148,37 @@ class MemoryStore:
             return [] if first is None else [self.numbered(first)]
         return [self.numbered(k) for k in heap.firsts(number)]
 
-    def held(self, until: float | None = None) -> list[ChainRecord]:
+    def path(self, chain: ChainRecord, number: int) -> PathRecord | None:
+        paths = self._paths.get(chain.number, ())
+        return self._given(paths[number - 1]) if 0 < number <= len(paths) else None
+
+    def _given(self, path: PathRecord) -> PathRecord:
+        undo = self._undo
+        if undo is not None and id(path) not in undo.paths:
+            undo.paths[id(path)] = path, _path_values(path)
+        return path
+
+    def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
+        for path in reversed(self._paths.get(chain.number, ())):
+            if path.worker == worker:
+                return None if path.ended else self._given(path)
+        return None
+
+    def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
+        return iter(self._paths.get(chain.number, ()))
+
+    def held(self, until: float | None = None) -> list[PathRecord]:
         if not self._held:
             return []
-        found = [c for c in self._held.values() if until is None or (c.expires is not None and c.expires <= until)]
-        found.sort(key=lambda chain: (chain.expires, chain.number))
-        return [self.numbered(chain.number) for chain in found]
+        found = [p for p in self._held.values() if until is None or (p.expires is not None and p.expires <= until)]
+        found.sort(key=lambda path: (path.expires, path.chain, path.number))
+        return [self._given(path) for path in found]
+
+    def twins(self) -> list[tuple[int, int, int]]:
+        first: dict[tuple[int, int], int] = {}
+        long = [path for paths in self._paths.values() for path in paths if path.steps >= PathRecord.PREFIX]
+        numbers = [(path, first.setdefault((path.chain, path.digest), path.number)) for path in long]
+        return [(path.chain, earlier, path.number) for path, earlier in numbers if earlier != path.number]
 
     def worst(self, *, aside: bool = False) -> float:
         if aside:
@@ -151,24 +191,19 @@ class MemoryStore:
     def stale(self) -> Iterator[ChainRecord]:
         return (self.numbered(chain.number) for chain in self.chains if chain.certified < chain.transitions)
 
-    def observation(self, chain: ChainRecord, step: int) -> Observation | None:
-        places = self._places(chain.number)
-        return self._line(places[step - 1], step) if 0 < step <= len(places) else None
+    def observation(self, path: PathRecord, step: int) -> Observation | None:
+        lines = self.log(self.chains[path.chain], 0)
+        return next((line for line in lines if (line.path, line.step) == (path.number, step)), None)
 
     def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
-        if chain is not None:
-            places = self._places(chain.number)
-            return (self._line(places[step - 1], step) for step in range(after + 1, len(places) + 1))
-        lines = range(after, len(self._log_chains))
-        return (self._line(place, 1 + bisect_left(self._places(self._log_chains[place]), place)) for place in lines)
+        if chain is None:
+            return map(self._line, range(after, len(self._log[0])))
+        places = self._places.get(chain.number, ())
+        return map(self._line, places[bisect_left(places, after) :])
 
-    def _places(self, chain: int) -> Sequence[int]:
-        return self._paths[chain][0] if chain in self._paths else ()
-
-    def _line(self, place: int, step: int) -> Observation:
-        chain = self._log_chains[place]
-        segment = bisect_right(self._paths[chain][1], step)
-        return Observation(place + 1, chain, step, segment, self._log_states[place], self._log_times[place])
+    def _line(self, place: int) -> Observation:
+        chain, path, step, state, moment, issued = (column[place] for column in self._log)
+        return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued))
 
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
@@ -185,10 +220,10 @@ class MemoryStore:
         return [chain.number for chain in self.chains if wanted in chain.name.translate(_LOWER)]
 
     def outlines(self) -> Iterator[Outline]:
-        return (Outline(c.size, c.open, c.weight, c.transitions > c.observations - c.segments) for c in self.chains)
+        return (Outline(c.size, c.open, c.weight, c.prior > 0) for c in self.chains)
 
     def moved(self, after: int, until: int) -> list[int]:
-        return sorted(set(self._log_chains[after:until]))
+        return sorted(set(self._log[0][after:until]))
 
     def variability(self) -> float:
         return sum(chain.weight * plug_in_variability(chain.size, self.rows(chain)) for chain in self.chains)
@@ -200,16 +235,12 @@ class MemoryStore:
 
     def save(self, chain: ChainRecord) -> None:
         number = chain.number
-        free = chain.token is None and not chain.aside
+        free = not (chain.aside or chain.blocked)
         self._order.set(number, -chain.index if free else None)
         if self._fewest is not None:
-            self._fewest.set(number, float(chain.transitions) if free else None)
+            self._fewest.set(number, float(chain.transitions + chain.pending) if free else None)
         if self._certificates is not None:
             self._certificates.set(number, None if chain.aside else -chain.certificate)
-        if chain.token is not None:
-            self._held[number] = chain
-        elif self._held:
-            self._held.pop(number, None)
 
     def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
         rows = self._rows.get(chain.number)
@@ -225,18 +256,27 @@ class MemoryStore:
         self._labels[chain.number].append(label)
         self._positions[chain.number][label] = position
 
-    def append(self, chain: ChainRecord, state: int) -> None:
-        number = chain.number
-        path = self._paths.get(number)
-        if path is None:
-            path = self._paths[number] = array("q"), []
-        places, breaks = path
-        places.append(len(self._log_chains))
-        if len(breaks) < chain.segments:
-            breaks.append(chain.observations)
-        self._log_chains.append(number)
-        self._log_states.append(state)
-        self._log_times.append(self.now)
+    def save_path(self, path: PathRecord) -> None:
+        if not path.stored:
+            path.stored = True
+            self._paths.setdefault(path.chain, []).append(path)
+        if path.token is not None:
+            self._held[path.chain, path.number] = path
+        elif self._held:
+            self._held.pop((path.chain, path.number), None)
+
+    def append(self, path: PathRecord, issued: int) -> None:
+        chains, paths, steps, states, times, issues = self._log
+        places = self._places.get(path.chain)
+        if places is None:
+            places = self._places[path.chain] = array("q")
+        places.append(len(chains))
+        chains.append(path.chain)
+        paths.append(path.number)
+        steps.append(path.steps)
+        states.append(path.last)  # type: ignore[arg-type]
+        times.append(self.now)
+        issues.append(issued)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
@@ -245,15 +285,15 @@ class MemoryStore:
 
     def _shorten(self, changed: Iterable[int]) -> None:
         """Cuts off what a transaction added: the totals in the records say how long everything was before."""
-        for column in (self._log_chains, self._log_states, self._log_times):
+        for column in self._log:
             del column[self.study.observations :]
         del self._events[self.study.events :]
         for number in changed:
             chain = self.chains[number]
+            if number in self._places:
+                del self._places[number][chain.observations :]
             if number in self._paths:
-                places, breaks = self._paths[number]
-                del places[chain.observations :]
-                del breaks[chain.segments :]
+                del self._paths[number][chain.paths :]
             if chain.open:
                 for label in self._labels[number][chain.size :]:
                     self._positions[number].pop(label, None)
@@ -264,7 +304,7 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -274,6 +314,8 @@ class _Writing:
         self._study = _study_values(store.study)
         #: Chain number → the fields of its record.
         self.chains: dict[int, tuple[Any, ...]] = {}
+        #: id of a path → the path and its fields.
+        self.paths: dict[int, tuple[PathRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and the fields that are replaced when it changes.
         self._rows: dict[int, tuple[RowRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and its dictionaries, which are changed in place.
@@ -307,9 +349,17 @@ class _Writing:
             row.counts.update(counts)
             if discoveries is not None:
                 row.discoveries = discoveries
+        for path, values in self.paths.values():
+            _put_back(path, _PATH, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
         store._shorten(self.chains)
+        held = store._held | {(path.chain, path.number): path for path, _ in self.paths.values()}
+        store._held = {
+            (chain, number): path
+            for (chain, number), path in held.items()
+            if path.token is not None and number <= store.chains[chain].paths
+        }
 
 
 def _put_back(record: Any, names: list[str], values: tuple[Any, ...]) -> None:

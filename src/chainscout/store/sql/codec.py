@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, RowRecord, StudyRecord
+from ..records import ChainRecord, Event, PathRecord, RowRecord, StudyRecord
 from . import schema
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "chain_record",
     "event_record",
     "pack_json",
+    "path_columns",
+    "path_record",
     "row_columns",
     "row_record",
     "study_columns",
@@ -30,22 +32,28 @@ __all__ = [
     "unpack_json",
 ]
 
-_STUDY_COLUMNS, _CHAIN_COLUMNS, _ROW_COLUMNS = (
-    [column.name for column in table.columns] for table in (schema.study, schema.chain, schema.row)
+_STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS = (
+    [column.name for column in table.columns] for table in (schema.study, schema.chain, schema.path, schema.row)
 )
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
+_SHARED = _STUDY_COLUMNS.index("shared")
+_ENDED = _PATH_COLUMNS.index("ended")
 _STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
-_CONSTANTS, _SUMS, _INDEX, _OPEN, _ASIDE = map(_CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside"))
+_CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
+    _CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside", "blocked")
+)
 
 #: All fields of a study's record; equal before and after means that nothing changed.
 study_values = attrgetter(*_STUDY_FIELDS)
 _chain_values = attrgetter(*_CHAIN_FIELDS)
+_path_values = attrgetter(*(field.name for field in fields(PathRecord) if field.name != "stored"))
 
 
 def study_columns(record: StudyRecord) -> dict[str, Any]:
     """The study's row."""
     values = [1, schema.FORMAT, *study_values(record)]
+    values[_SHARED] = int(record.shared)
     for place in _STUDY_DOUBLES:  # whole numbers come back as doubles
         if values[place] is not None:
             values[place] = float(values[place])
@@ -55,13 +63,16 @@ def study_columns(record: StudyRecord) -> dict[str, Any]:
 def study_record(values: Sequence[Any]) -> StudyRecord:
     """The study from its row."""
     _check(values, _STUDY_COLUMNS, "the study's row")
-    return StudyRecord(*values[2:-1])
+    record = StudyRecord(*values[2:-1])
+    record.shared = bool(record.shared)
+    return record
 
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
     values = [*_chain_values(record), record.transitions if floor else None]
-    values[_OPEN], values[_ASIDE] = int(record.open), int(record.aside)
+    for place in _FLAGS:
+        values[place] = int(values[place])
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
     values[_INDEX] = record.index + 0.0  # SQLite has no −0.0
     return _with_check_sum(values, _CHAIN_COLUMNS)
@@ -71,10 +82,26 @@ def chain_record(values: Sequence[Any]) -> ChainRecord:
     """A chain from its row, without its labels."""
     _check(values, _CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
     found = list(values[:-2])
-    found[_OPEN], found[_ASIDE] = bool(found[_OPEN]), bool(found[_ASIDE])
+    for place in _FLAGS:
+        found[place] = bool(found[place])
     found[_CONSTANTS] = _unpack("d", found[_CONSTANTS])
     found[_SUMS] = _unpack("d", found[_SUMS])
     return ChainRecord(*found)
+
+
+def path_columns(record: PathRecord) -> dict[str, Any]:
+    """A path's row."""
+    values = list(_path_values(record))
+    values[_ENDED] = int(record.ended)
+    return _with_check_sum(values, _PATH_COLUMNS)
+
+
+def path_record(values: Sequence[Any]) -> PathRecord:
+    """A path from its row."""
+    _check(values, _PATH_COLUMNS, f"the row of path {values[1]!r} of chain {values[0]!r}")
+    record = PathRecord(*values[:-1])
+    record.ended, record.stored = bool(record.ended), True
+    return record
 
 
 def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:

@@ -22,12 +22,12 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, Observation, StudyRecord
+from ..records import ChainRecord, Observation, PathRecord, StudyRecord
 
-__all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "prior", "row", "state", "study"]
+__all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "path", "prior", "row", "state", "study"]
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 4
+FORMAT = 5
 
 metadata = MetaData()
 
@@ -96,15 +96,26 @@ def _partial(name: str, condition: Any, *columns: Any) -> None:
     Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
-_free = chain.c.token.is_(None) & (chain.c.aside == 0)
+_free = (chain.c.aside == 0) & (chain.c.blocked == 0)
 
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
 _partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
-_partial("chain_held", chain.c.token.is_not(None), chain.c.expires, chain.c.number)
 _partial("chain_stale", chain.c.certified < chain.c.transitions, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
 _partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
+
+path = Table(
+    "path",
+    metadata,
+    _part("chain"),
+    _part("number"),
+    *(column for column in _columns(PathRecord, without="stored") if column.name not in ("chain", "number")),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
+)
+_partial("path_held", path.c.token.is_not(None), path.c.expires, path.c.chain, path.c.number)
+Index("path_worker", path.c.chain, path.c.worker, path.c.number)
 
 row = Table(
     "row",
@@ -131,7 +142,7 @@ state = Table("state", metadata, _part("chain"), _part("position"), _column("lab
 Index("state_label", state.c.chain, state.c.label, unique=True)
 
 log = Table("log", metadata, *_columns(Observation))
-Index("log_step", log.c.chain, log.c.step, unique=True)
+Index("log_chain", log.c.chain, log.c.number)
 
 event = Table(
     "event",

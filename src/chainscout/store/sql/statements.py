@@ -14,17 +14,18 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
-from ..records import ChainRecord
-from .schema import chain, event, label_list, log, prior, row, state, study
+from ..records import ChainRecord, PathRecord
+from .schema import chain, event, label_list, log, path, prior, row, state, study
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "Bulk", "add_chain", "add_event", "add_label_list", "add_observation", "add_prior", "add_row",
-    "add_state", "add_study", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after", "events_after",
-    "expired", "get_label_list", "get_observation", "get_position", "get_prior", "get_row", "get_rows",
-    "get_states", "get_study", "held", "least", "lock_study", "log_after", "matching", "moved", "number_found",
-    "outlines", "pattern", "set_chain", "set_row", "set_study", "stale_after", "top", "unvisited_variability",
-    "visited_variability", "worst", "worst_aside",
+    "LISTINGS", "Bulk", "add_chain", "add_event", "add_label_list", "add_observation", "add_path", "add_prior",
+    "add_row", "add_state", "add_study", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after",
+    "events_after", "expired", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
+    "get_prior", "get_row", "get_rows", "get_states", "get_study", "held", "latest_path", "least", "lock_study",
+    "log_after", "matching", "moved", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row",
+    "set_study", "stale_after", "top", "twins", "unvisited_variability", "visited_variability", "worst",
+    "worst_aside",
 ]
 # fmt: on
 
@@ -94,7 +95,7 @@ get_label_list = select(label_list.c.labels).where(label_list.c.number == bindpa
 # -- chains
 
 _number = chain.c.number
-_free = select(chain).where(chain.c.token.is_(None), chain.c.aside == literal("0"))
+_free = select(chain).where(chain.c.aside == literal("0"), chain.c.blocked == literal("0"))
 
 add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
@@ -103,13 +104,34 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
-held = select(chain).where(chain.c.token.is_not(None)).order_by(chain.c.expires, _number)
-expired = held.where(chain.c.expires <= bindparam("until"))
 _worst = select(chain.c.certificate).order_by(chain.c.certificate.desc()).limit(literal("1"))
 worst = _worst.where(chain.c.aside == literal("0"))
 worst_aside = _worst.where(chain.c.aside == literal("1"))
 stale_after = _ordered(
     select(chain).where(chain.c.certified < chain.c.transitions, _number > bindparam("after")), _number
+)
+
+# -- paths
+
+add_path = _insert(path)
+set_path = _update(path, ("chain", "number"), PathRecord.FIXED)
+get_path = select(path).where(path.c.chain == bindparam("chain"), path.c.number == bindparam("number"))
+get_paths = select(path).where(path.c.chain == bindparam("chain")).order_by(path.c.number)
+latest_path = (
+    select(path)
+    .where(path.c.chain == bindparam("chain"), path.c.worker == bindparam("worker"))
+    .order_by(path.c.number.desc())
+    .limit(literal("1"))
+)
+held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
+expired = held.where(path.c.expires <= bindparam("until"))
+_twin = path.alias("twin")
+twins = (
+    select(path.c.chain, func.min(path.c.number), _twin.c.number)
+    .join(_twin, and_(path.c.chain == _twin.c.chain, path.c.digest == _twin.c.digest, path.c.number < _twin.c.number))
+    .where(path.c.steps >= bindparam("least"), _twin.c.steps >= bindparam("least"))
+    .group_by(path.c.chain, _twin.c.number)
+    .order_by(path.c.chain, _twin.c.number)
 )
 
 # -- rows and states
@@ -129,10 +151,12 @@ get_states = select(state.c.label).where(state.c.chain == bindparam("chain")).or
 # -- the log and the events
 
 add_observation = _insert(log)
-get_observation = select(log).where(log.c.chain == bindparam("chain"), log.c.step == bindparam("step"))
+get_observation = select(log).where(
+    log.c.chain == bindparam("chain"), log.c.path == bindparam("path"), log.c.step == bindparam("step")
+)
 log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c.number)
 chain_log_after = _ordered(
-    select(log).where(log.c.chain == bindparam("chain"), log.c.step > bindparam("after")), log.c.step
+    select(log).where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
 )
 moved = (
     select(log.c.chain)
@@ -171,11 +195,7 @@ def _listing(order: str, descending: bool, searched: bool) -> Any:
 #: (order, descending, whether names are searched) → statement. Each is made once, so it is compiled once.
 LISTINGS = {key: _listing(*key) for key in product(ORDERS, (False, True), (False, True))}
 
-# Every observation is a transition except the first of each segment. If there are more transitions, the chain was
-# warm-started.
-outlines = select(
-    chain.c.size, chain.c.open, chain.c.weight, chain.c.transitions > chain.c.observations - chain.c.segments
-).order_by(_number)
+outlines = select(chain.c.size, chain.c.open, chain.c.weight, chain.c.prior > literal("0")).order_by(_number)
 
 # Σ_k ω_k·ΣĜ_k over the smoothed estimates (r = αS = 1/3). A row that was never left is uniform, and its Ĝ is 1 − 1/S.
 # Σ_k ω_k(S_k − 1) counts every row as uniform, and then every stored row adds its difference.

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, Observation, Outline, RowRecord, StudyRecord
+from ..records import ChainRecord, Event, Observation, Outline, PathRecord, RowRecord, StudyRecord
 from . import codec, statements
 from .database import Database
 
@@ -28,10 +28,11 @@ class _Cache:
         self.chains: dict[int, ChainRecord] = {}
         self.numbers: dict[str, int] = {}
         self.rows: dict[tuple[int, int], RowRecord] = {}
+        self.paths: dict[tuple[int, int], PathRecord] = {}
 
     def move_to(self, changes: int) -> None:
         """Forgets the records if the study has changed since, or if there are too many."""
-        if changes != self.changes or len(self.chains) + len(self.rows) > _MOST_KEPT:
+        if changes != self.changes or len(self.chains) + len(self.rows) + len(self.paths) > _MOST_KEPT:
             self.forget()
             self.changes = changes
 
@@ -41,6 +42,7 @@ class _Cache:
         self.chains.clear()
         self.numbers.clear()
         self.rows.clear()
+        self.paths.clear()
 
 
 class SqlTransaction:
@@ -54,10 +56,11 @@ class SqlTransaction:
         self._before = codec.study_values(study)
         cache = self._cache = store.cache
         cache.move_to(study.changes)
-        self._chains, self._numbers, self._rows = cache.chains, cache.numbers, cache.rows
+        self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
         self._saved = False
         self._changed: dict[int, ChainRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
+        self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._lines: list[dict[str, Any]] = []
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
@@ -128,15 +131,43 @@ class SqlTransaction:
     def least(self, number: int) -> list[ChainRecord]:
         return [self._known(values) for values in self._all(statements.least, limit=number)]
 
-    def held(self, until: float | None = None) -> list[ChainRecord]:
-        if not self.study.leases:
-            return []
-        found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
-        return [self._known(values) for values in found]
-
     def worst(self, *, aside: bool = False) -> float:
         found = self._all(statements.worst_aside if aside else statements.worst)
         return float(found[0][0]) if found else 0.0
+
+    # -- paths
+
+    def path(self, chain: ChainRecord, number: int) -> PathRecord | None:
+        known = self._paths.get((chain.number, number))
+        if known is None:
+            found = self._database.run(statements.get_path, {"chain": chain.number, "number": number}).fetchone()
+            known = None if found is None else self._walked(found)
+        return known
+
+    def _walked(self, values: Any) -> PathRecord:
+        """The one record of a path, however often its row is read."""
+        key = values[0], values[1]
+        known = self._paths.get(key)
+        if known is None:
+            known = self._paths[key] = codec.path_record(values)
+        return known
+
+    def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
+        found = self._all(statements.latest_path, chain=chain.number, worker=worker)
+        latest = self._walked(found[0]) if found else None
+        return None if latest is None or latest.ended else latest
+
+    def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
+        return map(self._walked, self._all(statements.get_paths, chain=chain.number))
+
+    def held(self, until: float | None = None) -> list[PathRecord]:
+        if not self.study.leases:
+            return []
+        found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
+        return [self._walked(values) for values in found]
+
+    def twins(self) -> list[tuple[int, int, int]]:
+        return [tuple(found) for found in self._all(statements.twins, least=PathRecord.PREFIX)]
 
     # -- rows and states
 
@@ -172,15 +203,15 @@ class SqlTransaction:
 
     # -- the log and the events
 
-    def observation(self, chain: ChainRecord, step: int) -> Observation | None:
-        found = self._all(statements.get_observation, chain=chain.number, step=step)
+    def observation(self, path: PathRecord, step: int) -> Observation | None:
+        found = self._all(statements.get_observation, chain=path.chain, path=path.number, step=step)
         return Observation(*found[0]) if found else None
 
     def log(self, chain: ChainRecord | None, after: int) -> Iterator[Observation]:
         if chain is None:
             pages = self._pages(statements.log_after, 0, after)
         else:
-            pages = self._pages(statements.chain_log_after, 2, after, chain=chain.number)
+            pages = self._pages(statements.chain_log_after, 0, after, chain=chain.number)
         return (Observation(*values) for page in pages for values in page)
 
     def events(self, after: int) -> Iterator[Event]:
@@ -232,14 +263,20 @@ class SqlTransaction:
         values = {"chain": chain.number, "position": position, "label": codec.pack_json(label)}
         self._database.run(statements.add_state, values)
 
-    def append(self, chain: ChainRecord, state: int) -> None:
+    def save_path(self, path: PathRecord) -> None:
+        self._changed_paths[path.chain, path.number] = path
+        self._paths[path.chain, path.number] = path
+        self._saved = True
+
+    def append(self, path: PathRecord, issued: int) -> None:
         values = {
             "number": self.study.observations,
-            "chain": chain.number,
-            "step": chain.observations,
-            "segment": chain.segments,
-            "state": state,
+            "chain": path.chain,
+            "path": path.number,
+            "step": path.steps,
+            "state": path.last,
             "time": self.now,
+            "issued": issued,
         }
         self._lines.append(values)
 
@@ -262,6 +299,13 @@ class SqlTransaction:
             chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
             database.run_many(statements.set_chain, chains)
             self._changed.clear()
+        if self._changed_paths:
+            paths = [(path, codec.path_columns(path)) for path in self._changed_paths.values()]
+            database.run_many(statements.add_path, [columns for path, columns in paths if not path.stored])
+            database.run_many(statements.set_path, [columns for path, columns in paths if path.stored])
+            for path in self._changed_paths.values():
+                path.stored = True
+            self._changed_paths.clear()
         if self._changed_rows:
             new: list[dict[str, Any]] = []
             old: list[dict[str, Any]] = []
