@@ -26,6 +26,7 @@ def tables(results: "Results") -> list[Table]:
     ]
     if results.is_normalised:
         notes.append("under the oracle's allocation n·max E[L]/Λ tends to 1; the other two tend to more than 1")
+    notes.append("max E[L]: each half of the replications gives the mean of the chain that is worst in the other half")
     if min(results.budgets) < 2 * len(results.problem):
         notes.append("— where some chain has no transition yet: each needs two observations")
     last = max(results.budgets)
