@@ -13,9 +13,10 @@ from test_policies import ALL, LOSSES, get
 
 import chainscout as cs
 from chainscout import Policy, policies
-from chainscout.engine import Walk, run, state, trace
+from chainscout.engine import run, state, trace
 from chainscout.engine.state import CHUNK_BYTES, RESTLESS_BLOCK, prepare
 from chainscout.errors import InputError
+from chainscout.random import Walk
 
 
 def same(one, other):
