@@ -51,8 +51,11 @@ def natural_offset(most, exits):
     return offset
 
 
-def mixture_excess(N, K, delta):
-    """W̄: bounds Σ_x N_x‖P̃(x,·) − P(x,·)‖² at all times and for all K chains with probability 1 − δ."""
+def mixture_excess(N, K, delta, open_states=False):
+    """W̄: bounds Σ_x N_x‖P̃(x,·) − P(x,·)‖² at all times and for all K chains with probability 1 − δ.
+
+    With open states the cost is u/2, which `row_cost` tends to as S grows (MATH §6).
+    """
     S, rows = len(N), seen_rows(N)
     most = max(exits for _, exits in rows)
     top = 1  # ⌊log₄(most + 1)⌋ + 1
@@ -69,17 +72,18 @@ def mixture_excess(N, K, delta):
         for offsets, prior in families:
             scales = [4.0 ** (m - o) for o in offsets]
             bound = math.log(K / delta) + math.log(3 * (m + 1) * (m + 2)) + prior
-            bound += sum(row_cost(exits / rho, S) for (_, exits), rho in zip(rows, scales, strict=True))
+            ratios = [exits / rho for (_, exits), rho in zip(rows, scales, strict=True)]
+            bound += sum(u / 2.0 if open_states else row_cost(u, S) for u in ratios)
             theta = [exits / (exits + 2.0 * rho) for (_, exits), rho in zip(rows, scales, strict=True)]
             best = min(best, knapsack(theta, [2.0 * exits for _, exits in rows], bound))
     return best
 
 
-def mixture_certificate(N, K, delta):
-    """b = (√W̄ + r√((1 − 1/S)Σ N_x/(N_x + r)²))² / T, r = αS = 1/3."""
-    r = 1.0 / 3.0
-    shift = r * math.sqrt(cap(N) * sum(exits / (exits + r) ** 2 for _, exits in seen_rows(N)))
-    return (math.sqrt(mixture_excess(N, K, delta)) + shift) ** 2 / np.sum(N)
+def mixture_certificate(N, K, delta, open_states=False):
+    """b = (√W̄ + r√((1 − 1/S)Σ N_x/(N_x + r)²))² / T, r = αS = 1/3; 1 + 1/S′ for 1 − 1/S if states are open."""
+    r, spread = 1.0 / 3.0, 1.0 + 1.0 / len(N) if open_states else cap(N)
+    shift = r * math.sqrt(spread * sum(exits / (exits + r) ** 2 for _, exits in seen_rows(N)))
+    return (math.sqrt(mixture_excess(N, K, delta, open_states)) + shift) ** 2 / np.sum(N)
 
 
 def entry_interval(count, exits, level):
