@@ -128,6 +128,22 @@ def test_rules_that_know_n_are_compared_on_the_same_paths() -> None:
         assert results.loss[place].tobytes() == results.loss[0].tobytes()
 
 
+def test_the_table_says_how_low_ratios_to_the_oracle_can_be(unlike: cs.Problem) -> None:
+    results = cs.compare(unlike, ["uniform", "oracle"], [100, 300], 50)
+    found = [results.statistics["oracle", n]["max E[L]"] for n in (100, 300)]
+    most = math.sqrt(2 * math.log(3)) * max(s.error / s.value for s in found)
+    (note,) = [note for note in report.tables(results)[0].notes if "ratios to the oracle's" in note]
+    assert f"by up to {100 * most:.2g} %" in note
+    one = cs.Problem({"only": unlike["uniform"]})
+    for silent in (
+        cs.compare(unlike, ["uniform"], [100], 10),  # no ratio
+        cs.compare(one, ["uniform", "oracle"], [100], 10),  # one mean: nothing is chosen
+        cs.compare(unlike, ["uniform", "oracle"], [100], 1),  # no standard error
+        cs.compare(unlike, ["uniform", "oracle"], [3], 10),  # no transition yet
+    ):
+        assert not any("ratios to the oracle's" in note for note in report.tables(silent)[0].notes)
+
+
 def test_a_pass_reads_all_budgets_that_a_rule_cannot_tell_apart(unlike: cs.Problem) -> None:
     budgets = [60, 61, 400, 3_000]
 
