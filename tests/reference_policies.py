@@ -51,8 +51,11 @@ def natural_offset(most, exits):
     return offset
 
 
-def mixture_excess(N, K, delta):
-    """W̄: bounds Σ_x N_x‖P̃(x,·) − P(x,·)‖² at all times and for all K chains with probability 1 − δ."""
+def mixture_excess(N, K, delta, open_states=False):
+    """W̄: bounds Σ_x N_x‖P̃(x,·) − P(x,·)‖² at all times and for all K chains with probability 1 − δ.
+
+    With open states the cost is u/2, which `row_cost` tends to as S grows (MATH §6).
+    """
     S, rows = len(N), seen_rows(N)
     most = max(exits for _, exits in rows)
     top = 1  # ⌊log₄(most + 1)⌋ + 1
@@ -69,17 +72,18 @@ def mixture_excess(N, K, delta):
         for offsets, prior in families:
             scales = [4.0 ** (m - o) for o in offsets]
             bound = math.log(K / delta) + math.log(3 * (m + 1) * (m + 2)) + prior
-            bound += sum(row_cost(exits / rho, S) for (_, exits), rho in zip(rows, scales, strict=True))
+            ratios = [exits / rho for (_, exits), rho in zip(rows, scales, strict=True)]
+            bound += sum(u / 2.0 if open_states else row_cost(u, S) for u in ratios)
             theta = [exits / (exits + 2.0 * rho) for (_, exits), rho in zip(rows, scales, strict=True)]
             best = min(best, knapsack(theta, [2.0 * exits for _, exits in rows], bound))
     return best
 
 
-def mixture_certificate(N, K, delta):
-    """b = (√W̄ + r√((1 − 1/S)Σ N_x/(N_x + r)²))² / T, r = αS = 1/3."""
-    r = 1.0 / 3.0
-    shift = r * math.sqrt(cap(N) * sum(exits / (exits + r) ** 2 for _, exits in seen_rows(N)))
-    return (math.sqrt(mixture_excess(N, K, delta)) + shift) ** 2 / np.sum(N)
+def mixture_certificate(N, K, delta, open_states=False):
+    """b = (√W̄ + r√((1 − 1/S)Σ N_x/(N_x + r)²))² / T, r = αS = 1/3; 1 + 1/S′ for 1 − 1/S if states are open."""
+    r, spread = 1.0 / 3.0, 1.0 + 1.0 / len(N) if open_states else cap(N)
+    shift = r * math.sqrt(spread * sum(exits / (exits + r) ** 2 for _, exits in seen_rows(N)))
+    return (math.sqrt(mixture_excess(N, K, delta, open_states)) + shift) ** 2 / np.sum(N)
 
 
 def entry_interval(count, exits, level):
@@ -178,15 +182,50 @@ def b_as(N, n):
     return sum((math.sqrt(G[x]) + b / math.sqrt(exits)) ** 2 for x, exits in seen_rows(N)) / np.sum(N)
 
 
-def bayes(N):
-    """Σ_x N_x(1 − Σp̄²)/(N_x + αS + 1)/T, p̄ the posterior mean under α = 1/2."""
+def bayes(N, open_states=False):
+    """Σ_x N_x(1 − Σp̄²)/(N_x + αS + 1)/T, p̄ the posterior mean under α = 1/2.
+
+    With open states αS = 1/2 is spread over so many states that only those seen count in Σp̄².
+    """
+    if open_states:
+        rows = [exits * (1.0 - sum((N[x] / (exits + 0.5)) ** 2)) / (exits + 1.5) for x, exits in seen_rows(N)]
+        return sum(rows) / np.sum(N)
     S, mean = len(N), paper.smoothed(N, alpha=0.5)
     rows = [exits * (1.0 - sum(mean[x] ** 2)) / (exits + 0.5 * S + 1.0) for x, exits in seen_rows(N)]
     return sum(rows) / np.sum(N)
 
 
-def scout(N, power=0.75):
+def scout(N, power=0.75, open_states=False):
+    """μ̃^p/T. With open states there is no smoothing and the cap is 1."""
+    if open_states:
+        G = gini_frequencies(N)
+        return sum(min(1.0, G[x] + 2.0 / exits) for x, exits in seen_rows(N)) ** power / np.sum(N)
     return optimistic_variability(N, c=2.0) ** power / np.sum(N)
+
+
+def scout_ones(N, open_states=False):
+    """Σ_x min(cap, Ĝ_x + 2/N_x)/N_x, for the loss with weights one."""
+    G = gini_frequencies(N) if open_states else paper.gini(paper.smoothed(N))
+    most = 1.0 if open_states else cap(N)
+    return sum(min(most, G[x] + 2.0 / exits) / exits for x, exits in seen_rows(N))
+
+
+def scout_variation(N, open_states=False):
+    """c_k²/T, c_k = ½√(2/π)·Σ_x √π̂_x Σ_y √(P̂(1−P̂)), for total variation.
+
+    With open states P̂ = N[x,y]/(N_x + 2): the weight 2 is of states that were never seen.
+    """
+    total, root = np.sum(N), 0.0
+    for x, exits in seen_rows(N):
+        law = N[x] / (exits + 2.0) if open_states else paper.smoothed(N)[x]
+        root += math.sqrt(exits / total) * sum(math.sqrt(p * (1.0 - p)) for p in law)
+    return (0.5 * math.sqrt(2.0 / math.pi) * root) ** 2 / total
+
+
+def scout_support(N, factor, open_states=False):
+    """factor·Σ_x min(S − 1, support − 1 + 2/N_x)/T, for losses that count successors; open states have no S."""
+    most = math.inf if open_states else len(N) - 1
+    return factor * sum(min(most, (N[x] > 0).sum() - 1 + 2.0 / n) for x, n in seen_rows(N)) / np.sum(N)
 
 
 def gini_ucb(N, K, delta):

@@ -237,14 +237,14 @@ def test_a_checkpoint_of_another_rule_of_the_same_name_is_refused(
 def test_the_form_without_a_horizon_counts_where_it_is_used() -> None:
     problem = cs.problems.get("unlike")
     forms = [own(lambda s, t, c: 1 / t, endless=own(end)) for end in (lambda s, t, c: 1 / t, lambda s, t, c: t)]
-    assert identity("mine", forms[0], problem, 100) == identity("mine", forms[1], problem, 100)
-    assert identity("mine", forms[0], problem, None) != identity("mine", forms[1], problem, None)
+    assert identity("mine", forms[0], problem, [100]) == identity("mine", forms[1], problem, [100])
+    assert identity("mine", forms[0], problem, [None]) != identity("mine", forms[1], problem, [None])
 
 
 @pytest.mark.parametrize("name", cs.policies.names())
 def test_every_built_in_policy_has_an_identity_of_its_own(name: str) -> None:
     problem = cs.problems.get("unlike")
     policy = cs.policies.get(name, weights=(1, 2, 3)) if name == "static" else cs.policies.get(name)
-    found = identity(name, policy, problem, 1_000)
-    assert found == identity(name, policy, problem, 1_000)
+    found = identity(name, policy, problem, [1_000])
+    assert found == identity(name, policy, problem, [1_000])
     assert len(found["rule"]) == 64

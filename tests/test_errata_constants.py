@@ -28,6 +28,14 @@ def test_lemma_9_gives_175_not_187():
     assert math.ceil(156 * 1.58) == 247  # 9·.175 = 1.575, printed 1.58
 
 
+def test_theorem_3_gives_78_not_90():
+    # Lemma 8 with N_x = π̂T ≥ πT/2: 39β²S/(T·N_x) ≤ 78β²S/(T²π), and 13β^{3/2}/(T√N_x) ≤ 13√2·β^{3/2}/(T^{3/2}√π).
+    assert 39 * 2 == 78
+    assert 18 < 13 * math.sqrt(2) < 19  # printed 19: the line's other constant is rounded up, not doubled
+    # Half of each, over β, two lines below: 10 and 39. 90 would have given 45, and 4·39 = 156 is what comes next.
+    assert (math.ceil(19 / 2), 78 // 2, 4 * 39) == (10, 39, 156)
+
+
 @pytest.mark.parametrize(("c3", "c4"), [(13.0, 39.0)])
 def test_lemma_13_gives_31_not_18(c3, c4):
     # √(a + b) ≤ √a + b/(2√a) with a = 2βΛ/m, b = c₃β^{3/2}√(8SΛH)/(ηm^{3/2}), m = n − 2K.

@@ -11,6 +11,9 @@ import pytest
 import reference as paper
 from scipy.optimize import brentq
 
+from chainscout.chains import MarkovChain
+from chainscout.guarantees import lemma_8
+
 EXACT = {"rel": 1e-12, "abs": 1e-14}
 
 
@@ -45,6 +48,38 @@ def test_theorem_1_explicitly():
     u = K / (n - 2 * K)
     expected = S**2 * level**2 * u * (304 + 564 * u)
     assert paper.theorem_1(n, K, S, level) == pytest.approx(expected, **EXACT)
+
+
+def test_lemmas_10_and_12_use_states_that_were_not_left_yet():
+    """Ten deterministic rows 0 → 1 → … → 10, then a fair choice between 10 and 0: an ergodic chain, on its own path."""
+    P = np.zeros((11, 11))
+    P[np.arange(10), np.arange(1, 11)] = 1.0
+    P[10, [0, 10]] = 0.5
+    level, path = paper.beta(1_000, 0.05, 2 * 11**2), list(range(11))
+    before, after = (np.array(paper.transition_counts(steps, 11)) for steps in (path, [*path, 10]))
+    assert (before.sum(), after.sum()) == (10, 11)
+    G = paper.gini(P)
+
+    def lower(N):  # Lemma 8, over the states that were left
+        return 2 * level / N.sum() * sum(G[x] for x in range(11) if N[x].sum() > 0)
+
+    assert lower(before) == 0
+    assert lower(after) == pytest.approx(2 * level * 0.5 / 11, **EXACT)
+    # What the proofs write for the bound at t: all states, and T at the end. Nothing at t is as large.
+    assert 2 * level / after.sum() * paper.variability(P) == pytest.approx(lower(after), **EXACT)
+    chain = MarkovChain(P)
+    assert chain.is_ergodic
+    for N in (before, after):
+        assert lemma_8(chain, N.sum(axis=1), level)[0] == pytest.approx(lower(N), **EXACT)
+
+
+def test_the_first_term_of_the_index_grows_when_a_state_is_left_for_the_first_time():
+    # S = 2, a path that stays in 0 nine times, then 0 → 1 → 1: ΣĜ/T with estimates, as it stands in the index.
+    first = []
+    for path in ([0] * 10 + [1], [0] * 10 + [1, 1]):
+        N = np.array(paper.transition_counts(path, 2))
+        first.append(paper.index_terms(N.sum(), N.sum(axis=1), paper.smoothed(N))[0])
+    assert first[1] > 1.8 * first[0]
 
 
 # ---------------------------------------------------------------- Theorem 2: C₀ and n_cutoff

@@ -1,5 +1,6 @@
 """``compare``: what it gives, what it refuses, and what becomes of small and odd problems."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,71 @@ def test_policies_may_not_know_the_horizon(unlike: cs.Problem) -> None:
     assert not same(known, unknown)
     with pytest.raises(InputError, match="ch-as"):
         cs.compare(unlike, ["ch-as"], [400], 4, horizon=False)
+
+
+OWN = cs.Policy(
+    "own",
+    lambda sums, T, c: c[0] * sums[0] / T,
+    lambda row, exits, squares, c: (1.0 - squares / (exits * exits) + c[0] / exits,),
+    constants=lambda setting: (math.sqrt(setting.budget or 1),),
+)
+
+
+@pytest.mark.parametrize("horizon", [True, False])
+@pytest.mark.parametrize("policy", [*cs.policies.names(), OWN])
+def test_every_budget_gives_what_it_gives_alone(unlike: cs.Problem, policy: Any, horizon: bool) -> None:
+    """A rule that knows n must know the n of the row that it is shown in, not the largest of the table."""
+    if policy in ("ch-as", "b-as") and not horizon:
+        return  # refused: they need n
+    if policy == "static":
+        policy = cs.policies.get("static", weights=(1, 2, 3))
+    budgets = (3_000, 60, 400)
+    together = cs.compare(unlike, [policy], budgets, 8, horizon=horizon)
+    assert together.budgets == (60, 400, 3_000)
+    for place, budget in enumerate(together.budgets):
+        alone = cs.compare(unlike, [policy], [budget], 8, horizon=horizon)
+        assert together.loss[:, place].tobytes() == alone.loss[:, 0].tobytes()
+        assert together.pulls[:, place].tobytes() == alone.pulls[:, 0].tobytes()
+
+
+def test_rules_that_know_n_are_compared_on_the_same_paths() -> None:
+    """One chain: whatever the rule, n observations are the first n of the path, and the losses are equal."""
+    alone = cs.Problem({"only": cs.problems.get("unlike")["uniform"]})
+    results = cs.compare(alone, ["uniform", "ba-mc", "ch-as", "b-as", OWN], [50, 400, 900], 8)
+    for place in range(1, 5):
+        assert results.loss[place].tobytes() == results.loss[0].tobytes()
+
+
+def test_the_table_says_how_low_ratios_to_the_oracle_can_be(unlike: cs.Problem) -> None:
+    results = cs.compare(unlike, ["uniform", "oracle"], [100, 300], 50)
+    found = [results.statistics["oracle", n]["max E[L]"] for n in (100, 300)]
+    most = math.sqrt(2 * math.log(3)) * max(s.error / s.value for s in found)
+    (note,) = [note for note in report.tables(results)[0].notes if "ratios to the oracle's" in note]
+    assert f"by up to {100 * most:.2g} %" in note
+    one = cs.Problem({"only": unlike["uniform"]})
+    for silent in (
+        cs.compare(unlike, ["uniform"], [100], 10),  # no ratio
+        cs.compare(one, ["uniform", "oracle"], [100], 10),  # one mean: nothing is chosen
+        cs.compare(unlike, ["uniform", "oracle"], [100], 1),  # no standard error
+        cs.compare(unlike, ["uniform", "oracle"], [3], 10),  # no transition yet
+    ):
+        assert not any("ratios to the oracle's" in note for note in report.tables(silent)[0].notes)
+
+
+def test_a_pass_reads_all_budgets_that_a_rule_cannot_tell_apart(unlike: cs.Problem) -> None:
+    budgets = [60, 61, 400, 3_000]
+
+    def groups(name: str, horizon: bool = True) -> list[list[int]]:
+        policy = cs.policies.get(name).facing(budgets[-1] if horizon else None)
+        return engine.passes(unlike, policy, budgets, horizon)
+
+    assert groups("scout") == groups("oracle") == [budgets]
+    assert groups("ch-as") == [[60], [61], [400], [3_000]]
+    # ⌈log n/log 1.1⌉ is 43 at 60, 44 at 61, 63 at 400 and 85 at 3,000; between 61 and 66 it stays 44.
+    assert groups("ba-mc") == [[60], [61], [400], [3_000]]
+    policy = cs.policies.get("ba-mc")
+    assert engine.passes(unlike, policy, [61, 62, 66], True) == [[61, 62, 66]]
+    assert groups("ba-mc", horizon=False) == [budgets]
 
 
 def test_another_loss_is_shown_as_it_is(unlike: cs.Problem) -> None:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from chainscout.experiment.statistics import STATISTICS, Statistic, largest_mean, mean_largest, quantile_largest
+from chainscout.experiment.statistics import (
+    STATISTICS,
+    Statistic,
+    largest_mean,
+    mean_largest,
+    most_bias,
+    quantile_largest,
+)
 
 #: Simulated experiments, each of this many replications of two chains.
 EXPERIMENTS, REPLICATIONS = 800, 400
@@ -97,7 +104,22 @@ def test_the_largest_of_equal_means_lies_above_them_by_a_known_amount() -> None:
     excess = np.mean([s.value - 1 for s in found]) / np.mean([s.error for s in found])
     # E[max of 8 standard normals] = 1.4236, to the standard error of 300 maxima (sd 0.61).
     assert excess == pytest.approx(1.4236, abs=4 * 0.61 / math.sqrt(300) + 0.03)
-    assert excess < math.sqrt(2 * math.log(8))
+    assert most_bias(8) == math.sqrt(2 * math.log(8))
+    assert excess < most_bias(8)
+
+
+def test_ratios_to_the_oracle_are_low_by_no_more_than_is_said() -> None:
+    """A policy with one chain far worse than the others, 1.5, over an oracle whose six chains all have the mean 1."""
+    generator = np.random.default_rng(7)
+    oracle = generator.exponential(size=(1_000, 200, 6))
+    policy = generator.exponential(size=(1_000, 200, 6)) * [1.5, 0.5, 0.5, 0.5, 0.5, 0.5]
+    found = [(largest_mean(a), largest_mean(b)) for a, b in zip(policy, oracle, strict=True)]
+    low = 1 - np.mean([a.over(b).value for a, b in found]) / 1.5
+    # E[max of 6 standard normals] = 1.267, times 1/√200, over the oracle's value; the mean of 1,000 ratios with a
+    # relative standard deviation of at most √(2/200), four of those, and 0.005 for the skewness of means of 200.
+    shift = 1.267 / math.sqrt(200)
+    assert low == pytest.approx(shift / (1 + shift), abs=4 * math.sqrt(2 / 200 / 1_000) + 0.005)
+    assert 0 < low < most_bias(6) * np.mean([b.error / b.value for _, b in found])
 
 
 def test_one_replication_has_values_and_no_errors() -> None:

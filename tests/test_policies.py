@@ -2,18 +2,22 @@
 
 import itertools
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import reference as paper
 import reference_policies as rules
+from count_strategies import count_tables
 from engine_problems import PROBLEMS, UNLIKE
+from hypothesis import given
+from hypothesis import settings as settings_of_hypothesis
 from playing import Player, play
 
 import chainscout as cs
 from chainscout import policies, predictions
-from chainscout.counts import MOST_STATES
+from chainscout.counts import MOST_STATES, MOST_TRANSITIONS
 from chainscout.engine import run, trace
 from chainscout.errors import InputError
 from chainscout.guarantees import beta, beta_unknown_horizon
@@ -151,6 +155,17 @@ def test_what_needs_a_budget_or_the_truth_says_so():
 # -- the literal reference (MATH §6): at every step the chosen chain has, to rounding, the reference's largest index
 
 
+SUPPORT_FACTORS = {
+    "scout:loss=kullback-leibler": 0.5,
+    "scout:loss=chi-squared": 1.0,
+    "scout:loss=squared-hellinger": 0.125,
+}
+
+
+def support(factor, k, N):
+    return rules.scout_support(N, factor)
+
+
 def reference_indices(name, problem, budget):
     """f(tables, t) → all chains' indices by the slow writing, for a problem of chains with at least two states."""
     matrices = [chain.matrix for chain in problem.chains.values()]
@@ -175,32 +190,12 @@ def reference_indices(name, problem, budget):
         "scout:power=0.6": lambda k, N: rules.scout(N, 0.6),
         "ba-mc endless": lambda k, N: paper.index(N, beta_unknown_horizon(int(N.sum()), 0.05, pairs)),
         "scout:loss=stationary": lambda k, N: rules.scout(N, 1.0),
-        "scout:loss=ones": lambda k, N: sum(
-            min(rules.cap(N), paper.gini(paper.smoothed(N))[x] + 2.0 / n) / n for x, n in rules.seen_rows(N)
-        ),
-        "scout:loss=total-variation": lambda k, N: (
-            (
-                0.5
-                * math.sqrt(2 / math.pi)
-                * sum(
-                    math.sqrt(n / N.sum()) * sum(math.sqrt(p * (1 - p)) for p in paper.smoothed(N)[x])
-                    for x, n in rules.seen_rows(N)
-                )
-            )
-            ** 2
-            / N.sum()
-        ),
+        "scout:loss=ones": lambda k, N: rules.scout_ones(N),
+        "scout:loss=total-variation": lambda k, N: rules.scout_variation(N),
+        **{name: partial(support, factor) for name, factor in SUPPORT_FACTORS.items()},
     }
     if name == "gafs-max":
         return rules.gafs_max
-    if name.endswith(("kullback-leibler", "chi-squared", "squared-hellinger")):
-        factor = {"kullback-leibler": 0.5, "chi-squared": 1.0, "squared-hellinger": 0.125}[name.partition("=")[2]]
-
-        def support(k, N):
-            rows = rules.seen_rows(N)
-            return factor * sum(min(len(N) - 1, (N[x] > 0).sum() - 1 + 2.0 / n) for x, n in rows) / N.sum()
-
-        each[name] = support
     return lambda tables, t: [each[name](k, N) for k, N in enumerate(tables)]
 
 
@@ -321,17 +316,132 @@ def test_no_chain_starves():
             assert np.bincount(choices, minlength=6).min() >= 10, name
 
 
+# -- open states
+
+
+def open_index(policy, table, chains=2, budget=1_000):
+    """A chain's index after these counts, its states open; the contract of policies/policy.py, and nothing else."""
+    size = len(table)
+    constants = policy.prepare(policies.Setting(0, size, chains, size * size, budget, open=True))
+    exits, squares = [float(sum(row)) for row in table], [float(sum(int(n) ** 2 for n in row)) for row in table]
+    if policy.summary is not None:
+        sums = policy.summary(exits, squares, size, constants, [0.0] * (2 * size), [0] * (2 * size))
+    else:
+        left = [x for x in range(size) if exits[x] > 0]
+        rows = [[float(n) for n in table[x]] for x in left]
+        terms = [
+            policy.row_terms(row, size, exits[x], squares[x], constants) for x, row in zip(left, rows, strict=True)
+        ]
+        sums = tuple(map(sum, zip(*terms, strict=True)))
+    return policy.index(sums, float(sum(exits)), constants)
+
+
+#: Every built-in rule that takes open states, and every loss of scout.
+OPEN_RULES = [name for name in ALL if name not in ("oracle", "oracle-max", "ba-mc", "ba-mc-tight")]
+OPEN_RULES += [*POWERS, *(f"scout:loss={loss}" for loss in LOSSES)]
+
+#: One successor a state, as long as counts can be counted: the chains that α = 0 would starve.
+DETERMINISTIC = [[[1]], [[MOST_TRANSITIONS]], [[0, 1], [0, 0]], [[0, 40], [39, 0]], [[0, 7, 0], [0, 0, 7], [6, 0, 0]]]
+
+
+def assert_positive(name, table):
+    policy = policies.get("static", weights=(1, 2)) if name == "static" else policies.get(name)
+    value = open_index(policy, table)
+    # A rule with forced selection may have an index of 0: √t + 1 passes every T, and the chain is observed again.
+    assert value > 0 or (policy.floor is not None and value == 0), (name, table)
+    assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("name", OPEN_RULES)
+def test_no_index_of_an_open_chain_is_ever_zero(name):
+    for table in DETERMINISTIC:
+        assert_positive(name, table)
+
+
+@pytest.mark.parametrize("name", OPEN_RULES)
+@settings_of_hypothesis(max_examples=50, deadline=None)
+@given(table=count_tables(largest=10**6))
+def test_no_counts_of_an_open_chain_give_an_index_of_zero(name, table):
+    assert_positive(name, table.tolist())
+
+
+def test_every_rule_says_whether_it_takes_open_states():
+    for name in ("ba-mc", "ba-mc-tight"):
+        with pytest.raises(InputError, match="cannot have open states"):
+            policies.get(name).prepare(policies.Setting(0, 2, 2, 8, 100, open=True))
+    assert {name.partition(":")[0] for name in OPEN_RULES} | {"oracle", "oracle-max", "ba-mc", "ba-mc-tight"} == set(
+        policies.names()
+    )
+
+
+@settings_of_hypothesis(max_examples=50, deadline=None)
+@given(table=count_tables(largest=10**6))
+def test_indices_of_open_chains_are_the_references(table):
+    expected = {
+        "bayes": rules.bayes(table, open_states=True),
+        "scout": rules.scout(table, open_states=True),
+        "scout:loss=stationary": rules.scout(table, 1.0, open_states=True),
+        "scout:loss=ones": rules.scout_ones(table, open_states=True),
+        "scout:loss=total-variation": rules.scout_variation(table, open_states=True),
+        **{name: rules.scout_support(table, factor, open_states=True) for name, factor in SUPPORT_FACTORS.items()},
+    }
+    for name, value in expected.items():
+        assert open_index(policies.get(name), table.tolist()) == pytest.approx(value, rel=1e-9, abs=1e-15), name
+
+
+@pytest.mark.parametrize("name", [name for name in OPEN_RULES if name != "static"])
+def test_no_open_chain_starves(name):
+    """The chains stay where they are nine times in ten: a first transition shows one successor, and G is not 0."""
+    chains = {f"sticky-{k}": cs.MarkovChain([[0.9, 0.1], [0.1, 0.9]]) for k in range(3)}
+    chains["fair"] = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    with cs.learn(chains, 600, open_states=True, policy=name, progress=False) as study:
+        observations = [study.line(number).observations for number in range(len(chains))]
+    assert min(observations) >= 10
+    assert sum(observations) == 600
+
+
 def test_scout_explores_as_the_documentation_says():
-    """At its last draw the chain with T ≥ n/K has an index of at most (S−1)^p·K/(n−K): the printed bound, on a run."""
+    """The printed bounds, on runs: on the index of the most sampled chain, and on T_k of all others."""
     text = (Path(__file__).resolve().parent.parent / "docs" / "policies.md").read_text(encoding="utf-8")
-    assert "was at most (S−1)^p·K/(n−K), while" in " ".join(text.split())
+    assert "was at most (S−1)^p·K/(n−2K), because" in " ".join(text.split())
+    assert "min(cap, c/T_k)^p/T_k, with T_k at the end" in " ".join(text.split())
     for power in (0.5, 0.75, 1.0):
         for budget in (60, 400, 3_000):
             choices, values = trace(UNLIKE, f"scout:power={power}", budget, engine="python")
-            most = int(np.bincount(choices).argmax())
+            pulls = np.bincount(choices)
+            most = int(pulls.argmax())
             index = values[np.flatnonzero(choices == most)[-1]]
             number = len(UNLIKE)
-            assert index <= (max(UNLIKE.sizes) - 1) ** power * number / (budget - number)
+            assert pulls[most] - 1 >= (budget - number) / number
+            ceiling = (max(UNLIKE.sizes) - 1) ** power * number / (budget - 2 * number)
+            assert index <= ceiling
+            for size, transitions in zip(UNLIKE.sizes, pulls - 1, strict=True):
+                assert min(1 - 1 / size, 2.0 / transitions) ** power / transitions <= ceiling
+
+
+def test_the_bound_on_scouts_largest_index_is_attained():
+    """Chains that alternate have left both states at T = 2, and G̃ = cap there, so that μ̃ = S − 1 = 1 and the index is
+    1/2 = K/(n − 2K) at n = 4K. K/(n − K) = 1/3, which forgets the first observations, is below the index."""
+    alternating = cs.Problem({f"chain-{k}": cs.MarkovChain([[0.0, 1.0], [1.0, 0.0]]) for k in range(3)})
+    choices, values = trace(alternating, "scout", 12, engine="python")
+    assert np.bincount(choices).tolist() == [4, 4, 4]
+    for k in range(3):
+        last = values[np.flatnonzero(choices == k)[-1]]
+        assert last == pytest.approx(3 / (12 - 2 * 3), rel=1e-12)
+        assert last > 3 / (12 - 3)
+
+
+def test_the_optimism_of_gini_ucb_in_a_line():
+    """G − Ĝ = −2(p̃ − u)·d − ‖d‖², ‖p̃ − u‖² = cap − Ĝ, and Cauchy–Schwarz over rows (docs/policies.md)."""
+    generator, size = np.random.default_rng(8), 4
+    truth, seen = generator.dirichlet([0.3] * size, size), generator.dirichlet([0.3] * size, size)
+    exits, d = generator.integers(1, 50, size), truth - seen
+    gini, estimate = (1 - (rows**2).sum(axis=1) for rows in (truth, seen))
+    assert gini - estimate == pytest.approx(-2 * ((seen - 1 / size) * d).sum(axis=1) - (d**2).sum(axis=1), abs=1e-14)
+    assert ((seen - 1 / size) ** 2).sum(axis=1) == pytest.approx(1 - 1 / size - estimate, abs=1e-14)
+    excess = (exits * (d**2).sum(axis=1)).sum()
+    room = ((1 - 1 / size - estimate) / exits).sum()
+    assert gini.sum() <= estimate.sum() + 2 * math.sqrt(excess * room)
 
 
 def test_the_width_of_a_rule_takes_no_room():

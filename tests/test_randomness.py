@@ -1,6 +1,7 @@
 """The generator: published answers, laws of the tables, independence of streams."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -115,6 +116,54 @@ def test_an_alias_table_has_its_law(law):
     # The ends of the generator's range are taken by outcomes that can happen.
     for draw in (0, MASK, *(c << 62 for c in range(4))):
         assert law[sample(draw, size, table, 0)] > 0
+
+
+#: Laws whose parts, rounded one by one, do not sum to S·2³²: by how much they miss. Outcomes of probability 0 stand
+#: first, in the middle and last, and the likeliest is never the first.
+UNEVEN = {
+    (0.0, 0.2, 0.2, 0.2, 0.2, 0.2): 1,
+    (0.0, *[1 / 6] * 6): -2,
+    (0.15, 0.0, 0.4, 0.3, 0.15, 0.0): 1,
+    (1 / 7, 0.0, 3 / 7, 3 / 7, 0.0): -1,
+    (1e-12, 0.0, 0.0, 1 - 1e-12): 0,
+    (0.0, 1 / 11, 3 / 11, 2 / 11, 5 / 11, 0.0, 0.0): -1,
+}
+
+
+@pytest.mark.parametrize(("law", "left_over"), UNEVEN.items())
+def test_what_rounding_leaves_over_goes_to_the_likeliest_outcome(law, left_over):
+    law, size = np.array(law), len(law)
+    found = [int(part) for part in alias.parts(law)]
+    rounded = [round(Fraction(float(p)) * size * 2**32) for p in law]
+    likeliest = int(law.argmax())
+    assert size * 2**32 - sum(rounded) == left_over
+    assert sum(found) == size * 2**32
+    assert [part for y, part in enumerate(found) if y != likeliest] == [
+        part for y, part in enumerate(rounded) if y != likeliest
+    ]
+    assert found[likeliest] == rounded[likeliest] + left_over
+    assert all(part == 0 for part, p in zip(found, law, strict=True) if p == 0)
+
+
+@pytest.mark.parametrize("law", UNEVEN)
+def test_an_outcome_of_probability_zero_is_never_drawn(law):
+    """Exactly, from the table: each column's threshold, and the rest of it, lead to outcomes that can happen."""
+    size = len(law)
+    table, parts = [0] * size, [int(part) for part in alias.parts(np.array(law))]
+    common("fill", "python")(table, 0, size, 1, size, parts.copy(), [0] * size, [0] * size)
+    masses = [0] * size
+    for column, word in enumerate(table):
+        threshold, other = word >> 32, word & 0xFFFFFFFF
+        assert threshold == 0 or law[column] > 0
+        assert law[other] > 0
+        masses[column] += threshold
+        masses[other] += 2**32 - threshold
+    assert masses == parts  # the table has the parts, to the last of them
+
+
+def test_many_laws_are_cut_as_each_one_is():
+    laws = np.array([[0.0, 0.2, 0.2, 0.2, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1, 0.0, 0.0]])
+    assert (alias.parts(laws) == np.array([alias.parts(law) for law in laws])).all()
 
 
 def test_a_walk_is_what_the_engine_counts():

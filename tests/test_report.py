@@ -86,6 +86,29 @@ def test_the_certified_loss_is_what_the_certificate_says_at_the_expected_counts(
     assert certify(counts, 0.05).max == pytest.approx(planned, rel=0.01)
 
 
+@pytest.mark.parametrize("chains", [1, 3])
+def test_a_plan_pays_for_the_first_observation_of_every_chain(chains: int) -> None:
+    """It reveals a state and brings no transition (MATH §1): K chains alike need K·(1 + T), T the least of each."""
+    coin = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    problem = cs.Problem({f"coin-{k}": coin for k in range(chains)})
+    bound, target = planning.mixture_bound(problem, 0.05), 0.9
+    least = next(t for t in range(1, 1_000) if bound(coin, t) <= target)
+    assert least > 1
+    budget = planning.certified_budget(problem, target, lambda _: bound)
+    assert budget == chains * (1 + least)
+    # The same from the other side: so many observations certify what least transitions a chain do, one fewer do not.
+    assert planning.certified_loss(problem, int(budget), bound) == pytest.approx(bound(coin, least), rel=1e-9)
+    assert planning.certified_loss(problem, int(budget) - 1, bound) > target
+    # K observations bring nothing, and with fewer than one transition a chain nothing is certified.
+    assert planning.certified_loss(problem, 2 * chains - 1, bound) == math.inf
+    assert planning.certified_loss(problem, 2 * chains, bound) == bound(coin, 1)
+    # Predictions, too: the limit law is about transitions.
+    rows = by_quantity(report.plan(problem, target_loss=target))
+    constant = predictions.mean_of_maximum(problem, predictions.shares(problem, "uniform"))
+    assert rows["uniform: mean"] == math.ceil(constant / target) + chains
+    assert rows["certificate 'mixture'"] == budget
+
+
 def test_a_bound_that_never_comes_down_has_no_budget() -> None:
     deterministic = cs.MarkovChain([[0.0, 1.0], [0.5, 0.5]])
     sure = cs.MarkovChain([[1.0]])

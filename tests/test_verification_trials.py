@@ -12,10 +12,13 @@ from verification_samples import CHAINS, ENGINE, rows, tiny
 
 from chainscout import problems
 from chainscout.chains import MarkovChain
-from chainscout.guarantees import beta
+from chainscout.counts import Counts
+from chainscout.guarantees import beta, theorem_1
+from chainscout.losses import loss
 from chainscout.problems import Problem
-from chainscout.verification import bounds, instances, limits
-from chainscout.verification.findings import FAILS, HOLDS, NOT_REACHED, VACUOUS
+from chainscout.verification import DELTA, bounds, instances, limits
+from chainscout.verification.findings import FAILS, HOLDS, LARGEST_LOSS, NOT_REACHED, VACUOUS
+from chainscout.verification.suite import NAMES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -59,6 +62,8 @@ def test_the_trials_of_a_tiny_run(found):
     assert verdicts["smoothing makes the loss no smaller: L ≥ L̃"] == [FAILS]
     assert verdicts["on C, P̂(1−P̂) ≥ P(1−P) − √(8βN·P̂(1−P̂))/(N+αS) − 12/(N+αS)"] == [FAILS, NOT_REACHED]
     assert verdicts["on C, the index is at least 2β/T·ΣG at all times"] == [HOLDS]
+    # At every budget that a test has, and at every one of a full run, Theorem 1's bound is above all losses.
+    assert verdicts["L_n ≤ KS²β²(304/(n−2K) + 564K/(n−2K)²) with probability ≥ 1 − δ"] == [VACUOUS]
 
 
 def test_the_constructed_path_of_lemma_8(found):
@@ -73,6 +78,22 @@ def test_the_law_of_the_loss_has_its_variance():
     (law,) = limits.law_of_the_loss(problems.get("cd4"), [(500, number)], 0, ENGINE)
     assert law.measured.low < 1 < law.measured.high
     assert law.setting.startswith("cd4")
+
+
+def test_no_loss_is_above_two():
+    """A chain that always leaves to the other state, counted as one that never does: P̂ is as far as it can be."""
+    counts = Counts.from_pairs([(0, 0, 10**9), (1, 1, 10**9)], 2)
+    farthest = loss(MarkovChain([[0.0, 1.0], [1.0, 0.0]]), counts)
+    assert farthest < LARGEST_LOSS
+    assert farthest == pytest.approx(LARGEST_LOSS, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_theorem_1_is_vacuous_wherever_a_full_run_tries_it(name):
+    problem = problems.get(name)
+    smallest = min(theorem_1(problem, n, DELTA) for n in (4 * len(problem), 1_000, 10_000, 100_000))
+    assert smallest >= 6.4
+    assert theorem_1(problem, 10**8, DELTA) < LARGEST_LOSS  # it says something at budgets that are far larger
 
 
 def test_a_bound_that_is_broken_is_told():

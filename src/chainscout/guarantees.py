@@ -140,7 +140,7 @@ def lemma_8(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[fl
 def theorem_1(problem: "Problem", n: int, delta: float) -> float:
     """Theorem 1 *as stated* in its proof: L ≤ KS²β²·(304/(n−2K) + 564K/(n−2K)²), n ≥ 4K, S = max_k S_k.
 
-    Its proof uses that the index's third term does not grow, which fails when a state is seen for the first time.
+    Its proof uses that the first and the third term of the index do not grow. Both can grow when a new state is left.
     """
     chains = len(problem)
     whole_number(n, "n", least=4 * chains, meaning="Theorem 1 needs four observations a chain")

@@ -68,9 +68,10 @@ def run(
     """→ loss[budget, replication, chain] and pulls[budget, replication, chain].
 
     ``budgets`` may come in any order, repeated too. A replication depends on (seed, its number) alone, so that a range
-    can be cut anywhere. ``horizon``: whether the policy knows the largest budget. A loss is NaN while a chain has shown
-    no transition. ``distance`` and ``row_weights`` are those of :func:`chainscout.loss`. Without ``fetch`` the arrays
-    stay in the memory of the device that made them (CuPy's).
+    can be cut anywhere. ``horizon``: whether the policy knows the budget. Every budget gives what it would give alone:
+    a policy whose constants depend on n begins anew for each, on the same paths; all others read every budget in one
+    pass. A loss is NaN while a chain has shown no transition. ``distance`` and ``row_weights`` are those of
+    :func:`chainscout.loss`. Without ``fetch`` the arrays stay in the memory of the device that made them (CuPy's).
     """
     if not isinstance(replications, range) or replications.step != 1 or replications.start < 0:
         raise InputError(f"replications must be a range of whole numbers ≥ 0, not {shown(replications)}")
@@ -81,6 +82,13 @@ def run(
     ordered, place = np.unique(_budgets(budgets), return_inverse=True)
     seed = seed_number(seed)
     known, chosen, factors = _checked(problem, policy, int(ordered[-1]), engine, weights, batch, restless, horizon)
+    separate = passes(problem, chosen, ordered.tolist(), horizon)
+    if len(separate) > 1:
+        modes: dict[str, Any] = {"weights": weights, "batch": batch, "restless": restless, "fetch": fetch}
+        modes.update(distance=distance, row_weights=row_weights)
+        parts = [run(problem, policy, some, replications, seed, engine, **modes) for some in separate]
+        loss, pulls = (_joined(arrays) for arrays in zip(*parts, strict=True))
+        return loss[place], pulls[place]
     if engine.startswith("gpu"):
         if not replications:  # to be checked; whoever runs them has the device
             for setting in settings(problem.sizes, known, problem):
@@ -110,6 +118,34 @@ def run(
             pulls[b, first : first + wanted] = state.pulls()[:wanted]
             _read(state, wanted, distance, row_weights, stationary, loss[b, first : first + wanted])
     return loss[place], pulls[place]
+
+
+def passes(problem: Problem, policy: Policy, budgets: Sequence[int], horizon: bool) -> list[list[int]]:
+    """The budgets, in order, in groups that one pass over a replication can read.
+
+    A budget reaches a policy through its constants alone. Where they are the same for two budgets, so are the choices.
+    """
+    if not horizon or len(budgets) == 1:
+        return [list(budgets)]
+    groups: list[list[int]] = []
+    before = None
+    for budget in budgets:
+        constants = [policy.prepare(setting) for setting in settings(problem.sizes, budget, problem)]
+        if constants == before:
+            groups[-1].append(budget)
+        else:
+            groups.append([budget])
+        before = constants
+    return groups
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Arrays one after the other, where they are."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    from . import gpu
+
+    return gpu.arrays().concatenate(parts)
 
 
 def trace(

@@ -1,4 +1,4 @@
-"""``compare``: policies × budgets × replications, in one pass over each replication, cut into tasks of any size."""
+"""``compare``: policies × budgets × replications, on the same paths, cut into tasks of any size."""
 
 import math
 import platform
@@ -68,9 +68,10 @@ def compare(
     is the same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets
     the quantile that is reported. ``weights``: how much each chain's loss counts to the policies. ``batch``: chains
     are chosen this many at a time. ``restless``: every chain moves at every step. ``horizon``: whether policies know
-    the largest budget. ``distance`` and ``row_weights`` choose another loss, as in :func:`chainscout.losses.loss`.
-    ``checkpoint``: a directory that finished tasks are kept in, and taken from. Ctrl-C raises
-    :class:`Interrupted`, a KeyboardInterrupt that carries what was finished.
+    the budget; a policy whose rule depends on it is run anew for each one, on the same paths. ``distance`` and
+    ``row_weights`` choose another loss, as in :func:`chainscout.losses.loss`. ``checkpoint``: a directory that finished
+    tasks are kept in, and taken from. Ctrl-C raises :class:`Interrupted`, a KeyboardInterrupt that carries what was
+    finished.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"compare needs a Problem, not {shown(problem)}")
@@ -83,12 +84,12 @@ def compare(
         "weights": None if weights is None else number_array(weights, "weights").ravel().tolist(),
         "batch": whole_number(batch, "batch", meaning="how many observations are planned at a time"),
         "restless": truth_value(restless, "restless", meaning="whether every chain moves at every step"),
-        "horizon": truth_value(horizon, "horizon", meaning="whether policies know the largest budget"),
+        "horizon": truth_value(horizon, "horizon", meaning="whether policies know the budget"),
         "distance": distance,
         "row_weights": row_weights,
     }
     common: dict[str, Any] = {"problem": problem, "budgets": steps, **options}
-    known = steps[-1] if options["horizon"] else None
+    known = steps if options["horizon"] else (None,)
     for policy in chosen.values():  # what cannot be run is refused before anything is written or sent
         engines.run(policy=policy, replications=range(0), **common)
     settings: dict[str, Any] = {
@@ -105,7 +106,10 @@ def compare(
     loss, pulls = _empty(arrays or np, shape)
     cuts = _cuts(number, steps[-1], engine, 0 if executor else len(steps) * len(problem))
     # All policies of the same replications together: an interrupted run is a comparison of fewer of them.
-    tasks = [Task(p, policy, start, stop) for start, stop in cuts for p, policy in enumerate(chosen.values())]
+    lengths = [_length(problem, policy, steps, options["horizon"]) for policy in chosen.values()]
+    tasks = [
+        Task(p, policy, start, stop, lengths[p]) for start, stop in cuts for p, policy in enumerate(chosen.values())
+    ]
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, steps, settings)
     targets = _targets(problem, chosen, options["weights"])
     done = np.zeros((len(chosen), number + 1), dtype=bool)
@@ -167,6 +171,12 @@ def _cuts(replications: int, longest: int, engine: str, results: int = 0) -> lis
 
         size = min(size, max(1, int(DEVICE_SHARE * gpu.free_bytes()) // (32 * results)))
     return [(start, min(start + size, replications)) for start in range(0, replications, size)]
+
+
+def _length(problem: Problem, policy: Policy, budgets: tuple[int, ...], horizon: bool) -> int:
+    """The observations of one replication of a policy, over all the passes that it takes."""
+    rule = policy.facing(budgets[-1] if horizon else None)
+    return sum(group[-1] for group in engines.passes(problem, rule, budgets, horizon))
 
 
 def _device_arrays(engine: str, shape: tuple[int, ...]) -> Any:

@@ -36,6 +36,13 @@ class Task:
     policy: Policy
     start: int
     stop: int
+    #: The observations of one replication.
+    length: int
+
+    @property
+    def steps(self) -> int:
+        """The observations of all replications of the task."""
+        return (self.stop - self.start) * self.length
 
 
 def run_all(
@@ -49,12 +56,11 @@ def run_all(
             waiting.append(task)
         else:
             yield task, outcome
-    steps = common["budgets"][-1]
-    with _bar(progress, sum(task.stop - task.start for task in waiting) * steps) as advance:
+    with _bar(progress, sum(task.steps for task in waiting)) as advance:
         for task, outcome in _outcomes(waiting, common, executor):
             if kept:
                 kept.store(task, outcome)
-            advance((task.stop - task.start) * steps)
+            advance(task.steps)
             yield task, outcome
 
 

@@ -82,11 +82,20 @@ def bayes(alpha: float = 0.5) -> Policy:
     a = real_number(alpha, "alpha", above=0.0, meaning="the parameter of the Dirichlet prior")
 
     def constants(setting: Setting) -> tuple[float, float]:
-        if setting.open:  # α = 0 (MATH §6, Open states)
-            return 0.0, 0.0
+        if setting.open:
+            # The limit of ever more states that share the prior's weight: α → 0 while αS stays a (MATH §6, Open
+            # states). With αS = 0 a row that has shown one successor would have variance 0 for ever.
+            return 0.0, a
         return a, a * setting.size
 
-    return Policy("bayes", sum_over_transitions, bayes_terms, constants, target=lambda p: p.allocation)
+    return Policy(
+        "bayes",
+        sum_over_transitions,
+        bayes_terms,
+        constants,
+        target=lambda p: p.allocation,
+        version=2,  # since open states keep the prior's weight
+    )
 
 
 def _budget(setting: Setting, name: str) -> int:

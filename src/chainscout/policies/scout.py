@@ -124,10 +124,13 @@ def scout(
     real_number(exploration, "exploration", above=0.0, meaning="what is added to a row's Gini index, over N")
     smoothing(alpha, 1)  # refuses what is no α before the first chain asks
     entry, rule, index = LOSSES[one_of(loss, "loss", LOSSES)]
+    # In an open chain the terms of every other loss have c/N already. Total variation has a square root, so c is the
+    # weight of what was never seen: P̂(1−P̂) = Nc/(N+c)² in a row that has shown one successor, and not 0 for ever.
+    unseen = exploration if loss == "total-variation" else 0.0
 
     def constants(setting: Setting) -> tuple[float, ...]:
         if setting.open:  # α = 0 and cap = 1 (MATH §6, Open states); no support is too large
-            return (1.0, exploration, 0.0, 0.0, p, OPEN)
+            return (1.0, exploration, 0.0, unseen, p, OPEN)
         a = smoothing(alpha, setting.size)
         return (1 - 1 / setting.size, exploration, a, a * setting.size, p, setting.size - 1.0)
 
@@ -138,4 +141,5 @@ def scout(
     if loss == "squared":
         return Policy("scout", INDICES.get(p, index_any), rule, constants, power=p, target=target)
     aim = (lambda problem: problem.allocation) if loss == "stationary" else None
-    return Policy("scout", index, rule, constants, entry, target=aim)
+    version = 2 if loss == "total-variation" else 1  # since open states keep a weight for what was never seen
+    return Policy("scout", index, rule, constants, entry, target=aim, version=version)

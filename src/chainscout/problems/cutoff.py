@@ -1,6 +1,8 @@
 """Theorem 2's cut-off budget, as stated and corrected (MATH §5).
 
-Both say from which budget on, with probability 1 − δ, every π̂_k(x) under BA-MC is at least π_k(x)/2.
+Both say from which budget on every π̂_k(x) under BA-MC is at least π_k(x)/2. Two events have to happen for that: the
+event C, from which T_k is bounded below, and that no π̂_k(x) is far from π_k(x). Each has probability ≥ 1 − δ, so they
+happen jointly with probability ≥ 1 − 2δ, which is what Theorem 2 says of its bound.
 
 The corrected value repeats the proof of the paper's concentration lemma with its gaps closed. For a chain started
 anywhere, Paulin's Bernstein inequalities (2015, theorems 3.3 and 3.4, with proposition 3.10 for the start) give, for

@@ -150,7 +150,10 @@ class Problem:
         return scale * (150 * len(self) * math.sqrt(max(inverse)) + second)
 
     def cutoff_budget(self, delta: float, corrected: bool = False) -> float:
-        """n_cutoff, the budget from which Theorem 2 speaks: as stated, or ``corrected`` (``problems.cutoff``)."""
+        """n_cutoff, the budget from which Theorem 2 speaks: as stated, or ``corrected`` (``problems.cutoff``).
+
+        At the corrected one the event C holds and π̂_k(x) ≥ π_k(x)/2 for every state, jointly with probability ≥ 1 − 2δ.
+        """
         from .cutoff import corrected_cutoff, stated_cutoff
 
         failure_probability(delta)

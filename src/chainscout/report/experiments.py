@@ -4,6 +4,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..experiment.statistics import most_bias
+from ..experiment.summary import ORACLE
 from . import bars, charts
 from .cells import cell, finite, label
 from .html import document, section
@@ -26,6 +28,7 @@ def tables(results: "Results") -> list[Table]:
     ]
     if results.is_normalised:
         notes.append("under the oracle's allocation n·max E[L]/Λ tends to 1; the other two tend to more than 1")
+    notes += _bias(results)
     if min(results.budgets) < 2 * len(results.problem):
         notes.append("— where some chain has no transition yet: each needs two observations")
     last = max(results.budgets)
@@ -35,6 +38,21 @@ def tables(results: "Results") -> list[Table]:
         _table(f"{results.problem.name or 'problem'}: losses", [_with_errors(row) for row in results.summary()], notes),
         _table(title, differences, []),
         _table(f"shares of {last:,} observations", results.allocation(), []),
+    ]
+
+
+def _bias(results: "Results") -> list[str]:
+    """What must be said beside ratios to the oracle's largest mean, if there are any."""
+    if ORACLE not in results.policies or len(results.problem) == 1:
+        return []
+    found = [results.statistics[ORACLE, budget]["max E[L]"] for budget in results.budgets]
+    relative = [s.error / s.value for s in found if s.value > 0 and math.isfinite(s.error)]
+    if not relative:
+        return []
+    most = most_bias(len(results.problem)) * max(relative)
+    return [
+        "max E[L] is the largest of several estimated means, and too large on average where chains come close to it, as"
+        f" all do under the oracle: ratios to the oracle's can be low, here by up to {100 * most:.2g} %"
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, ndtri, stdtrit
 
 Array = npt.NDArray[np.float64]
 
@@ -14,6 +14,9 @@ HOLDS, FAILS, VACUOUS, NOT_REACHED = "holds", "fails", "vacuous", "not reached"
 
 #: Intervals have this probability.
 LEVEL = 0.95
+
+#: No loss is larger: Σ_x π̂(x)‖P(x,·) − P̂(x,·)‖² averages squared distances of probability vectors.
+LARGEST_LOSS = 2.0
 
 #: An approach to a limit slower than n to this power is taken for none.
 SLOWEST = -0.1
@@ -105,9 +108,10 @@ def variance(values: Array) -> Measured:
 def exponent(budgets: Sequence[int], values: Sequence[float], errors: Sequence[float]) -> Measured:
     """p in value ∝ n^p by weighted least squares on logarithms.
 
-    ``errors`` are the values' standard errors. Where the points scatter more than those say, as they do when the law is
-    not yet a power, the error of the slope is widened by what they scatter. Values that are not positive have no
-    logarithm: with fewer than two left there is no exponent, and its interval is the whole line.
+    ``errors`` are the values' standard errors. The interval is the wider of two: the normal one that follows from the
+    errors, and Student's with m − 2 degrees of freedom from how far the m points scatter about the line, because they
+    scatter more than their errors say while the law is not yet a power. Two points show no scatter. Values that are not
+    positive have no logarithm: with fewer than two left there is no exponent, and its interval is the whole line.
     """
     points = [(n, v, e) for n, v, e in zip(budgets, values, errors, strict=True) if v > 0 and e > 0]
     if len(points) < 2:
@@ -119,8 +123,12 @@ def exponent(budgets: Sequence[int], values: Sequence[float], errors: Sequence[f
     spread = float((weight * x * x).sum())
     slope = float((weight * x * y).sum()) / spread
     residuals = y - np.average(y, weights=weight) - slope * x
-    scatter = float((weight * residuals**2).sum()) / max(1, len(points) - 2)
-    return _around(slope, math.sqrt(max(1.0, scatter) / spread))
+    reach = _quantile(LEVEL)
+    if freedom := len(points) - 2:
+        scatter = float((weight * residuals**2).sum()) / freedom
+        reach = max(reach, float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(scatter))
+    reach /= math.sqrt(spread)
+    return Measured(slope, slope - reach, slope + reach)
 
 
 def _around(value: float, error: float) -> Measured:
@@ -141,6 +149,14 @@ def at_most(measured: Measured, allowed: float) -> str:
     if measured.high <= allowed:
         return HOLDS
     return FAILS if measured.low > allowed else NOT_REACHED
+
+
+def bounds_loss(measured: Measured, allowed: float, bound: float) -> str:
+    """Of a bound on a loss that is broken with probability ≤ ``allowed``; ``bound`` is the smallest one on trial.
+
+    A bound that no loss can exceed is never broken, whatever was simulated.
+    """
+    return VACUOUS if bound >= LARGEST_LOSS else at_most(measured, allowed)
 
 
 def never(measured: Measured) -> str:

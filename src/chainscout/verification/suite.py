@@ -74,17 +74,21 @@ def trials(effort: Effort) -> Iterator[Trial]:
     number = effort.times(100, 1_500)
     yield "whole paths: Lemma 8", partial(events.lemma_8_line, 50, 40_000, number, DELTA, *source)
 
+    # Four budgets at least: with three, Student's quantile is 12.7, and an exponent decides next to nothing.
     runs = effort.runs(
-        {1 << 14: 64, 1 << 16: 32, 1 << 18: 16}, {1 << 16: 64, 1 << 18: 64, 1 << 20: 64, 1 << 22: 64, 1 << 24: 16}
+        {1 << 12: 64, 1 << 14: 64, 1 << 16: 32, 1 << 18: 16},
+        {1 << 16: 64, 1 << 18: 64, 1 << 20: 64, 1 << 22: 64, 1 << 24: 16},
     )
     for problem in (coins(0.5, 0.1), unlike)[: 1 + effort.full]:
         yield f"shares: {problem.name}", partial(limits.shares, problem, runs, *source)
     runs = effort.runs(
-        {1 << 14: 500, 1 << 16: 400, 1 << 18: 400}, {1 << 16: 4_000, 1 << 18: 1_600, 1 << 20: 600, 1 << 22: 256}
+        {1 << 12: 500, 1 << 14: 500, 1 << 16: 400, 1 << 18: 400},
+        {1 << 16: 4_000, 1 << 18: 1_600, 1 << 20: 600, 1 << 22: 256},
     )
     yield f"losses: {unlike.name}", partial(limits.losses, unlike, runs, *source)
     runs = effort.runs(
-        {1_000: 4_000, 4_000: 4_000, 16_000: 4_000}, {1_000: 20_000, 4_000: 20_000, 16_000: 20_000, 64_000: 5_000}
+        {250: 4_000, 1_000: 4_000, 4_000: 4_000, 16_000: 4_000},
+        {1_000: 20_000, 4_000: 20_000, 16_000: 20_000, 64_000: 5_000},
     )
     yield "the law of the loss: cd4", partial(limits.law_of_the_loss, problems.get("cd4"), runs, *source)
 
