@@ -1,5 +1,7 @@
 """Every error that chainscout raises on purpose: one sentence that says what was expected and what was given."""
 
+from typing import Any
+
 
 class ChainscoutError(Exception):
     """Base class of all errors raised on purpose; the command line prints its text and no traceback."""
@@ -44,6 +46,9 @@ class StudyFinished(ChainscoutError):
         #: A ``chainscout.study.StopReason``.
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.reason)  # to reach another process
+
 
 class LeaseLost(ChainscoutError):
     """The chain is not held under this token: the lease expired or was given up, and nothing was changed."""
@@ -72,6 +77,10 @@ class MissingExtraError(ChainscoutError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'chainscout[{extra}]'")
+        self._given = what, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
 
 
 class RecomputedWarning(UserWarning):

@@ -32,8 +32,8 @@ class Browser:
     def __init__(self, study: "Study") -> None:
         self.study = study
         self._lock, self._store = study._lock, study._store
-        #: Chain → T, certificate and variability as last computed.
-        self._known: dict[int, tuple[int, float, float]] = {}
+        #: Chain → T and S, certificate and variability as last computed.
+        self._known: dict[int, tuple[tuple[int, int], float, float]] = {}
 
     # -- chains
 
@@ -119,10 +119,11 @@ class Browser:
 
     def _line(self, transaction: Transaction, chain: ChainRecord) -> ChainLine:
         known = self._known.get(chain.number)
-        if known is None or known[0] != chain.transitions:
+        now = chain.transitions, chain.size  # a new open state changes S and not T
+        if known is None or known[0] != now:
             rows = transaction.rows(chain)
             bound = _certificate.bound(transaction.study, chain, rows)
-            known = chain.transitions, bound, chain.weight * plug_in_variability(chain.size, rows)
+            known = now, bound, chain.weight * plug_in_variability(chain.size, rows)
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[chain.number] = known
