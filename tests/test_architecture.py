@@ -129,10 +129,15 @@ def test_a_module_is_private_or_says_what_is_public(path):
     assert is_private(path) or names is not None, "a public module needs an __all__, a private one an underscore"
     tree = ast.parse(path.read_text(encoding="utf-8"))
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    defined |= {ast.unparse(t) for node in tree.body if isinstance(node, ast.Assign) for t in node.targets}
+    assigned = [t for node in tree.body if isinstance(node, ast.Assign) for t in node.targets]
+    defined |= {part.id for target in assigned for part in ast.walk(target) if isinstance(part, ast.Name)}
     defined |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    own = set(defined)
     defined |= {a.asname or a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}
     assert set(names or ()) <= defined
+    if not is_private(path):
+        others = {name for name in own - set(names or ()) if not name.startswith("_")}
+        assert not others, "a public module's other names begin with an underscore"
 
 
 @pytest.mark.parametrize("path", FILES, ids=shown)
@@ -149,8 +154,7 @@ def test_layers_import_only_what_is_public_in_another(path):
         assert is_module or parts[-1] in names, f"{name} is not in __all__ of its module"
 
 
-def test_no_two_modules_share_a_name():
-    """A basename occurs once, except for ``__init__`` and where two layers have the same thing (tables, files)."""
+def test_no_two_modules_of_these_layers_share_a_name():
     names = [path.stem for path in FILES if place(path)[1] in MARKED and path.stem != "__init__"]
     assert len(names) == len(set(names))
 

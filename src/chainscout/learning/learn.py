@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from ._executor import PAUSE, Crew
 from ._position import Positions
 from ._resume import resume
 
-__all__ = ["learn"]
+__all__ = ["check_end", "learn", "run"]
 
 
 def learn(
@@ -94,7 +95,7 @@ def learn(
         warm = [name for name, counts in (warm_start or {}).items() if isinstance(counts, Counts) and counts.total]
         _check_unused(found, warm)
         chains, opened = _chain_states(found, states or {}, open_states)
-        study = Study.create(where, chains, **settings.given() | {"open_states": opened})
+        study = Study.from_settings(where, chains, replace(settings, open_states=opened))
     try:
         run(study, found, executor=executor, workers=at_once, progress=progress)
     except BaseException:

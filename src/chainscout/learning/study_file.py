@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,9 +24,7 @@ from .learn import check_end
 __all__ = ["ChainTable", "StudyFile", "StudyTable", "read_study_file"]
 
 #: The keys that say where a chain's states come from; a chain has one of them.
-WAYS = ("command", "matrix", "recorded", "environment")
-#: The settings of a study that are keys at the top of its file.
-TOP = ("budget", "target_loss", "deadline", "delta", "policy", "paths")
+_WAYS = ("command", "matrix", "recorded", "environment")
 
 
 def _states(value: object) -> int | list[str | int]:
@@ -117,9 +115,9 @@ def read_study_file(path: Path) -> StudyFile:
                     numbers[name] = real_number(value, key, above=0.0)
     if not table.chains and table.problem is None and not wrong & {"chains", "problem"}:
         errors.add("chains", "a study needs at least one chain, or a problem to simulate")
-    found.settings = StudySettings(
-        **{name: getattr(table, name) for name in TOP}, weights=weights or None, costs=costs or None
-    )
+    top = {field.name for field in fields(StudySettings)} & StudyTable.model_fields.keys()
+    given = {name: getattr(table, name) for name in top}
+    found.settings = StudySettings(**given, weights=weights or None, costs=costs or None)
     priced = any(isinstance(entry, dict) and "cost" in entry for entry in table.chains.values())
     _check_options(found, errors, wrong, priced)
     if errors.lines:
@@ -140,7 +138,7 @@ def _add_chain(
     if not isinstance(entry, dict):
         return ChainTable()
     chain = ChainTable.model_validate({key: entry[key] for key in entry if key not in wrong})
-    ways = [way for way in WAYS if way in entry]
+    ways = [way for way in _WAYS if way in entry]
     if chain.states is not None:
         found.states[name] = chain.states  # type: ignore[assignment]
         if ways != ["matrix"] or isinstance(chain.states, int):  # the labels of a matrix are checked with it
@@ -150,7 +148,7 @@ def _add_chain(
                     raise InputError(f"the matrix has {len(chain.matrix)} states, not {fixed}")
     if len(ways) != 1:
         given = ", ".join(ways) or "none"
-        errors.add(place, f"a chain's states come from one of {', '.join(WAYS)}, and {given} are given")
+        errors.add(place, f"a chain's states come from one of {', '.join(_WAYS)}, and {given} are given")
     elif ways[0] == "matrix":
         labels = chain.states if isinstance(chain.states, list) else None
         written = {"matrix": chain.matrix, "states": labels, "tolerance": chain.tolerance}

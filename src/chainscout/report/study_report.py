@@ -94,11 +94,15 @@ class StudyReport:
         return self._bounds.largest
 
     def _notes(self, progress: "Progress", certificate: float | None) -> tuple[str, ...]:
-        notes = StudyCertificate({}, progress.delta, "mixture", progress.lost).notes
+        notes = StudyCertificate(
+            {}, progress.delta, "mixture", progress.lost, repeated=self._study.repeated_paths()
+        ).notes
         if certificate == math.inf:
             notes += ("there are chains without a transition, of which nothing is certified yet",)
         if progress.aside:
-            notes += (f"{progress.aside:,} chains were set aside, for their paths brought no transition",)
+            notes += (
+                f"{progress.aside:,} chain{'s were' if progress.aside > 1 else ' was'} set aside: the events say why",
+            )
         if progress.certificate is None and progress.chains > MOST_COMPUTED:
             notes += (self._bounds_note(progress),)
         if not self._study.knows_policy:

@@ -25,7 +25,7 @@ from .source import Source
 __all__ = ["Program"]
 
 #: A line longer than this is no state.
-LONGEST = 10_000
+_LONGEST = 10_000
 
 
 class Program(Source):
@@ -90,7 +90,7 @@ class Program(Source):
             text = line.decode().strip()
         except UnicodeDecodeError:
             text = ""
-        if not text or len(line) >= LONGEST or not text.isprintable():
+        if not text or len(line) >= _LONGEST or not text.isprintable():
             raise self._failed(f"answered {shown(line)}, which is no state")
         return text
 
@@ -121,6 +121,6 @@ class Program(Source):
 def _listen(stream: IO[bytes], answers: "queue.Queue[bytes | None]") -> None:
     """Passes the program's lines on; in a thread of its own, so that a silent program can be given up."""
     with stream, contextlib.suppress(OSError, ValueError):
-        while line := stream.readline(LONGEST):
+        while line := stream.readline(_LONGEST):
             answers.put(line)
     answers.put(None)

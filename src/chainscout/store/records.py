@@ -119,6 +119,11 @@ class ChainRecord:
     #: None for states numbered from 0.
     labels: tuple[Hashable, ...] | None = None
 
+    @property
+    def begun(self) -> int:
+        """How many paths have an observation: every other observation is a transition."""
+        return self.observations - self.transitions + self.prior
+
 
 @dataclass(slots=True)
 class PathRecord:

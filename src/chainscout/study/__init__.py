@@ -1,10 +1,10 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
 from ._certificate import StudyCertificate
+from ._lease import Lease, LeaseStatus, Worker
+from ._stop import StopReason
 from .browser import Browser
-from .lease import Lease, LeaseStatus, Worker
 from .settings import StudySettings
-from .stop import StopReason
 from .study import Study
 from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress
 

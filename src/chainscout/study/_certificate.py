@@ -3,10 +3,16 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
 from ..certificates import ASSUMPTION, Certificate
 from ..certificates.mixture import bound_from_exits
-from ..store import ChainRecord, RowRecord, StudyRecord, Transaction
+from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction
+
+#: Two paths repeat each other if they begin alike and chance would bring that less often than this.
+UNLIKELY = 1e-9
+#: Pairs of paths that are looked at.
+MOST_TWINS = 20
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,8 @@ class StudyCertificate(Certificate):
     lost: int = 0
     #: Chains set aside: their paths brought no transition, or their sources ended.
     aside: tuple[str, ...] = ()
+    #: Sentences about paths that repeat each other, as workers with one seed do.
+    repeated: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -27,6 +35,7 @@ class StudyCertificate(Certificate):
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")
         if self.aside:
             notes.append(f"set aside, and not sampled any more: {', '.join(self.aside)}")
+        notes.extend(self.repeated)
         return tuple(notes)
 
 
@@ -81,4 +90,31 @@ def certificate(transaction: Transaction) -> StudyCertificate:
         losses[chain.name] = chain.certificate if fresh else bound(study, chain, transaction.rows(chain))
         if chain.aside:
             aside.append(chain.name)
-    return StudyCertificate(losses, study.delta, "mixture", study.lost, tuple(aside))
+    return StudyCertificate(losses, study.delta, "mixture", study.lost, tuple(aside), repeated(transaction))
+
+
+def repeated(transaction: Transaction) -> tuple[str, ...]:
+    """A sentence for each two paths that repeat each other, unless that is likely by chance."""
+    if transaction.study.paths <= transaction.study.chains:
+        return ()
+    found = []
+    for number, first, second in transaction.twins()[:MOST_TWINS]:
+        chain = transaction.numbered(number)
+        if _chance(transaction, chain, second) < UNLIKELY:
+            found.append(
+                f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: workers with"
+                " one seed repeat each other, and then no bound holds"
+            )
+    return tuple(found)
+
+
+def _chance(transaction: Transaction, chain: ChainRecord, path: int) -> float:
+    """How likely the first states of a path are, by the estimate, given the first of them."""
+    lines = (line.state for line in transaction.log(chain, 0) if line.path == path)
+    states = list(islice(lines, PathRecord.PREFIX))
+    rows = transaction.rows(chain)
+    logarithm = 0.0
+    for x, y in pairwise(states):
+        row = rows[x]
+        logarithm += math.log((row.counts.get(y, 0) + 1 / (3 * chain.size)) / (row.exits + 1 / 3))
+    return math.exp(logarithm)

@@ -8,7 +8,6 @@ from ..counts import MOST_STATES, Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
 from ..validation import did_you_mean, label_from_text, shown, unicode_text, whole_number
-from .views import begun
 
 Label = str | int
 
@@ -129,7 +128,7 @@ class Labels:
             {x: row.counts for x, row in transaction.rows(chain).items()},
             self.all(transaction, chain),
             observations=chain.observations,
-            paths=begun(chain),
+            paths=chain.begun,
             last=None,
             open_states=chain.open,
         )

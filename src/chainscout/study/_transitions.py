@@ -4,7 +4,9 @@ A transition x → y is counted only if one and the same walk saw x and then y. 
 begins a new one: that costs one observation, and can never falsify a bound.
 """
 
-from ..errors import OutOfStep
+import warnings
+
+from ..errors import BarePathsWarning, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
@@ -46,6 +48,39 @@ class Walker:
     def remember(self, path: PathRecord) -> None:
         """Notes where its path stands; to be called when the transaction is stored."""
         self._known[path.chain] = path.number, path.steps
+
+
+def next_place(transaction: Transaction, chain: ChainRecord, walker: Walker) -> tuple[int, int]:
+    """The path and the step of a walker's next observation."""
+    path = walker.path(transaction, chain)
+    return (chain.paths + 1, 1) if path is None else (path.number, path.steps + 1)
+
+
+def own_path(transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None) -> PathRecord:
+    """The path that a plain tell continues, or a new one. ``number``: the caller says which path it continues."""
+    path = walker.path(transaction, chain) if number is None else transaction.path(chain, number)
+    if path is None:
+        if number is not None and number != chain.paths + 1:
+            what = f"the chain {chain.name!r} has no path {number}"
+            raise OutOfStep(f"{what}: its next one has the number {chain.paths + 1}")
+        _warn_of_bare_paths(transaction, chain, walker)
+        return begin(transaction, chain, walker.name)
+    if path.ended or path.token is not None:
+        raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")
+    return path
+
+
+def _warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Walker) -> None:
+    """Says so when a program opens the study for every observation: it would never count a transition."""
+    before = None if walker.walks(chain) or chain.paths == 0 else transaction.open_path(chain, walker.name)
+    if before is not None and before.steps == 1:
+        warnings.warn(
+            f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: a "
+            "study that is opened again begins new paths; if the process stands where the study left it, say so with "
+            "Study.open(where, continuing=True)",
+            BarePathsWarning,
+            stacklevel=5,
+        )
 
 
 def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathRecord:

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..store import ORDERS, ChainRecord, Observation, Outline, Transaction, plug_in_variability
 from ..validation import one_of, shown
 from . import _certificate
-from .views import ChainLine, LeaseLine, Pace, begun, view_of
+from .views import ChainLine, LeaseLine, Pace
 
 if TYPE_CHECKING:
     from .study import Study
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Browser"]
 
 #: Chains whose certificate is remembered until they move.
-REMEMBERED = 20_000
+_REMEMBERED = 20_000
 #: Observations over which the pace is taken.
-WINDOW = 1000
+_WINDOW = 1000
 
 
 class Browser:
@@ -124,10 +124,10 @@ class Browser:
             rows = transaction.rows(chain)
             bound = _certificate.bound(transaction.study, chain, rows)
             known = now, bound, chain.weight * plug_in_variability(chain.size, rows)
-            if len(self._known) >= REMEMBERED:
+            if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[chain.number] = known
-        return view_of(ChainLine, chain, certificate=known[1], variability=known[2], paths=begun(chain))
+        return ChainLine.of(chain, certificate=known[1], variability=known[2], paths=chain.begun)
 
     # -- observations
 
@@ -149,7 +149,7 @@ class Browser:
             if told == 0:
                 return Pace(transaction.now, None, None)
             last = next(islice(transaction.log(None, told - 1), 1)).time
-            span = min(told - 1, WINDOW)
+            span = min(told - 1, _WINDOW)
             if span == 0:
                 return Pace(transaction.now, last, None)
             first = next(islice(transaction.log(None, told - 1 - span), 1)).time

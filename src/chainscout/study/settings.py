@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 #: Whether every worker walks paths of its own, or a chain is one physical process that workers share.
-PATHS = ("own", "shared")
+_PATHS = ("own", "shared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +67,63 @@ class StudySettings:
         return {name: value for name, value in found.items() if value is not None}
 
     def checked(self) -> "StudySettings":
-        """The same settings in their common form, with the defaults; raises ``InputError`` for the first bad one."""
+        """The same settings with the defaults, and with those that need no chains in their common form.
+
+        Raises ``InputError`` for the first bad one; ``content`` checks the rest against the chains.
+        """
         values = _DEFAULTS | self.given()
         return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
 
+    def content(self, chains: Mapping[str, int | Sequence[Hashable]]) -> Content:
+        """The records of a new study with these chains; the settings must be ``checked``."""
+        if not isinstance(chains, Mapping):
+            raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
+        if not chains:
+            raise InputError("a study needs at least one chain, and none was given")
+        policy, delta = self.policy, self.delta
+        assert isinstance(policy, Policy)
+        assert delta is not None
+        weights = numbers_by_chain(self.weights, "weights", chains)
+        costs = numbers_by_chain(self.costs, "costs", chains)
+        prices = {*costs.values(), 1.0} if len(costs) < len(chains) else {*costs.values()}
+        budget = checked_budget(self.budget, priced=self.costs is not None)
+        check_affordable(budget, min(prices))
+        states = _States(chains, open_chains(self.open_states, chains))
+        closed = [size * size for number, size in enumerate(states.sizes) if number not in states.open]
+        study = StudyRecord(
+            chains=len(chains),
+            pairs=sum(size * size for size in states.sizes),
+            closed=len(closed),
+            closed_pairs=sum(closed),
+            delta=delta,
+            policy=policy.name,
+            parameters=json.dumps(dict(policy.parameters), sort_keys=True),
+            version=policy.version,
+            shared=self.paths == "shared",
+            budget=budget,
+            target_loss=self.target_loss,
+            deadline=self.deadline,
+            least_cost=min(prices),
+            largest_cost=max(prices),
+        )
+        rows = _warm_rows(self.warm_start, states)
+        live = LiveIndex(policy.facing(horizon(study)))
 
-_DEFAULTS: dict[str, Any] = {"delta": 0.05, "policy": "scout", "paths": PATHS[0]}
+        def records() -> Iterator[ChainRecord]:
+            for number, name in enumerate(chains):
+                place = states.places[number]
+                chain = ChainRecord(number, name, states.sizes[number], place, open=number in states.open)
+                chain.labels = None if place is None else states.lists[place]
+                chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
+                chain.constants = live.constants(study, chain)
+                _begin_warm(chain, rows.get(number, {}))
+                live.begin(chain, rows.get(number, {}))
+                yield chain
+
+        return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)
+
+
+_DEFAULTS: dict[str, Any] = {"delta": 0.05, "policy": "scout", "paths": _PATHS[0]}
 
 
 def _checked_target(value: Any) -> float | None:
@@ -95,7 +146,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "policy": policies.get,
     "target_loss": _checked_target,
     "deadline": _checked_deadline,
-    "paths": lambda value: one_of(value, "paths", PATHS),
+    "paths": lambda value: one_of(value, "paths", _PATHS),
 }
 
 
@@ -144,55 +195,6 @@ def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
 
 
 # -- the records of a new study
-
-
-def new_content(chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings) -> Content:
-    """The records of a new study with these chains and ``checked`` settings."""
-    if not isinstance(chains, Mapping):
-        raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
-    if not chains:
-        raise InputError("a study needs at least one chain, and none was given")
-    policy, delta = settings.policy, settings.delta
-    assert isinstance(policy, Policy)
-    assert delta is not None
-    weights = numbers_by_chain(settings.weights, "weights", chains)
-    costs = numbers_by_chain(settings.costs, "costs", chains)
-    prices = {*costs.values(), 1.0} if len(costs) < len(chains) else {*costs.values()}
-    budget = checked_budget(settings.budget, priced=settings.costs is not None)
-    check_affordable(budget, min(prices))
-    states = _States(chains, open_chains(settings.open_states, chains))
-    closed = [size * size for number, size in enumerate(states.sizes) if number not in states.open]
-    study = StudyRecord(
-        chains=len(chains),
-        pairs=sum(size * size for size in states.sizes),
-        closed=len(closed),
-        closed_pairs=sum(closed),
-        delta=delta,
-        policy=policy.name,
-        parameters=json.dumps(dict(policy.parameters), sort_keys=True),
-        version=policy.version,
-        shared=settings.paths == "shared",
-        budget=budget,
-        target_loss=settings.target_loss,
-        deadline=settings.deadline,
-        least_cost=min(prices),
-        largest_cost=max(prices),
-    )
-    rows = _warm_rows(settings.warm_start, states)
-    live = LiveIndex(policy.facing(horizon(study)))
-
-    def records() -> Iterator[ChainRecord]:
-        for number, name in enumerate(chains):
-            place = states.places[number]
-            chain = ChainRecord(number, name, states.sizes[number], place, open=number in states.open)
-            chain.labels = None if place is None else states.lists[place]
-            chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
-            chain.constants = live.constants(study, chain)
-            _begin_warm(chain, rows.get(number, {}))
-            live.begin(chain, rows.get(number, {}))
-            yield chain
-
-    return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)
 
 
 class _States:

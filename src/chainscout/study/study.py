@@ -11,33 +11,33 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import BarePathsWarning, Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _selection, _transitions, lease, settings, stop
+from . import _audit, _budget, _certificate, _lease, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
+from ._lease import Lease, Worker
+from ._stop import StopReason
 from ._transitions import MAIN, Walker
-from .lease import Lease, Worker
 from .settings import StudySettings
-from .stop import StopReason
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, begun, view_of
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress
 
 __all__ = ["Study"]
 
 #: Lines of the log that are read at a time.
-PAGE = 1000
+_PAGE = 1000
 #: A name that no chain has is compared with those of at most so many chains.
-MOST_COMPARED = 1000
+_MOST_COMPARED = 1000
 
 
 class Study:
     """One budget, many chains. ``create`` makes a study, ``open`` goes on with one; several workers can share it.
 
     Every method may be called from any thread. What changes the study is durable before the method returns, and a
-    method that raises has changed nothing.
+    method that raises has changed nothing, except that expired leases end when somebody asks for a lease.
     """
 
     # -- beginning, opening, ending
@@ -75,21 +75,32 @@ class Study:
         ``chains``: name → how many states there are, or their labels.
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
-        given = StudySettings(
-            budget=budget,
-            policy=policy,
-            delta=delta,
-            target_loss=target_loss,
-            deadline=deadline,
-            weights=weights,
-            costs=costs,
-            paths=paths,
-            open_states=open_states,
-            warm_start=warm_start,
-        ).checked()
+        return cls.from_settings(
+            where,
+            chains,
+            StudySettings(
+                budget=budget,
+                policy=policy,
+                delta=delta,
+                target_loss=target_loss,
+                deadline=deadline,
+                weights=weights,
+                costs=costs,
+                paths=paths,
+                open_states=open_states,
+                warm_start=warm_start,
+            ),
+        )
+
+    @classmethod
+    def from_settings(
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings
+    ) -> Self:
+        """A new study with these settings."""
+        given = settings.checked()
         rule = given.policy
         assert isinstance(rule, Policy)
-        study = cls(make(where, settings.new_content(chains, given)), rule)
+        study = cls(make(where, given.content(chains)), rule)
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
             if given.target_loss is not None:
@@ -144,7 +155,8 @@ class Study:
         given = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline)
         if not given.given():
             raise InputError("a study is extended by a budget, a target loss or a deadline, and none was given")
-        target, end = given.checked().target_loss, given.checked().deadline
+        checked = given.checked()
+        target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
             limit = _budget.checked_budget(budget, priced=(study.least_cost, study.largest_cost) != (1.0, 1.0))
@@ -163,7 +175,7 @@ class Study:
             transaction.happened(
                 EventKind.EXTENDED.value, budget=study.budget, target_loss=study.target_loss, deadline=study.deadline
             )
-            stop.settle(transaction, self._live(study))
+            _stop.settle(transaction, self._live(study))
 
     def _renew(self, transaction: Transaction, *, always: bool) -> None:
         """Computes constants again, because they may depend on the budget; and indices, where constants changed."""
@@ -199,7 +211,7 @@ class Study:
     def _find(self, transaction: Transaction, name: str) -> ChainRecord:
         chain = transaction.chain(name) if isinstance(name, str) else None
         if chain is None:
-            few = transaction.study.chains <= MOST_COMPARED
+            few = transaction.study.chains <= _MOST_COMPARED
             hint = did_you_mean(name, (known.name for known in transaction.every())) if few else ""
             raise InputError(
                 f"the study has no chain {shown(name)}{hint}; chains cannot be added, because delta is split "
@@ -222,16 +234,16 @@ class Study:
         if not self.knows_policy:
             raise not_built_in(self._policy.name)
         with self._lock, self._store.reading() as transaction:
-            stop.check_going(transaction)
+            _stop.check_going(transaction)
             live = self._live(transaction.study)
             if number is None:
                 chain = _selection.first(transaction, live)
                 if chain is None or chain.cost > _budget.remaining(transaction):
-                    raise stop.nothing_free(transaction)
+                    raise _stop.nothing_free(transaction)
                 return chain.name
             chosen = _selection.batch(transaction, live, number)
             if not chosen:
-                raise stop.nothing_free(transaction)
+                raise _stop.nothing_free(transaction)
             return [chain.name for chain in chosen]
 
     def tell(
@@ -294,78 +306,36 @@ class Study:
             position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
             if token is None:
-                if repeating and (number, step) != self._next_place(transaction, chain):
+                if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 if observations is not None and chain.observations != observations:
                     raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
-                if repeating and (number, step) != self._next_place(transaction, chain):
+                if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 if observations is not None and chain.observations != observations:
                     raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
-                path = self._own_path(transaction, chain, number)
+                path = _transitions.own_path(transaction, chain, self._main, number)
                 if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
                     return path
-                self._check_not_stopped(transaction.study)
-                self._check_not_held(transaction, live, chain)
+                _stop.check_not_stopped(transaction.study)
+                _lease.check_not_held(transaction, live, chain)
                 _budget.check_price(transaction, chain.cost, "the observation")
             else:
                 known = None if number is None else transaction.path(chain, number)
                 if known is not None and known.teller == token and step is not None and step <= known.steps:
                     _transitions.is_repeated(transaction, chain, known, step, position)
                     return known
-                path = lease.held_path(transaction, chain, token, number)
+                path = _lease.held_path(transaction, chain, token, number)
                 if step is not None:
                     _transitions.is_repeated(transaction, chain, path, step, position)
-                lease.spend(transaction, chain, path)
+                _lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
             _transitions.observe(transaction, live, chain, path, position)
             if token is not None and path.promised == 0:
-                lease.free(transaction, live, chain, path)
-            stop.settle(transaction, live, (chain,))
+                _lease.free(transaction, live, chain, path)
+            _stop.settle(transaction, live, (chain,))
         return path
-
-    def _own_path(self, transaction: Transaction, chain: ChainRecord, number: int | None = None) -> PathRecord:
-        """The path that a plain tell continues, or a new one. ``number``: the caller says which path it continues."""
-        path = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
-        if path is None and number is not None and number != chain.paths + 1:
-            raise OutOfStep(
-                f"the chain {chain.name!r} has no path {number}: its next one has the number {chain.paths + 1}"
-            )
-        if path is not None and (path.ended or path.token is not None):
-            raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")
-        if path is None:
-            self._warn_of_bare_paths(transaction, chain)
-            path = _transitions.begin(transaction, chain, MAIN)
-        return path
-
-    def _next_place(self, transaction: Transaction, chain: ChainRecord) -> tuple[int, int]:
-        """The path and the step of the next plain tell."""
-        path = self._main.path(transaction, chain)
-        return (chain.paths + 1, 1) if path is None else (path.number, path.steps + 1)
-
-    def _warn_of_bare_paths(self, transaction: Transaction, chain: ChainRecord) -> None:
-        """Says so when a program opens the study for every observation: it would never count a transition."""
-        before = None if self._main.walks(chain) or chain.paths == 0 else transaction.open_path(chain, MAIN)
-        if before is not None and before.steps == 1:
-            warnings.warn(
-                f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: "
-                "a study that is opened again begins new paths; if the process stands where the study left it, say so "
-                "with Study.open(where, continuing=True)",
-                BarePathsWarning,
-                stacklevel=5,
-            )
-
-    def _check_not_held(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
-        """Raises ``Held`` if the chain is one process and a worker holds it. An expired lease ends."""
-        if chain.blocked:
-            for path in transaction.held():
-                if path.chain == chain.number:
-                    if path.expires is None or path.expires > transaction.now:
-                        raise Held(
-                            f"the chain {chain.name!r} is held by {path.worker!r}: only its lease can advance it"
-                        )
-                    lease.lapse(transaction, live, path)
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
@@ -380,7 +350,7 @@ class Study:
                     position = self._labels.discover(transaction, chain, state)
                 _transitions.observe(transaction, live, chain, path, position)
                 moved[chain.number] = chain, path
-            stop.settle(transaction, live, [chain for chain, _ in moved.values()])
+            _stop.settle(transaction, live, [chain for chain, _ in moved.values()])
         for _, path in moved.values():
             self._main.remember(path)
 
@@ -388,7 +358,7 @@ class Study:
         self, transaction: Transaction, live: LiveIndex, pairs: list[tuple[str, Hashable]]
     ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
         """A batch with its paths and the positions of the states that are known. What it needs is read together."""
-        self._check_not_stopped(transaction.study)
+        _stop.check_not_stopped(transaction.study)
         transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
         found: list[tuple[ChainRecord, PathRecord, Hashable, int | None]] = []
         chains: dict[str, tuple[ChainRecord, PathRecord]] = {}
@@ -399,8 +369,8 @@ class Study:
             known = chains.get(name) if isinstance(name, str) else None
             if known is None:
                 chain = self._find(transaction, name)
-                self._check_not_held(transaction, live, chain)
-                known = chains[name] = chain, self._own_path(transaction, chain)
+                _lease.check_not_held(transaction, live, chain)
+                known = chains[name] = chain, _transitions.own_path(transaction, chain, self._main)
                 last[chain.number] = known[1].last
             chain, path = known
             position = self._labels.position(transaction, chain, state)
@@ -414,11 +384,6 @@ class Study:
         transaction.expect_rows(rows)
         return found
 
-    def _check_not_stopped(self, study: StudyRecord) -> None:
-        """Refuses to add to a study that was stopped. A deadline that has passed stops who asks, not who tells."""
-        if study.stop_reason is not None:
-            raise stop.finished(StopReason(study.stop_reason))
-
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
@@ -427,30 +392,25 @@ class Study:
         """
         self._restart(chain, token, lost)
 
-    def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord:
-        """The path that comes next, if there is a lease; else the one that ended, or an empty one."""
+    def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
+        """The path that comes next under the lease, or None without a lease."""
+        following = None
         with self._lock, self._store.writing() as transaction:
             chain = self._find(transaction, name)
             live = self._live(transaction.study)
             transaction.study.lost += bool(lost)
             if token is None:
-                self._check_not_held(transaction, live, chain)
+                _lease.check_not_held(transaction, live, chain)
                 path = self._main.path(transaction, chain)
             else:
-                path = lease.held_path(transaction, chain, token)
+                path = _lease.held_path(transaction, chain, token)
+                following = _lease.move(transaction, chain, path)
             detail = {} if path is None else {"worker": path.worker, "path": path.number}
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
-            following = path
             if path is not None:
-                if token is not None:
-                    following = _transitions.begin(transaction, chain, path.worker)
-                    following.token, following.expires, following.promised = path.token, path.expires, path.promised
-                    path.token, path.expires, path.promised = None, None, 0
-                    _transitions.issue(transaction, following)
-                    transaction.save_path(following)
                 _transitions.end(transaction, chain, path)
-            stop.settle(transaction, live)
-        return following or PathRecord(chain.number, 0, MAIN)
+            _stop.settle(transaction, live)
+        return following
 
     def lose(self, chain: str) -> None:
         """Notes that an observation was made and can never be told. The certificate will say so."""
@@ -466,11 +426,11 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             record, live = self._find(transaction, chain), self._live(transaction.study)
             if token is None:
-                self._check_not_held(transaction, live, record)
+                _lease.check_not_held(transaction, live, record)
             else:
-                lease.give_back(transaction, live, record, lease.held_path(transaction, record, token))
+                _lease.give_back(transaction, live, record, _lease.held_path(transaction, record, token))
             _transitions.set_aside(transaction, record, str(reason))
-            stop.settle(transaction, live)
+            _stop.settle(transaction, live)
 
     def take_up(self, chain: str) -> None:
         """Takes up a chain that was set aside: it is asked for again, and a study that stopped for it goes on."""
@@ -479,7 +439,7 @@ class Study:
             study = transaction.study
             if study.stop_reason in (StopReason.ALL_SET_ASIDE, StopReason.TARGET_LOSS_OF_THE_REST):
                 study.stop_reason = None
-            stop.settle(transaction, self._live(study))
+            _stop.settle(transaction, self._live(study))
 
     # -- leases
 
@@ -497,49 +457,27 @@ class Study:
     ) -> Lease:
         """A lease of the best chain. Raises ``StudyFinished`` or ``NothingFree`` if there is none."""
         with self._lock, self._store.writing() as transaction:
-            study = transaction.study
-            live = self._live(study)
+            live = self._live(transaction.study)
             # Expired leases end and stops are recorded even if there is nothing to give.
-            lease.sweep(transaction, live)
-            stop.settle(transaction, live)
+            _lease.sweep(transaction, live)
+            _stop.settle(transaction, live)
+            excluded = frozenset(self._find(transaction, name).number for name in without)
             try:
-                stop.check_going(transaction)
-                numbers = frozenset(self._find(transaction, name).number for name in without)
-                chain = _selection.preferred(transaction, live, walker, numbers)
-                affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
-                if chain is None or affordable < 1:
-                    raise stop.nothing_free(transaction)
+                chain, affordable = _lease.choose(transaction, live, walker, steps, excluded)
             except (StudyFinished, NothingFree) as error:
                 refusal: Exception = error
             else:
-                path = self._leased_path(transaction, chain, walker, continuing)
-                lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
+                path = _lease.path_for(transaction, chain, walker, continuing)
+                _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
-
-    def _leased_path(
-        self, transaction: Transaction, chain: ChainRecord, walker: Walker, continuing: bool
-    ) -> PathRecord:
-        """The path that a worker continues, or a new one."""
-        if transaction.study.shared:  # the chain's one process stands where its last holder gave it back
-            path = transaction.path(chain, chain.paths)
-            if path is not None and not path.ended:
-                path.worker = walker.name
-                return path
-        else:
-            path = walker.path(transaction, chain)
-            if path is None and continuing and not walker.walks(chain):
-                path = transaction.open_path(chain, walker.name)
-            if path is not None and path.token is None:
-                return path
-        return _transitions.begin(transaction, chain, walker.name)
 
     def renew(self, chain: str, token: str, seconds: float = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
         with self._lock, self._store.writing() as transaction:
-            path = lease.held_path(transaction, self._find(transaction, chain), token)
+            path = _lease.held_path(transaction, self._find(transaction, chain), token)
             path.expires = transaction.now + seconds
             transaction.save_path(path)
 
@@ -547,12 +485,12 @@ class Study:
         """Ends a lease. ``lost``: its worker cannot go on, as when a lease expires."""
         with self._lock, self._store.writing() as transaction:
             record, live = self._find(transaction, chain), self._live(transaction.study)
-            path = lease.held_path(transaction, record, token)
+            path = _lease.held_path(transaction, record, token)
             if lost:
-                lease.lapse(transaction, live, path, EventKind.LEASE_ABANDONED)
+                _lease.lapse(transaction, live, path, EventKind.LEASE_ABANDONED)
             else:
-                lease.give_back(transaction, live, record, path)
-            stop.settle(transaction, live)
+                _lease.give_back(transaction, live, record, path)
+            _stop.settle(transaction, live)
 
     # -- what is known
 
@@ -579,6 +517,11 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _certificate.certificate(transaction)
 
+    def repeated_paths(self) -> tuple[str, ...]:
+        """A sentence for each two paths that repeat each other, as those of workers with one seed do."""
+        with self._lock, self._store.reading() as transaction:
+            return _certificate.repeated(transaction)
+
     def counts(self, chain: str) -> Counts:
         """The transitions of a chain, warm start included."""
         with self._lock, self._store.reading() as transaction:
@@ -591,23 +534,21 @@ class Study:
             path = self._main.path(transaction, record)
             position = None if path is None else path.last
             last = None if position is None else self._labels.label(transaction, record, position)
-            number, step = self._next_place(transaction, record)
-            return view_of(
-                ChainProgress, record, states=record.size, paths=begun(record), path=number, step=step, last=last
-            )
+            number, step = _transitions.next_place(transaction, record, self._main)
+            return ChainProgress.of(record, states=record.size, paths=record.begun, path=number, step=step, last=last)
 
     def progress(self) -> Progress:
         """Where the study stands."""
         with self._lock, self._store.reading() as transaction:
             certificate = None if transaction.study.target_loss is None else _certificate.largest(transaction)
-            stopped = stop.stop_reason(transaction)
-            return view_of(Progress, transaction.study, certificate=certificate, stop_reason=stopped)
+            stopped = _stop.stop_reason(transaction)
+            return Progress.of(transaction.study, certificate=certificate, stop_reason=stopped)
 
     @property
     def stop_reason(self) -> StopReason | None:
         """Why the study stopped; None while it goes on."""
         with self._lock, self._store.reading() as transaction:
-            return stop.stop_reason(transaction)
+            return _stop.stop_reason(transaction)
 
     @property
     def finished(self) -> bool:
@@ -667,12 +608,12 @@ class Study:
             with self._lock, self._store.reading() as transaction:
                 record = None if chain is None else self._find(transaction, chain)
                 lines = []
-                for line in islice(transaction.log(record, after), PAGE):
+                for line in islice(transaction.log(record, after), _PAGE):
                     owner = transaction.numbered(line.chain)
                     state = self._labels.label(transaction, owner, line.state)
                     lines.append(LogLine(line.number, owner.name, line.path, line.step, state, line.time, line.issued))
             yield from lines
-            if len(lines) < PAGE:
+            if len(lines) < _PAGE:
                 return
             after = lines[-1].number
 

@@ -3,17 +3,45 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors import FileError
 
 if TYPE_CHECKING:
-    from .stop import StopReason
+    from ._stop import StopReason
 
-View = TypeVar("View")
+__all__ = [
+    "ChainLine",
+    "ChainProgress",
+    "EventKind",
+    "EventLine",
+    "LeaseLine",
+    "LogLine",
+    "Pace",
+    "Progress",
+    "StoredEnum",
+]
 
-__all__ = ["ChainLine", "ChainProgress", "EventKind", "EventLine", "LeaseLine", "LogLine", "Pace", "Progress"]
+
+class StoredEnum(StrEnum):
+    """Names that a study stores. A stored text that is none of them is damage."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise FileError(f"the study is damaged: {value!r} is stored where a {cls.__name__} belongs")
 
 
-class EventKind(StrEnum):
+class _View:
+    """A record that is shown."""
+
+    @classmethod
+    def of(cls, record: Any, **others: Any) -> Self:
+        """A view with these values; its other fields are the record's fields of the same names."""
+        names = (field.name for field in fields(cls) if field.name not in others)  # type: ignore[arg-type]
+        return cls(**{name: getattr(record, name) for name in names}, **others)
+
+
+class EventKind(StoredEnum):
     """What can happen to a study besides an observation. The value is what is stored and shown."""
 
     CREATED = "created"
@@ -32,7 +60,7 @@ class EventKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(_View):
     """Where a study stands. Every number is read from the study; none is counted."""
 
     chains: int
@@ -69,7 +97,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class ChainProgress:
+class ChainProgress(_View):
     """Where one chain stands."""
 
     #: States known.
@@ -120,7 +148,7 @@ class EventLine:
 
 
 @dataclass(frozen=True)
-class ChainLine:
+class ChainLine(_View):
     """One chain among many."""
 
     number: int
@@ -167,15 +195,3 @@ class Pace:
     last: float | None
     #: Observations a second over the last thousand; None before the second one.
     rate: float | None
-
-
-def begun(chain: Any) -> int:
-    """How many paths of a chain have an observation: every other observation is a transition."""
-    number: int = chain.observations - chain.transitions + chain.prior
-    return number
-
-
-def view_of(kind: type[View], record: Any, **others: Any) -> View:
-    """A view with these values; its other fields are the record's fields of the same names."""
-    names = (field.name for field in fields(kind) if field.name not in others)  # type: ignore[arg-type]
-    return kind(**{name: getattr(record, name) for name in names}, **others)

@@ -1,18 +1,15 @@
 """Why a study stops: the reasons, the words for each, and the rule that finds one."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from ..errors import NothingFree, StudyFinished
-from ..store import ChainRecord, Transaction
+from ..store import ChainRecord, StudyRecord, Transaction
 from . import _budget, _certificate, _selection
 from ._index import LiveIndex
-from .views import EventKind
-
-__all__ = ["StopReason"]
+from .views import EventKind, StoredEnum
 
 
-class StopReason(StrEnum):
+class StopReason(StoredEnum):
     """Why a study stopped. The value is what is stored; ``words`` is what people read."""
 
     BUDGET = "budget"
@@ -106,7 +103,13 @@ def nothing_free(transaction: Transaction) -> Exception:
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains:
         return finished(StopReason.BUDGET)
-    held = f"{study.leases} leases are held by workers"
+    held = "1 lease is held by a worker" if study.leases == 1 else f"{study.leases} leases are held by workers"
     if study.leases and _budget.remaining(transaction) < study.least_cost:
         held += ", and what is left of the budget is promised to them"
     return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")
+
+
+def check_not_stopped(study: StudyRecord) -> None:
+    """Raises ``StudyFinished`` if a stop is recorded. A deadline that has passed stops who asks, not who tells."""
+    if study.stop_reason is not None:
+        raise finished(StopReason(study.stop_reason))

@@ -7,18 +7,16 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ..errors import ChainscoutError, ConnectionLost, LeaseLost, NothingFree, StudyFinished
+from ..errors import ChainscoutError, ConnectionLost, Held, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
 from ..validation import real_number, whole_number
-from . import _transitions
+from . import _budget, _selection, _stop, _transitions
 from ._index import LiveIndex
 from ._transitions import Walker
 from .views import EventKind
 
 if TYPE_CHECKING:
     from .study import Study
-
-__all__ = ["Lease", "LeaseStatus", "Worker"]
 
 #: Seconds to go on telling an observation to a database that went away.
 PATIENCE = 30.0
@@ -155,7 +153,8 @@ class Lease:
     def tell(self, state: Hashable) -> None:
         """Tells one observation, which is durable on return. After a lost connection it is told again, counted once."""
         if self.status is not LeaseStatus.HELD:
-            raise LeaseLost(f"the observations that this lease of the chain {self.chain!r} was for have been told")
+            what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
+            raise LeaseLost(f"the lease of the chain {self.chain!r} is over: {what}")
         patience = time.monotonic() + PATIENCE
         while True:
             try:
@@ -174,8 +173,9 @@ class Lease:
 
     def restart(self, lost: bool = False) -> None:
         """Ends the path: the next observation begins another one. ``lost``: an observation was lost with it."""
-        self.path = self._study._restart(self.chain, self.token, lost).number
-        self.state, self.step = None, 1
+        following = self._study._restart(self.chain, self.token, lost)
+        assert following is not None
+        self.path, self.state, self.step = following.number, None, 1
 
     def renew(self, seconds: float = 60.0) -> None:
         """Holds the chain for ``seconds`` from now on."""
@@ -217,6 +217,37 @@ class Lease:
 # -- what happens to a lease in a transaction
 
 
+def choose(
+    transaction: Transaction, live: LiveIndex, walker: Walker, steps: int, without: Set[int]
+) -> tuple[ChainRecord, int]:
+    """The chain for a worker, and how many of its ``steps`` the budget pays for.
+
+    Raises ``StudyFinished`` or ``NothingFree`` if there is none.
+    """
+    _stop.check_going(transaction)
+    chain = _selection.preferred(transaction, live, walker, without)
+    affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
+    if chain is None or affordable < 1:
+        raise _stop.nothing_free(transaction)
+    return chain, affordable
+
+
+def path_for(transaction: Transaction, chain: ChainRecord, walker: Walker, continuing: bool) -> PathRecord:
+    """The path that a worker continues under a lease, or a new one."""
+    if transaction.study.shared:  # the chain's one process stands where its last holder gave it back
+        path = transaction.path(chain, chain.paths)
+        if path is not None and not path.ended:
+            path.worker = walker.name
+            return path
+    else:
+        path = walker.path(transaction, chain)
+        if path is None and continuing and not walker.walks(chain):
+            path = transaction.open_path(chain, walker.name)
+        if path is not None and path.token is None:
+            return path
+    return _transitions.begin(transaction, chain, walker.name)
+
+
 def grant(
     transaction: Transaction,
     live: LiveIndex,
@@ -238,6 +269,16 @@ def grant(
     live.reindex(chain)
     transaction.save(chain)
     transaction.save_path(path)
+
+
+def move(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> PathRecord:
+    """Moves a lease from a path that ends to a new one of the same worker."""
+    following = _transitions.begin(transaction, chain, path.worker)
+    following.token, following.expires, following.promised = path.token, path.expires, path.promised
+    path.token, path.expires, path.promised = None, None, 0
+    _transitions.issue(transaction, following)
+    transaction.save_path(following)
+    return following
 
 
 def spend(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
@@ -292,6 +333,16 @@ def sweep(transaction: Transaction, live: LiveIndex) -> None:
     """Ends every lease whose time is over."""
     for path in transaction.held(until=transaction.now):
         lapse(transaction, live, path)
+
+
+def check_not_held(transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
+    """Raises ``Held`` if the chain is one process and a worker holds it. An expired lease ends."""
+    if chain.blocked:
+        for path in transaction.held():
+            if path.chain == chain.number:
+                if path.expires is None or path.expires > transaction.now:
+                    raise Held(f"the chain {chain.name!r} is held by {path.worker!r}: only its lease can advance it")
+                lapse(transaction, live, path)
 
 
 def held_path(transaction: Transaction, chain: ChainRecord, token: str, number: int | None = None) -> PathRecord:

@@ -1,0 +1,28 @@
+"""The number of the format stands for the schema: whoever changes one must change the other."""
+
+import hashlib
+
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from chainscout.store.sql import schema
+from chainscout.study import EventKind, StopReason
+
+#: The format and a digest of all that a database is made of. A new digest needs a new number.
+KNOWN = (5, "10cf4435faa5dae4")
+
+
+def made() -> list[str]:
+    """Every statement that makes a study's tables, and every name that a study stores."""
+    statements = []
+    for dialect in (sqlite.dialect(), postgresql.dialect()):
+        for table in schema.metadata.sorted_tables:
+            statements.append(str(CreateTable(table).compile(dialect=dialect)))
+            indices = sorted(table.indexes, key=lambda index: str(index.name))
+            statements += [str(CreateIndex(index).compile(dialect=dialect)) for index in indices]
+    return [*statements, *sorted(EventKind), *sorted(StopReason)]
+
+
+def test_the_format_is_that_of_the_schema() -> None:
+    digest = hashlib.sha256("\n".join(made()).encode()).hexdigest()[:16]
+    assert (schema.FORMAT, digest) == KNOWN
