@@ -102,8 +102,8 @@ def repeated(transaction: Transaction) -> tuple[str, ...]:
         chain = transaction.numbered(number)
         if _chance(transaction, chain, second) < UNLIKELY:
             found.append(
-                f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: workers with"
-                " one seed repeat each other, and then no bound holds"
+                f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: workers"
+                " with one seed repeat each other, and then no bound holds"
             )
     return tuple(found)
 
