@@ -1,11 +1,13 @@
 """Workers and their leases: a lease is a worker's right to advance a path of a chain for a while."""
 
+import math
 import threading
 import time
 from collections.abc import Hashable, Set
+from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import ChainscoutError, ConnectionLost, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
@@ -39,7 +41,10 @@ class Worker:
         self._renews = renews
         self._walker = Walker(name)
         self._leases: set[Lease] = set()
-        self._stopping = threading.Event()
+        #: Whether it is closed; what wakes the thread that renews; and the seconds for which that thread sleeps.
+        self._closed = False
+        self._waking = threading.Event()
+        self._pause = math.inf
         self._renewing: threading.Thread | None = None
 
     def lease(
@@ -81,11 +86,23 @@ class Worker:
         if self._renews and self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name=f"leases of {self.name}", daemon=True)
             self._renewing.start()
+        elif seconds / 4 < self._pause:  # the thread must not sleep longer than this lease lasts
+            self._waking.set()
         return lease
+
+    def _stop(self) -> None:
+        """Ends the thread that renews."""
+        self._closed = True
+        self._waking.set()
 
     def _renew(self) -> None:
         """Renews every lease when half of its time is over, until the worker is closed."""
-        while not self._stopping.wait(min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4):
+        while True:
+            self._pause = min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4
+            self._waking.wait(self._pause)
+            self._waking.clear()
+            if self._closed:
+                return
             for lease in tuple(self._leases):
                 if lease.status is LeaseStatus.HELD and time.monotonic() > lease.renewed + lease.seconds / 2:
                     try:
@@ -95,9 +112,10 @@ class Worker:
 
     def close(self) -> None:
         """Gives back what it holds, and renews no more."""
-        self._stopping.set()
+        self._stop()
         for lease in tuple(self._leases):
-            lease.give_back()
+            with suppress(LeaseLost):  # it has ended by itself
+                lease.give_back()
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +126,7 @@ class Worker:
         if kind is None:
             self.close()
             return
-        self._stopping.set()
+        self._stop()
         for lease in tuple(self._leases):
             lease.__exit__(kind, error, trace)
 
@@ -159,7 +177,7 @@ class Lease:
         patience = time.monotonic() + PATIENCE
         while True:
             try:
-                told = self._study._tell(self.chain, state, self.path, self.step, self.token)
+                told, _ = self._study._tell(self.chain, state, self.path, self.step, self.token)
                 break
             except ConnectionLost:
                 if time.monotonic() > patience:
@@ -284,8 +302,12 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
     """Records what became of the draw that was issued and not told."""
-    detail = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
-    transaction.happened(kind.value, chain, **detail)
+    transaction.happened(kind.value, chain, **next_draw(path))
+
+
+def next_draw(path: PathRecord) -> dict[str, Any]:
+    """Names the draw that was issued for a path and not told."""
+    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:

@@ -118,7 +118,7 @@ class Study:
             rule, changed = stored_policy(stored, policy, read_only)
             store.floor = rule.floor is not None
             study = cls(store, rule)
-            study._main.continuing = continuing
+            study._main.since = stored.observations if continuing else None
             if changed and not read_only:
                 study._recompute()
         except BaseException:
@@ -256,9 +256,10 @@ class Study:
             path = whole_number(path, "path", meaning="the number of a path in its chain")
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path")
-        told = self._tell(chain, state, path, step, token)
-        if token is None:
-            self._main.remember(told)
+        with self._lock:
+            told, new = self._tell(chain, state, path, step, token)
+            if token is None:
+                self._main.remember(told, None if new else step)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
         """Adds an observation of a source that repeats itself, if nobody has told it before.
@@ -266,7 +267,9 @@ class Study:
         Raises ``OutOfStep`` unless this is the next observation of this path of this open study, or of a new path of
         that number; and, if they are given, unless the chain has so many ``observations``.
         """
-        self._main.remember(self._tell(chain, state, path, step, None, repeating=True, observations=observations))
+        with self._lock:
+            told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
+            self._main.remember(told)
 
     def continue_path(self, chain: str) -> ChainProgress:
         """Says that the process of this chain stands where plain tells left it, and gives where that is."""
@@ -275,7 +278,7 @@ class Study:
             path = transaction.open_path(record, MAIN)
             if path is not None and not self._main.walks(record):
                 self._main.remember(path)
-        return self.chain(chain)
+            return self._progress_of(transaction, record)
 
     def _tell(
         self,
@@ -287,8 +290,8 @@ class Study:
         *,
         repeating: bool = False,
         observations: int | None = None,
-    ) -> PathRecord:
-        """The path with the observation added to it, or with the same observation told before."""
+    ) -> tuple[PathRecord, bool]:
+        """The path, and whether the observation was added to it; else the same one was told before."""
         with self._lock, self._store.writing() as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
@@ -298,24 +301,29 @@ class Study:
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 if observations is not None and chain.observations != observations:
                     raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
-                if repeating and (number, step) != self._next_place(transaction, chain):
-                    raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
-                if observations is not None and chain.observations != observations:
-                    raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
-                path = self._own_path(transaction, chain, number)
-                if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
-                    return path
+                known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
+                if (
+                    known is not None
+                    and step is not None
+                    and _transitions.is_repeated(transaction, chain, known, step, position)
+                ):
+                    return known, False
                 self._check_not_stopped(transaction.study)
-                self._check_not_held(transaction, live, chain)
+                lease.sweep(transaction, live)
+                self._check_not_held(transaction, chain)
                 _budget.check_price(transaction, chain.cost, "the observation")
+                path = self._own_path(transaction, chain, number)
+                if step is not None:
+                    _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next
             else:
                 known = None if number is None else transaction.path(chain, number)
                 if known is not None and known.teller == token and step is not None and step <= known.steps:
                     _transitions.is_repeated(transaction, chain, known, step, position)
-                    return known
+                    return known, False
                 path = lease.held_path(transaction, chain, token, number)
-                if step is not None:
-                    _transitions.is_repeated(transaction, chain, path, step, position)
+                if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
+                    what = f"observation {step} of path {path.number} of the chain {chain.name!r}"
+                    raise OutOfStep(f"{what} was told before, under another lease")
                 lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
@@ -323,7 +331,7 @@ class Study:
             if token is not None and path.promised == 0:
                 lease.free(transaction, live, chain, path)
             stop.settle(transaction, live, (chain,))
-        return path
+        return path, True
 
     def _own_path(self, transaction: Transaction, chain: ChainRecord, number: int | None = None) -> PathRecord:
         """The path that a plain tell continues, or a new one. ``number``: the caller says which path it continues."""
@@ -356,39 +364,36 @@ class Study:
                 stacklevel=5,
             )
 
-    def _check_not_held(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
-        """Raises ``Held`` if the chain is one process and a worker holds it. An expired lease ends."""
+    def _check_not_held(self, transaction: Transaction, chain: ChainRecord) -> None:
+        """Raises ``Held`` if the chain is one process and a worker holds it. The caller has ended expired leases."""
         if chain.blocked:
-            for path in transaction.held():
-                if path.chain == chain.number:
-                    if path.expires is None or path.expires > transaction.now:
-                        raise Held(
-                            f"the chain {chain.name!r} is held by {path.worker!r}: only its lease can advance it"
-                        )
-                    lease.lapse(transaction, live, path)
+            worker = next(path.worker for path in transaction.held() if path.chain == chain.number)
+            raise Held(f"the chain {chain.name!r} is held by {worker!r}: only its lease can advance it")
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
         pairs = _pairs(observations)
-        with self._lock, self._store.writing() as transaction:
-            live = self._live(transaction.study)
-            moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
-            for chain, path, state, position in self._checked(transaction, live, pairs):
-                if position is None:
-                    position = self._labels.position(transaction, chain, state)  # a state can be new twice in a batch
-                if position is None:
-                    position = self._labels.discover(transaction, chain, state)
-                _transitions.observe(transaction, live, chain, path, position)
-                moved[chain.number] = chain, path
-            stop.settle(transaction, live, [chain for chain, _ in moved.values()])
-        for _, path in moved.values():
-            self._main.remember(path)
+        moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
+        with self._lock:
+            with self._store.writing() as transaction:
+                live = self._live(transaction.study)
+                for chain, path, state, position in self._checked(transaction, live, pairs):
+                    if position is None:
+                        position = self._labels.position(transaction, chain, state)  # it can be new twice in a batch
+                    if position is None:
+                        position = self._labels.discover(transaction, chain, state)
+                    _transitions.observe(transaction, live, chain, path, position)
+                    moved[chain.number] = chain, path
+                stop.settle(transaction, live, [chain for chain, _ in moved.values()])
+            for _, path in moved.values():
+                self._main.remember(path)
 
     def _checked(
         self, transaction: Transaction, live: LiveIndex, pairs: list[tuple[str, Hashable]]
     ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
         """A batch with its paths and the positions of the states that are known. What it needs is read together."""
         self._check_not_stopped(transaction.study)
+        lease.sweep(transaction, live)
         transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
         found: list[tuple[ChainRecord, PathRecord, Hashable, int | None]] = []
         chains: dict[str, tuple[ChainRecord, PathRecord]] = {}
@@ -399,7 +404,7 @@ class Study:
             known = chains.get(name) if isinstance(name, str) else None
             if known is None:
                 chain = self._find(transaction, name)
-                self._check_not_held(transaction, live, chain)
+                self._check_not_held(transaction, chain)
                 known = chains[name] = chain, self._own_path(transaction, chain)
                 last[chain.number] = known[1].last
             chain, path = known
@@ -434,18 +439,19 @@ class Study:
             live = self._live(transaction.study)
             transaction.study.lost += bool(lost)
             if token is None:
-                self._check_not_held(transaction, live, chain)
+                lease.sweep(transaction, live)
+                self._check_not_held(transaction, chain)
                 path = self._main.path(transaction, chain)
             else:
                 path = lease.held_path(transaction, chain, token)
-            detail = {} if path is None else {"worker": path.worker, "path": path.number}
+            detail = {} if path is None else lease.next_draw(path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
             following = path
             if path is not None:
                 if token is not None:
                     following = _transitions.begin(transaction, chain, path.worker)
                     following.token, following.expires, following.promised = path.token, path.expires, path.promised
-                    path.token, path.expires, path.promised = None, None, 0
+                    path.token, path.expires, path.promised, path.issued = None, None, 0, 0
                     _transitions.issue(transaction, following)
                     transaction.save_path(following)
                 _transitions.end(transaction, chain, path)
@@ -466,7 +472,8 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             record, live = self._find(transaction, chain), self._live(transaction.study)
             if token is None:
-                self._check_not_held(transaction, live, record)
+                lease.sweep(transaction, live)
+                self._check_not_held(transaction, record)
             else:
                 lease.give_back(transaction, live, record, lease.held_path(transaction, record, token))
             _transitions.set_aside(transaction, record, str(reason))
@@ -490,6 +497,8 @@ class Study:
         """
         if not isinstance(name, str) or not name:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        if name == MAIN:
+            raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
         return Worker(self, unicode_text(name, "a worker's name"), renews)
 
     def _grant(
@@ -508,7 +517,7 @@ class Study:
                 chain = _selection.preferred(transaction, live, walker, numbers)
                 affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
                 if chain is None or affordable < 1:
-                    raise stop.nothing_free(transaction)
+                    raise stop.nothing_free(transaction, len(without))
             except (StudyFinished, NothingFree) as error:
                 refusal: Exception = error
             else:
@@ -587,14 +596,14 @@ class Study:
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
         with self._lock, self._store.reading() as transaction:
-            record = self._find(transaction, name)
-            path = self._main.path(transaction, record)
-            position = None if path is None else path.last
-            last = None if position is None else self._labels.label(transaction, record, position)
-            number, step = self._next_place(transaction, record)
-            return view_of(
-                ChainProgress, record, states=record.size, paths=begun(record), path=number, step=step, last=last
-            )
+            return self._progress_of(transaction, self._find(transaction, name))
+
+    def _progress_of(self, transaction: Transaction, chain: ChainRecord) -> ChainProgress:
+        path = self._main.path(transaction, chain)
+        position = None if path is None else path.last
+        last = None if position is None else self._labels.label(transaction, chain, position)
+        number, step = self._next_place(transaction, chain)
+        return view_of(ChainProgress, chain, states=chain.size, paths=begun(chain), path=number, step=step, last=last)
 
     def progress(self) -> Progress:
         """Where the study stands."""
