@@ -33,8 +33,9 @@ def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozens
 
 
 def _expired(transaction: Transaction) -> list[ChainRecord]:
-    """The chains of shared paths whose lease has expired."""
-    return [transaction.numbered(path.chain) for path in transaction.held(until=transaction.now)]
+    """The chains of shared paths whose lease has expired, and that are not set aside."""
+    found = (transaction.numbered(path.chain) for path in transaction.held(until=transaction.now))
+    return [chain for chain in found if not chain.aside]
 
 
 def preferred(
@@ -48,10 +49,11 @@ def preferred(
     if chain is None or walker.walks(chain) or live.policy.floor is not None:
         return chain
     least = CLOSE * chain.index
+    left = _budget.remaining(transaction)
     for other in transaction.top(MOST_COMPARED):
         if other.index < least:
             break
-        if walker.walks(other) and other.number not in without:
+        if walker.walks(other) and other.number not in without and other.cost <= left:
             return other
     return chain
 
@@ -102,13 +104,10 @@ def _expected(chain: ChainRecord) -> int:
 
 
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
-    """The index with T + pending for T; within a block the stored one stands.
+    """The index with this many more observations pending.
 
     A chain without a transition gets the observations that bring its first one, and no more.
     """
     if chain.transitions == 0:
         return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf
-    transitions = _expected(chain) + pending
-    if pending == 0 or transitions < chain.look:
-        return chain.index
-    return live.index(chain, chain.sums, transitions)
+    return live.expected_index(chain, chain.pending + pending)
