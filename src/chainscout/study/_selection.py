@@ -9,9 +9,13 @@ from . import _budget
 from ._index import LiveIndex
 from ._transitions import Walker
 
-#: A worker stays with a chain whose index is at least this part of the largest one; so many chains are compared.
-CLOSE = 0.9
-MOST_COMPARED = 32
+#: Another path is cheap while first observations are at most this part of a chain's transitions. Where it is not, a
+#: worker stays with a chain whose index is at least that part of the largest one (benchmarks/bench_workers.py).
+CHEAP, CLOSE = 0.05, 0.5
+#: So many of a worker's chains are looked at, because others may have changed their indices.
+MOST_COMPARED = 8
+#: So many chains without a transition are compared.
+MOST_UNSEEN = 64
 
 
 def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozenset()) -> ChainRecord | None:
@@ -48,13 +52,21 @@ def preferred(
     chain = first(transaction, live, without)
     if chain is None or walker.walks(chain) or live.policy.floor is not None:
         return chain
-    least = CLOSE * chain.index
-    left = _budget.remaining(transaction)
-    for other in transaction.top(MOST_COMPARED):
-        if other.index < least:
+    if chain.transitions == 0:  # its own one first, then one that nobody has begun
+        unseen = [c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.number not in without] or [chain]
+        return min(unseen, key=lambda c: (not walker.walks(c), c.observations + c.pending, c.number))
+    if chain.begun < CHEAP * chain.transitions:
+        return chain
+    least, left = CLOSE * chain.index, _budget.remaining(transaction)
+    for _ in range(MOST_COMPARED):
+        number = walker.best(without)
+        if number is None:
             break
-        if walker.walks(other) and other.number not in without and other.cost <= left:
-            return other
+        own = transaction.numbered(number)
+        if walker.note(own) and own.index >= least:
+            return own if not (own.aside or own.blocked) and own.cost <= left else chain
+        if own.index < least:
+            break
     return chain
 
 

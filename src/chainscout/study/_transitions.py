@@ -4,7 +4,9 @@ A transition x → y is counted only if one and the same walk saw x and then y. 
 begins a new one: that costs one observation, and can never falsify a bound.
 """
 
+import heapq
 import warnings
+from collections.abc import Set
 
 from ..errors import BarePathsWarning, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
@@ -30,6 +32,33 @@ class Walker:
         self.since: int | None = None
         #: Chain number → the number of its path, and how many observations it had when this walker last told one.
         self._known: dict[int, tuple[int, int]] = {}
+        #: The indices of its chains as it last saw them, and a heap of them whose old entries are dropped when met.
+        self._indices: dict[int, float] = {}
+        self._order: list[tuple[float, int]] = []
+
+    def best(self, without: Set[int] = frozenset()) -> int | None:
+        """The number of the chain with the largest index among those that it walks, as far as it knows."""
+        heap, known = self._order, self._indices
+        skipped = []
+        while heap:
+            key, number = heap[0]
+            if known.get(number) == -key:
+                if number not in without:
+                    break
+                skipped.append(heap[0])
+            heapq.heappop(heap)
+        found = heap[0][1] if heap else None
+        for entry in skipped:
+            heapq.heappush(heap, entry)
+        return found
+
+    def note(self, chain: ChainRecord) -> bool:
+        """Notes the index of a chain that it walks. Gives whether it knew it."""
+        knew = self._indices.get(chain.number) == chain.index
+        if not knew:
+            self._indices[chain.number] = chain.index
+            heapq.heappush(self._order, (-chain.index, chain.number))
+        return knew
 
     def walks(self, chain: ChainRecord) -> bool:
         """Whether it has told an observation of the chain."""

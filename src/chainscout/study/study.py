@@ -477,6 +477,7 @@ class Study:
             else:
                 path = _lease.path_for(transaction, chain, walker, continuing)
                 _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
+                walker.note(chain)
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
