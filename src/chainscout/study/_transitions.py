@@ -42,8 +42,11 @@ class Walker:
             number, steps = known
             path = transaction.path(chain, number)
             # With another number of steps, somebody else has walked the path, or this walker does not know where.
-            return path if path is not None and not path.ended and path.steps == steps else None
-        return transaction.open_path(chain, self.name) if self.continuing else None
+            if path is None or path.ended or path.steps != steps:
+                return None
+        else:
+            path = transaction.open_path(chain, self.name) if self.continuing else None
+        return path if path is not None and path.token is None else None  # a lease's path is its holder's
 
     def remember(self, path: PathRecord) -> None:
         """Notes where its path stands; to be called when the transaction is stored."""
@@ -118,6 +121,12 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     transaction.append(path, path.issued)
     if path.token is None or path.promised:  # the next draw begins now
         issue(transaction, path)
+
+
+def check_observations(chain: ChainRecord, observations: int | None) -> None:
+    """Raises ``OutOfStep`` unless the chain has so many observations. None: whatever it has."""
+    if observations is not None and chain.observations != observations:
+        raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
 
 
 def is_repeated(transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int, state: int | None) -> bool:
