@@ -9,18 +9,18 @@ from chainscout.study import Study
 
 def replayed_counts(study: Study, states: dict) -> dict[str, Counts]:
     """Each chain's counts from the log; the log itself is checked on the way."""
-    counts = {name: Counts(known) for name, known in states.items()}
-    steps = dict.fromkeys(states, 0)
-    paths = dict.fromkeys(states, 0)
+    paths: dict[str, dict[int, list]] = {name: {} for name in states}
     for place, line in enumerate(study.log(), start=1):
         assert line.number == place, "the log has a gap"
-        steps[line.chain] += 1
-        assert line.step == steps[line.chain], "a chain's log has a gap"
-        if line.path != paths[line.chain]:
-            assert line.path == paths[line.chain] + 1, "a path is missing"
-            paths[line.chain] += 1
-            counts[line.chain].restart()
-        counts[line.chain].record(line.state)
+        path = paths[line.chain].setdefault(line.path, [])
+        path.append(line.state)
+        assert line.step == len(path), "a path's log has a gap"
+    counts = {name: Counts(known) for name, known in states.items()}
+    for name, found in paths.items():
+        for path in found.values():
+            counts[name].restart()
+            for state in path:
+                counts[name].record(state)
     return counts
 
 

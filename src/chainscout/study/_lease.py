@@ -51,14 +51,15 @@ class Worker:
         *,
         steps: int = 1,
         wait: float | None = None,
-        continuing: bool = False,
+        continuing: bool | Set[str] = False,
         without: Set[str] = frozenset(),
     ) -> "Lease | None":
         """The best chain, for ``steps`` observations; None when the study is finished.
 
         ``seconds``: how long the lease lasts if this worker dies; while it lives, it renews its leases by itself.
         ``wait``: seconds to wait for a chain to become free, then ``NothingFree`` is raised; None: as long as it takes.
-        ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``.
+        ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``; or
+        the names of the chains for which that is so.
         ``without``: chains that it must not be.
         """
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
@@ -168,19 +169,28 @@ class Lease:
         self.seconds = seconds
         self.renewed = time.monotonic()
 
-    def tell(self, state: Hashable) -> None:
-        """Tells one observation, which is durable on return. After a lost connection it is told again, counted once."""
+    def tell(self, state: Hashable, *, observations: int | None = None) -> None:
+        """Tells one observation, which is durable on return. After a lost connection it is told again, counted once.
+
+        ``observations``: raises ``OutOfStep`` unless the chain has so many. A recording needs that: each of its states
+        is given once.
+        """
         if self.status is not LeaseStatus.HELD:
             what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
             raise LeaseLost(f"the lease of the chain {self.chain!r} is over: {what}")
         patience = time.monotonic() + PATIENCE
         while True:
             try:
-                told, _ = self._study._tell(self.chain, state, self.path, self.step, self.token)
+                told, _ = self._study._tell(
+                    self.chain, state, self.path, self.step, self.token, observations=observations
+                )
                 break
             except ConnectionLost:
                 if time.monotonic() > patience:
                     raise
+            except LeaseLost:
+                self._is_over(LeaseStatus.ENDED)
+                raise
         if self._worker is not None:
             self._worker._walker.remember(told)
         self.state = state

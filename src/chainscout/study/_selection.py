@@ -70,14 +70,15 @@ def preferred(
     return chain
 
 
-def batch(transaction: Transaction, live: LiveIndex, number: int) -> list[ChainRecord]:
+def batch(transaction: Transaction, live: LiveIndex, number: int, without: Set[int] = frozenset()) -> list[ChainRecord]:
     """The next ``number`` chains: pending observations count in T, and everything else is frozen."""
     ended = _expired(transaction) if transaction.study.shared else []
-    chains = {c.number: c for c in transaction.top(number) + ended}
+    wanted = number + len(without)
+    chains = {c.number: c for c in transaction.top(wanted) + ended if c.number not in without}
     fewest: list[tuple[int, int]] = []
     floor = live.policy.floor
     if floor is not None:
-        chains.update((c.number, c) for c in transaction.least(number))
+        chains.update((c.number, c) for c in transaction.least(wanted) if c.number not in without)
         fewest = [(c.transitions + c.pending, k) for k, c in chains.items()]
         heapq.heapify(fewest)
     pending = dict.fromkeys(chains, 0)

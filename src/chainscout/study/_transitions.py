@@ -71,13 +71,16 @@ class Walker:
             number, steps = known
             path = transaction.path(chain, number)
             # With another number of steps, somebody else has walked the path, or this walker does not know where.
-            return path if path is not None and not path.ended and path.steps == steps else None
-        if self.since is None:
+            if path is None or path.ended or path.steps != steps:
+                return None
+        elif self.since is None:
             return None
-        path = transaction.open_path(chain, self.name)
-        if path is None or transaction.study.observations == self.since:
-            return path
-        return None if any(line.path == path.number for line in transaction.log(chain, self.since)) else path
+        else:
+            path = transaction.open_path(chain, self.name)
+            if path is not None and transaction.study.observations != self.since:
+                later = transaction.log(chain, self.since)
+                path = None if any(line.path == path.number for line in later) else path
+        return path if path is not None and path.token is None else None  # a lease's path is its holder's
 
     def remember(self, path: PathRecord, repeated: int | None = None) -> None:
         """Notes where its path stands; to be called when the transaction is stored.
@@ -162,6 +165,12 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     transaction.append(path, path.issued)
     if path.token is None or path.promised:  # the next draw begins now
         issue(transaction, path)
+
+
+def check_observations(chain: ChainRecord, observations: int | None) -> None:
+    """Raises ``OutOfStep`` unless the chain has so many observations. None: whatever it has."""
+    if observations is not None and chain.observations != observations:
+        raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
 
 
 def is_repeated(
