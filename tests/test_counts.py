@@ -57,7 +57,7 @@ def test_a_path_and_a_restart_by_hand():
     assert repr(counts) == "Counts(2 states, 5 observations, 3 transitions)"
 
 
-def test_a_restart_that_nothing_follows_begins_no_segment():
+def test_a_restart_that_nothing_follows_begins_no_path():
     counts = Counts.from_path([0, 1], 2)
     counts.restart()
     counts.restart()

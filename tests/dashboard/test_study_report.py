@@ -283,12 +283,13 @@ def test_certificates_are_found_beside_the_readers(tmp_path: Path) -> None:
 
 def test_leases_events_and_the_end(tmp_path: Path) -> None:
     study = new_study(tmp_path / "study.db", budget=40, target_loss=1e-6)
-    lease = study.lease("worker <7>", 50, steps=4)
+    lease = study.worker("worker <7>").lease(50, steps=4)
+    assert lease is not None
     report = StudyReport(study, "Study")
     (held,) = report.leases()
-    assert (held.label, held.worker, held.promised) == (lease.chain, "worker <7>", 4)
+    assert (held.label, held.path, held.worker, held.promised) == (lease.chain, 1, "worker <7>", 4)
     assert 0 < held.seconds_left <= 50
-    assert report.page(lease.chain).chains[0].worker == "worker <7>"
+    assert report.page(lease.chain).chains[0].leases == 1
     lease.abandon()
     advance(study, 40)
     overview = report.overview()

@@ -7,7 +7,7 @@ from ..errors import InputError
 from ..study import Browser, EventKind, StopReason, StudyCertificate
 from ..validation import one_of, whole_number
 from .bounds import Bounds
-from .cells import cell, finite, label
+from .cells import cell, finite, label, shown_index
 from .histories import Histories
 from .shares import Shares
 from .totals import MOST_PAIRS, Totals
@@ -181,7 +181,7 @@ class StudyReport:
             plug_in=self._shares.plug_in(line),
             aim=self._shares.aim(line),
             certificate=finite(line.certificate),
-            index=finite(line.index),
+            index=shown_index(line),
             leases=line.leases,
             aside=line.aside,
         )

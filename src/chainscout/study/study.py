@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
@@ -310,10 +310,6 @@ class Study:
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 if observations is not None and chain.observations != observations:
                     raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
-                if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
-                    raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
-                if observations is not None and chain.observations != observations:
-                    raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
                 path = _transitions.own_path(transaction, chain, self._main, number)
                 if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
                     return path
@@ -326,8 +322,13 @@ class Study:
                     _transitions.is_repeated(transaction, chain, known, step, position)
                     return known
                 path = _lease.held_path(transaction, chain, token, number)
-                if step is not None:
-                    _transitions.is_repeated(transaction, chain, path, step, position)
+                if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
+                    if path.teller == token:
+                        return path
+                    raise LeaseLost(
+                        f"observation {step} of path {path.number} of the chain {chain.name!r} was told before, under "
+                        "another lease: nothing was changed"
+                    )
                 _lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
