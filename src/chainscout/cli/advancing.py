@@ -104,7 +104,8 @@ def tell(
             study.tell(chain, known, path, step, token=token)
         progress = study.progress()
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
-    say(answer, f"{progress.observations} observations" + finished(progress.stop_reason), json_output)
+    many = "1 observation" if progress.observations == 1 else f"{progress.observations} observations"
+    say(answer, many + finished(progress.stop_reason), json_output)
 
 
 @click.command()
