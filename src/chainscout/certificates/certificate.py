@@ -18,8 +18,8 @@ METHODS = {
 
 #: Said wherever a certificate is shown (MATH §7).
 ASSUMPTION = (
-    "each next state was drawn afresh by the process itself from the state before it, and that whether an observation is"
-    " lost does not depend on its value"
+    "each next state was drawn afresh by the process itself from the state before it, and that whether an observation"
+    " is lost does not depend on its value"
 )
 
 

@@ -283,10 +283,13 @@ class StudyReport:
 
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
-    details = {key: value for key, value in event.detail.items() if value is not None}
+    details = {key: value for key, value in event.detail.items() if value is not None and key != "lost"}
     if event.kind is EventKind.FINISHED:
         details = {key: StopReason(value).words for key, value in details.items()}
-    detail = ", ".join(f"{key} {label(cell(value))}" for key, value in details.items())
+    parts = [f"{key} {label(cell(value))}" for key, value in details.items()]
+    if event.detail.get("lost"):
+        parts.append("an observation was lost")
+    detail = ", ".join(parts)
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
 
