@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
@@ -332,8 +332,12 @@ class Study:
                     return known, False
                 path = _lease.held_path(transaction, chain, token, number)
                 if _transitions.is_repeated(transaction, chain, path, step, position):
-                    what = f"observation {step} of path {path.number} of the chain {chain.name!r}"
-                    raise OutOfStep(f"{what} was told before, under another lease")
+                    if path.teller == token:
+                        return path, False
+                    raise LeaseLost(
+                        f"observation {step} of path {path.number} of the chain {chain.name!r} was told before, under "
+                        "another lease: nothing was changed"
+                    )
                 _transitions.check_observations(chain, observations)
                 _lease.spend(transaction, chain, path)
             if position is None:
