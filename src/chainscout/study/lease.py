@@ -7,7 +7,7 @@ from collections.abc import Hashable, Set
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ..errors import ChainscoutError, ConnectionLost, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
@@ -302,12 +302,7 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
     """Records what became of the draw that was issued and not told."""
-    transaction.happened(kind.value, chain, **next_draw(path))
-
-
-def next_draw(path: PathRecord) -> dict[str, Any]:
-    """Names the draw that was issued for a path and not told."""
-    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+    transaction.happened(kind.value, chain, **_transitions.next_draw(path))
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:

@@ -444,17 +444,19 @@ class Study:
                 path = self._main.path(transaction, chain)
             else:
                 path = lease.held_path(transaction, chain, token)
-            detail = {} if path is None else lease.next_draw(path)
+            detail = {} if path is None else _transitions.next_draw(path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
             following = path
             if path is not None:
+                held = path.token, path.expires, path.promised
+                path.token, path.expires, path.promised = None, None, 0
+                _transitions.end(transaction, chain, path)
                 if token is not None:
                     following = _transitions.begin(transaction, chain, path.worker)
-                    following.token, following.expires, following.promised = path.token, path.expires, path.promised
-                    path.token, path.expires, path.promised, path.issued = None, None, 0, 0
+                    following.token, following.expires, following.promised = held
                     _transitions.issue(transaction, following)
                     transaction.save_path(following)
-                _transitions.end(transaction, chain, path)
+                    transaction.save(chain)
             stop.settle(transaction, live)
         return following or PathRecord(chain.number, 0, MAIN)
 
