@@ -29,13 +29,16 @@ class Place:
     def where(self, study: Study) -> Any:
         return next(where for known, where in self._studies if known is study)
 
-    def reopen(self, study: Study, policy: Any = None) -> Study:
-        """The same study after its process has ended; in memory there is no such thing."""
+    def reopen(self, study: Study, policy: Any = None, continuing: bool = True) -> Study:
+        """The same study after its process has ended; in memory there is no such thing.
+
+        ``continuing``: its chains stand where the study left them. In memory they always do.
+        """
         where = self.where(study)
         if where is None:
             return study
         study.close()
-        again = Study.open(where, policy)
+        again = Study.open(where, policy, continuing=continuing)
         self._studies.append((again, where))
         return again
 
