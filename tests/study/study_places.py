@@ -47,6 +47,11 @@ class Place:
             study.close()
 
 
+def lease(study: Study, worker: str, seconds: float = 60.0, **options: Any) -> Any:
+    """A lease of a new worker, which does not renew it and does not wait for it."""
+    return study.worker(worker, renews=False).lease(seconds, **{"wait": 0, **options})
+
+
 def set_clock(study: Study, now: float) -> None:
     """Lets the study's clock show ``now`` for ever."""
     store: Any = study._store
