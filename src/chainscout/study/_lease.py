@@ -7,7 +7,7 @@ from collections.abc import Hashable, Set
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ..errors import ChainscoutError, ConnectionLost, Held, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
@@ -300,12 +300,15 @@ def grant(
 
 
 def move(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> PathRecord:
-    """Moves a lease from a path that ends to a new one of the same worker."""
+    """Ends the path of a lease, and moves the lease to a new path of the same worker."""
+    held = path.token, path.expires, path.promised
+    path.token, path.expires, path.promised = None, None, 0
+    _transitions.end(transaction, chain, path)
     following = _transitions.begin(transaction, chain, path.worker)
-    following.token, following.expires, following.promised = path.token, path.expires, path.promised
-    path.token, path.expires, path.promised, path.issued = None, None, 0, 0
+    following.token, following.expires, following.promised = held
     _transitions.issue(transaction, following)
     transaction.save_path(following)
+    transaction.save(chain)
     return following
 
 
@@ -353,12 +356,7 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
     """Records what became of the draw that was issued and not told."""
-    transaction.happened(kind.value, chain, **next_draw(path))
-
-
-def next_draw(path: PathRecord) -> dict[str, Any]:
-    """Names the draw that was issued for a path and not told."""
-    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+    transaction.happened(kind.value, chain, **_transitions.next_draw(path))
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:

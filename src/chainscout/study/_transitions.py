@@ -7,6 +7,7 @@ begins a new one: that costs one observation, and can never falsify a bound.
 import heapq
 import warnings
 from collections.abc import Set
+from typing import Any
 
 from ..errors import BarePathsWarning, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
@@ -130,7 +131,8 @@ def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathReco
     if transaction.study.shared:
         before = transaction.path(chain, chain.paths)
         if before is not None and not before.ended:
-            before.ended = True
+            transaction.happened(EventKind.PATH_ENDED.value, chain, **next_draw(before), lost=False)
+            before.ended, before.issued = True, 0
             transaction.save_path(before)
     chain.paths += 1
     return PathRecord(chain.number, chain.paths, walker)
@@ -140,6 +142,11 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     """Gives the next draw of a path its place in the order of issue."""
     transaction.study.issues += 1
     path.issued = transaction.study.issues
+
+
+def next_draw(path: PathRecord) -> dict[str, Any]:
+    """Names the draw that was issued for a path and not told."""
+    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
 
 
 def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord, state: int) -> None:
@@ -193,7 +200,7 @@ def is_repeated(
 
 def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     """Ends a path. A chain whose last paths ended without a transition is set aside."""
-    path.ended = True
+    path.ended, path.issued = True, 0
     if path.steps == 1:
         chain.barren += 1
         if chain.barren >= MOST_BARREN:

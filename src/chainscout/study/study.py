@@ -418,11 +418,11 @@ class Study:
                 path = self._main.path(transaction, chain)
             else:
                 path = _lease.held_path(transaction, chain, token)
-            detail = {} if path is None else _lease.next_draw(path)
+            detail = {} if path is None else _transitions.next_draw(path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
-            if token is not None and path is not None:
+            if path is not None and token is not None:
                 following = _lease.move(transaction, chain, path)
-            if path is not None:
+            elif path is not None:
                 _transitions.end(transaction, chain, path)
             _stop.settle(transaction, live)
         return following
