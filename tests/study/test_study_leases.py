@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from chainscout.study.lease import LeaseStatus
+from chainscout.study._lease import LeaseStatus
 from study_checks import check
 from study_driving import STATES, drive, nth_state
 from study_places import lease, set_clock
