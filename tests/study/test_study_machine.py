@@ -21,9 +21,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarn
 
 STATES = {"a": 2, "b": 3, "c": 1}
 BUDGET = 60
-WORKERS = ("w0", "w1", "w2", "w3")
+#: Workers and their names: two of them, in different processes, have the same one.
+WORKERS = {"w0": "w0", "w1": "w1", "w2": "w2", "another w0": "w0"}
 names = st.sampled_from(sorted(STATES))
-workers = st.sampled_from(WORKERS)
+workers = st.sampled_from(list(WORKERS))
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Model(RuleBasedStateMachine):
         self.known: dict[str, dict[str, tuple[Walk, int]]] = {name: {} for name in ("main", *WORKERS)}
         #: The length of each path when the study was opened to continue; None: it was not.
         self.opened: dict[tuple[str, int], int] | None = None
-        self.hands = {name: self.study.worker(name, renews=False) for name in WORKERS}
+        self.hands = {key: self.study.worker(name, renews=False) for key, name in WORKERS.items()}
         self.holds: list[Hold] = []
         self.gone: list[Hold] = []
         self.now = 1000.0
@@ -275,10 +276,10 @@ class Model(RuleBasedStateMachine):
         else:
             walk = self.standing(worker, name)
             if continuing and name not in self.known[worker]:
-                walk = self.latest(name, worker)
+                walk = self.latest(name, WORKERS[worker])
         if walk is None or walk.held:
-            walk = self.new_walk(name, worker)
-        walk.worker, walk.held = worker, True
+            walk = self.new_walk(name, WORKERS[worker])
+        walk.worker, walk.held = WORKERS[worker], True
         assert (lease.path, lease.step) == (walk.number, len(walk.states) + 1)
         assert lease.state == (walk.states[-1] if walk.states else None)
         self.holds.append(Hold(lease, worker, walk, self.now + seconds))
@@ -346,7 +347,7 @@ class Model(RuleBasedStateMachine):
     @rule(worker=workers)
     def replace_worker(self, worker):
         """Another process with the same name."""
-        self.hands[worker] = self.study.worker(worker, renews=False)
+        self.hands[worker] = self.study.worker(WORKERS[worker], renews=False)
         self.known[worker] = {}
 
     @rule(continuing=st.booleans())
@@ -408,9 +409,9 @@ class InSqlite(Model):
 
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 TestInMemory = InMemory.TestCase
-TestInMemory.settings = settings(max_examples=60, stateful_step_count=50, **quiet)
+TestInMemory.settings = settings(max_examples=250, stateful_step_count=50, **quiet)
 TestInSqlite = InSqlite.TestCase
-TestInSqlite.settings = settings(max_examples=12, stateful_step_count=40, **quiet)
+TestInSqlite.settings = settings(max_examples=25, stateful_step_count=40, **quiet)
 
 
 def test_any_order_in_postgres(server):
