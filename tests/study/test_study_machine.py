@@ -1,43 +1,78 @@
-"""Any order of asking, telling, restarting, leasing, expiring and reopening, against a model that keeps only a log."""
+"""Any order of asking, telling, leasing, expiring and reopening, against a model that keeps only paths and leases."""
 
-import math
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from study_checks import check, naive_index
+from study_checks import check, naive_index, walked_paths
 from study_places import set_clock
 from study_rules import BLOCKS, FLOOR, RULE
 
 from chainscout.counts import Counts
-from chainscout.errors import InputError, LeaseLost, NothingFree, StudyFinished
+from chainscout.errors import Held, InputError, LeaseLost, NothingFree, StudyFinished
 from chainscout.policies import Setting
 from chainscout.study import Study
 
+pytestmark = pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
+
 STATES = {"a": 2, "b": 3, "c": 1}
 BUDGET = 60
+#: Workers and their names: two of them, in different processes, have the same one.
+WORKERS = {"w0": "w0", "w1": "w1", "w2": "w2", "another w0": "w0"}
+names = st.sampled_from(sorted(STATES))
+workers = st.sampled_from(list(WORKERS))
+
+
+@dataclass
+class Walk:
+    """A path of the model."""
+
+    chain: str
+    number: int
+    worker: str
+    states: list[int] = field(default_factory=list)
+    ended: bool = False
+    held: bool = False
+
+
+@dataclass
+class Hold:
+    """A lease of the model."""
+
+    lease: object
+    worker: str
+    walk: Walk
+    until: float
 
 
 class Model(RuleBasedStateMachine):
-    """The model: each chain's paths, who holds it until when, and the time."""
+    """The model: each chain's paths, where each walker stands, who holds what until when, and the time."""
 
     def place(self) -> object:
         raise NotImplementedError
 
-    @initialize(policy=st.sampled_from([RULE, BLOCKS, FLOOR]), fate=st.sampled_from(["restart", "continue"]))
-    def begin(self, policy, fate):
-        self.policy, self.fate = policy, fate
+    @initialize(policy=st.sampled_from([RULE, BLOCKS, FLOOR]), paths=st.sampled_from(["own", "own", "shared"]))
+    def begin(self, policy, paths):
+        self.policy, self.shared = policy, paths == "shared"
         self.where = self.place()
-        self.study = Study.create(self.where, STATES, budget=BUDGET, policy=policy, on_lost_lease=fate)
-        self.paths: dict[str, list[list[int]]] = {name: [] for name in STATES}
-        self.broken = dict.fromkeys(STATES, True)
-        self.holders: dict[str, tuple] = {}
-        self.lost_leases: list = []
+        self.study = Study.create(self.where, STATES, budget=BUDGET, policy=policy, paths=paths)
+        self.walks: dict[str, list[Walk]] = {name: [] for name in STATES}
+        self.barren = dict.fromkeys(STATES, 0)
+        self.aside: set[str] = set()
+        #: Walker → chain → the path that it walks, and how long it was then.
+        self.known: dict[str, dict[str, tuple[Walk, int]]] = {name: {} for name in ("main", *WORKERS)}
+        #: The length of each path when the study was opened to continue; None: it was not.
+        self.opened: dict[tuple[str, int], int] | None = None
+        self.hands = {key: self.study.worker(name, renews=False) for key, name in WORKERS.items()}
+        self.holds: list[Hold] = []
+        self.gone: list[Hold] = []
         self.now = 1000.0
         self.lost = 0
+        self.stopped = False
         self.tick(0.0)
 
     # -- the model's own steps
@@ -46,37 +81,79 @@ class Model(RuleBasedStateMachine):
         self.now += seconds
         set_clock(self.study, self.now)
 
-    def record(self, name, state):
-        if self.broken[name]:
-            self.paths[name].append([])
-            self.broken[name] = False
-        self.paths[name][-1].append(state)
+    def new_walk(self, name, worker):
+        if self.shared and self.walks[name]:
+            self.walks[name][-1].ended = True
+        walk = Walk(name, len(self.walks[name]) + 1, worker)
+        self.walks[name].append(walk)
+        return walk
 
-    def is_held(self, name):
-        return name in self.holders and self.holders[name][1] > self.now
+    def latest(self, name, worker):
+        """The latest path of this name, unless it has ended."""
+        walk = next((walk for walk in reversed(self.walks[name]) if walk.worker == worker), None)
+        return None if walk is None or walk.ended else walk
 
-    def expire(self, name):
-        """What happens to a lease that ran out when somebody comes upon it."""
-        lease, _ = self.holders.pop(name)
-        self.lost_leases.append(lease)
+    def standing(self, walker, name):
+        """The path that a walker knows, if it is still where the walker left it."""
+        walk, length = self.known[walker].get(name, (None, 0))
+        return walk if walk is not None and not walk.ended and len(walk.states) == length else None
+
+    def main_walk(self, name):
+        if name in self.known["main"] or self.opened is None:
+            return self.standing("main", name)
+        walk = self.latest(name, "main")
+        return walk if walk and len(walk.states) == self.opened.get((name, walk.number)) else None
+
+    def add(self, walk, state, walker):
+        if walk.states:
+            self.barren[walk.chain] = 0
+        walk.states.append(state)
+        self.known[walker][walk.chain] = walk, len(walk.states)
+
+    def end_walk(self, walk):
+        walk.ended, walk.held = True, False
+        if len(walk.states) == 1:
+            self.barren[walk.chain] += 1
+            if self.barren[walk.chain] >= 10:
+                self.aside.add(walk.chain)
+
+    def lose(self, hold):
+        self.holds.remove(hold)
+        self.gone.append(hold)
         self.lost += 1
-        if self.fate == "restart":
-            self.broken[name] = True
+        self.end_walk(hold.walk)
+
+    def sweep(self):
+        """What somebody who changes the study does with leases that ran out."""
+        for hold in sorted(self.holds, key=lambda h: (h.until, list(STATES).index(h.walk.chain), h.walk.number)):
+            if hold.until <= self.now:
+                self.lose(hold)
+
+    def live(self, name=None):
+        return [h for h in self.holds if h.until > self.now and name in (None, h.walk.chain)]
+
+    def is_blocked(self, name):
+        return self.shared and bool(self.live(name))
 
     def number(self):
-        return sum(len(path) for paths in self.paths.values() for path in paths)
+        return sum(len(walk.states) for walks in self.walks.values() for walk in walks)
+
+    def left(self):
+        return BUDGET - self.number() - sum(hold.lease.steps for hold in self.live())
 
     def full(self):
         return self.number() >= BUDGET
 
-    def promised(self):
-        return sum(lease.steps for name, (lease, _) in self.holders.items() if self.is_held(name))
+    def is_over(self):
+        """Whether the study has stopped; it stays so until it is taken up or extended."""
+        self.stopped = self.stopped or self.full() or len(self.aside) == len(STATES)
+        return self.stopped
 
     def counts(self, name):
         counts = Counts(STATES[name])
-        for path in self.paths[name]:
+        for walk in self.walks[name]:
             counts.restart()
-            for state in path:
+            for state in walk.states:
                 counts.record(state)
         return counts
 
@@ -84,47 +161,48 @@ class Model(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def ask_and_tell(self, data):
-        free = [name for name in STATES if not self.is_held(name)]
+        free = [name for name in STATES if name not in self.aside and not self.is_blocked(name)]
         try:
             name = self.study.ask()
         except StudyFinished:
-            assert self.full()
+            assert self.is_over()
             return
         except NothingFree:
-            assert not free or self.number() + self.promised() >= BUDGET
+            assert not free or self.left() < 1
             return
         assert name in free
         assert self.study.ask() == name
         if self.policy is RULE:
             sizes = list(STATES.values())
             pairs = sum(s * s for s in sizes)
-            indices = {
-                chain: naive_index(RULE, Setting(k, sizes[k], 3, pairs, BUDGET), self.counts(chain))
-                for k, chain in enumerate(STATES)
-            }
+            indices = {}
+            for k, chain in enumerate(STATES):
+                # Where paths are one's own, a lease that ran out counts until somebody ends it.
+                holds = self.live(chain) if self.shared else [h for h in self.holds if h.walk.chain == chain]
+                pending = sum(hold.lease.steps for hold in holds)
+                indices[chain] = naive_index(RULE, Setting(k, sizes[k], 3, pairs, BUDGET), self.counts(chain), pending)
             best = max(indices[chain] for chain in free)
             assert indices[name] == best or indices[name] >= best * (1 - 1e-9)
         self.tell(name, data.draw(st.integers(0, STATES[name] - 1)))
 
-    @rule(name=st.sampled_from(sorted(STATES)), data=st.data())
+    @rule(name=names, data=st.data())
     def tell_any(self, name, data):
         self.tell(name, data.draw(st.integers(0, STATES[name] - 1)))
 
     def tell(self, name, state):
-        if self.full():
+        if self.is_over():
             with pytest.raises(StudyFinished):
                 self.study.tell(name, state)
-        elif self.is_held(name):
-            with pytest.raises(InputError, match="held by"):
+        elif self.is_blocked(name):
+            with pytest.raises(Held, match="held by"):
                 self.study.tell(name, state)
-        elif self.number() + self.promised() >= BUDGET:
+        elif self.left() < 1:
             with pytest.raises(NothingFree, match="less what is promised to leases"):
                 self.study.tell(name, state)
         else:
-            if name in self.holders:
-                self.expire(name)
             self.study.tell(name, state)
-            self.record(name, state)
+            self.sweep()
+            self.add(self.main_walk(name) or self.new_walk(name, "main"), state, "main")
 
     @rule(number=st.integers(1, 6), data=st.data())
     def batch(self, number, data):
@@ -135,130 +213,181 @@ class Model(RuleBasedStateMachine):
         assert len(chosen) <= number
         pairs = [(name, data.draw(st.integers(0, STATES[name] - 1))) for name in chosen]
         self.study.tell_many(pairs)
-        for name in dict.fromkeys(chosen):
-            if name in self.holders:
-                self.expire(name)
+        self.sweep()
+        found = {name: self.main_walk(name) or self.new_walk(name, "main") for name in dict.fromkeys(chosen)}
         for name, state in pairs:
-            self.record(name, state)
+            self.add(found[name], state, "main")
 
-    @rule(name=st.sampled_from(sorted(STATES)))
-    def repeat(self, name):
-        """A retry after a lost acknowledgement."""
-        path = [state for part in self.paths[name] for state in part]
-        if path:
-            self.study.tell(name, path[-1], step=len(path))
+    @rule(name=names, data=st.data())
+    def repeat(self, name, data):
+        """A retry after a lost acknowledgement, by somebody who may be elsewhere by now."""
+        walks = [walk for walk in self.walks[name] if walk.states and walk.worker == "main"]
+        if walks:
+            walk = data.draw(st.sampled_from(walks))
+            step = data.draw(st.integers(1, len(walk.states)))
+            self.study.tell(name, walk.states[step - 1], path=walk.number, step=step)
+            if name not in self.known["main"] and step == len(walk.states):
+                self.known["main"][name] = walk, step
             if STATES[name] > 1:
+                other = (walk.states[step - 1] + 1) % STATES[name]
                 with pytest.raises(InputError, match="another state"):
-                    self.study.tell(name, (path[-1] + 1) % STATES[name], step=len(path))
+                    self.study.tell(name, other, path=walk.number, step=step)
 
-    @rule(name=st.sampled_from(sorted(STATES)))
+    @rule(name=names)
     def restart(self, name):
-        if self.is_held(name):
-            with pytest.raises(InputError, match="held by"):
+        if self.is_blocked(name):
+            with pytest.raises(Held, match="held by"):
                 self.study.restart(name)
             return
-        if name in self.holders:
-            self.expire(name)
-        if sum(len(path) == 1 for path in self.paths[name][-9:]) == 9:
-            return  # it would be set aside, which has its own test
         self.study.restart(name)
-        self.broken[name] = True
+        self.sweep()
+        walk = self.main_walk(name)
+        if walk is not None:
+            self.end_walk(walk)
 
-    @rule(seconds=st.sampled_from([1.0, 5.0]), steps=st.integers(1, 3))
-    def lease(self, seconds, steps):
-        for name in [name for name in self.holders if not self.is_held(name)]:
-            self.expire(name)
+    @precondition(lambda self: self.aside)
+    @rule(data=st.data())
+    def take_up(self, data):
+        name = data.draw(st.sampled_from(sorted(self.aside)))
+        self.study.take_up(name)
+        self.aside.discard(name)
+        self.barren[name] = 0
+        self.stopped = self.full()
+
+    @rule(worker=workers, seconds=st.sampled_from([1.0, 5.0]), steps=st.integers(1, 3), continuing=st.booleans())
+    def lease(self, worker, seconds, steps, continuing):
         try:
-            lease = self.study.lease("worker", seconds, steps=steps, wait=0)
-        except StudyFinished:
-            assert self.full()
-            return
+            lease = self.hands[worker].lease(seconds, steps=steps, wait=0, continuing=continuing)
         except NothingFree:
-            assert len(self.holders) == len(STATES) or self.number() + self.promised() >= BUDGET
+            self.sweep()
+            free = [name for name in STATES if name not in self.aside and not self.is_blocked(name)]
+            assert not free or self.left() < 1
             return
-        assert lease.chain not in self.holders
-        assert lease.restarted == self.broken[lease.chain]
-        assert lease.step == 1 + sum(map(len, self.paths[lease.chain]))
-        self.holders[lease.chain] = lease, self.now + seconds
+        self.sweep()
+        if lease is None:
+            assert self.is_over()
+            return
+        name = lease.chain
+        assert name not in self.aside
+        assert not self.is_blocked(name)
+        assert lease.steps == min(steps, self.left())
+        if self.shared:
+            walk = self.walks[name][-1] if self.walks[name] and not self.walks[name][-1].ended else None
+        else:
+            walk = self.standing(worker, name)
+            if continuing and name not in self.known[worker]:
+                walk = self.latest(name, WORKERS[worker])
+        if walk is None or walk.held:
+            walk = self.new_walk(name, WORKERS[worker])
+        walk.worker, walk.held = WORKERS[worker], True
+        assert (lease.path, lease.step) == (walk.number, len(walk.states) + 1)
+        assert lease.state == (walk.states[-1] if walk.states else None)
+        self.holds.append(Hold(lease, worker, walk, self.now + seconds))
 
-    @precondition(lambda self: self.holders)
+    @precondition(lambda self: self.holds)
     @rule(data=st.data())
     def tell_under_lease(self, data):
-        name = data.draw(st.sampled_from(sorted(self.holders)))
-        lease, _ = self.holders[name]
-        state = data.draw(st.integers(0, STATES[name] - 1))
-        if not self.is_held(name):
+        hold = data.draw(st.sampled_from(self.holds))
+        state = data.draw(st.integers(0, STATES[hold.walk.chain] - 1))
+        if hold.until <= self.now:
             with pytest.raises(LeaseLost, match="ran out"):
-                lease.tell(state)
+                hold.lease.tell(state)
             return
-        lease.tell(state)
-        self.record(name, state)
-        if lease.steps == 0:
-            del self.holders[name]
+        hold.lease.tell(state)
+        self.add(hold.walk, state, hold.worker)
+        token = {"path": hold.walk.number, "step": len(hold.walk.states), "token": hold.lease.token}
+        self.study.tell(hold.walk.chain, state, **token)  # the acknowledgement was lost
+        if hold.lease.steps == 0:
+            hold.walk.held = False
+            self.holds.remove(hold)
 
-    @precondition(lambda self: self.lost_leases)
+    @precondition(lambda self: self.holds)
+    @rule(data=st.data(), lost=st.booleans())
+    def restart_under_lease(self, data, lost):
+        hold = data.draw(st.sampled_from(self.holds))
+        if hold.until <= self.now:
+            with pytest.raises(LeaseLost, match="ran out"):
+                hold.lease.restart(lost)
+            return
+        hold.lease.restart(lost)
+        self.lost += lost
+        self.end_walk(hold.walk)
+        hold.walk = self.new_walk(hold.walk.chain, hold.walk.worker)
+        hold.walk.held = True
+        assert (hold.lease.path, hold.lease.step, hold.lease.state) == (hold.walk.number, 1, None)
+
+    @precondition(lambda self: self.gone)
     @rule(data=st.data())
     def tell_too_late(self, data):
-        lease = data.draw(st.sampled_from(self.lost_leases))
-        number = 1 + sum(map(len, self.paths[lease.chain]))
-        if lease.step == number:
+        hold = data.draw(st.sampled_from(self.gone))
+        for state in range(STATES[hold.walk.chain]):  # whatever the state is, it was not told
             with pytest.raises(LeaseLost):
-                lease.tell(0)
-        else:  # the step is taken: the same state is a repetition, another one is refused
-            known = [state for part in self.paths[lease.chain] for state in part][lease.step - 1]
-            if known:
-                with pytest.raises((InputError, LeaseLost)):
-                    lease.tell(0)
+                hold.lease.tell(state)
 
-    @precondition(lambda self: self.holders)
+    @precondition(lambda self: self.holds)
     @rule(data=st.data(), lost=st.booleans())
     def end_lease(self, data, lost):
-        name = data.draw(st.sampled_from(sorted(self.holders)))
-        lease, _ = self.holders[name]
-        if not self.is_held(name):
+        hold = data.draw(st.sampled_from(self.holds))
+        if hold.until <= self.now:
             with pytest.raises(LeaseLost):
-                lease.give_back()
+                hold.lease.give_back()
             return
         if lost:
-            lease.abandon()
-            self.expire(name)
+            hold.lease.abandon()
+            self.lose(hold)
         else:
-            lease.give_back()
-            del self.holders[name]
+            hold.lease.give_back()
+            hold.walk.held = False
+            self.holds.remove(hold)
 
     @rule(seconds=st.sampled_from([0.5, 2.0, 10.0]))
     def wait(self, seconds):
         self.tick(seconds)
 
-    @rule()
-    def reopen(self):
-        if self.where is not None:
-            self.study.close()
-            self.study = Study.open(self.where, self.policy)
-            self.tick(0.0)
-            for lease, _ in self.holders.values():
-                lease._study = self.study
-            for lease in self.lost_leases:
-                lease._study = self.study
+    @rule(worker=workers)
+    def replace_worker(self, worker):
+        """Another process with the same name."""
+        self.hands[worker] = self.study.worker(WORKERS[worker], renews=False)
+        self.known[worker] = {}
+
+    @rule(continuing=st.booleans())
+    def reopen(self, continuing):
+        if self.where is None:
+            return
+        self.study.close()
+        self.study = Study.open(self.where, self.policy, continuing=continuing)
+        self.tick(0.0)
+        self.known["main"] = {}
+        lengths = {(w.chain, w.number): len(w.states) for walks in self.walks.values() for w in walks}
+        self.opened = lengths if continuing else None
+        for hold in self.holds + self.gone:
+            hold.lease._study = self.study
+        for hand in self.hands.values():
+            hand._study = self.study
 
     @invariant()
     def totals(self):
-        if hasattr(self, "paths"):
+        if hasattr(self, "walks"):
             progress = self.study.progress()
             assert progress.observations == self.number() <= BUDGET
-            assert progress.leases == len(self.holders)
+            assert progress.leases == len(self.holds)
             assert progress.lost == self.lost
-            assert (progress.stop_reason == "budget") == self.full()
+            assert progress.aside == len(self.aside)
+            assert progress.finished == self.is_over()
+            for name in STATES:
+                found, walk = self.study.chain(name), self.main_walk(name)
+                place = (len(self.walks[name]) + 1, 1, None)
+                if walk is not None:
+                    place = walk.number, len(walk.states) + 1, walk.states[-1] if walk.states else None
+                assert (found.path, found.step, found.last) == place
 
     def teardown(self):
-        if not hasattr(self, "paths"):
+        if not hasattr(self, "walks"):
             return
-        for name in STATES:
-            known, expected = self.study.counts(name), self.counts(name)
-            assert known.rows() == expected.rows()
-            assert known.paths == len(self.paths[name])
-        assert math.isfinite(self.study.progress().used)
+        found = {(w.chain, w.number): w.states for walks in self.walks.values() for w in walks if w.states}
+        assert walked_paths(self.study) == found
         check(self.study, STATES, self.policy)
+        self.study.audit()
         self.study.close()
 
 
@@ -280,9 +409,9 @@ class InSqlite(Model):
 
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 TestInMemory = InMemory.TestCase
-TestInMemory.settings = settings(max_examples=60, stateful_step_count=50, **quiet)
+TestInMemory.settings = settings(max_examples=250, stateful_step_count=50, **quiet)
 TestInSqlite = InSqlite.TestCase
-TestInSqlite.settings = settings(max_examples=12, stateful_step_count=40, **quiet)
+TestInSqlite.settings = settings(max_examples=25, stateful_step_count=40, **quiet)
 
 
 def test_any_order_in_postgres(server):

@@ -1,0 +1,318 @@
+"""Paths: a transition is counted along one unbroken walk by one walker, and never across two of them."""
+
+import random
+import sqlite3
+import threading
+import warnings
+
+import pytest
+from study_checks import check, check_issues, walked_paths
+from study_driving import STATES, drive
+from study_places import lease, set_clock
+from study_rules import RULE
+
+from chainscout.errors import BarePathsWarning, FileError, OutOfStep
+from chainscout.study import Study
+
+ONE = {"a": 2}
+
+
+# -- plain tells, and studies that are opened again
+
+
+def test_a_reopened_study_begins_new_paths(where):
+    with Study.create(where, STATES, policy=RULE) as study:
+        drive(study, 12)
+        before = {name: study.counts(name).total for name in STATES}
+    with Study.open(where, RULE) as study:
+        place = study.chain("south")
+        assert (place.path, place.step, place.last, place.paths) == (2, 1, None, 1)
+        for name in STATES:
+            study.tell(name, study.states(name)[0])
+        assert {name: study.counts(name).total for name in STATES} == before
+        assert study.progress().paths == 6
+        place = study.chain("south")
+        assert (place.path, place.step, place.last, place.paths) == (2, 2, 0, 2)
+        study.tell("south", 1)
+        assert study.counts("south").total == before["south"] + 1
+        check(study, STATES, RULE)
+        study.audit()
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_study_that_continues_counts_the_transition(where, batch):
+    with Study.create(where, ONE, policy=RULE) as study:
+        study.tell_many([("a", 0), ("a", 1)])
+    with Study.open(where, RULE, continuing=True) as study:
+        place = study.chain("a")
+        assert (place.path, place.step, place.last) == (1, 3, 1)
+        study.tell_many([("a", 0)]) if batch else study.tell("a", 0)
+        study.tell("a", 0, path=1, step=3)
+        assert study.counts("a").transitions.tolist() == [[0, 1], [1, 0]]
+        assert study.progress().paths == 1
+        check(study, ONE, RULE)
+
+
+def test_one_chain_is_continued_where_the_others_are_not(where):
+    with Study.create(where, {"a": 2, "b": 2}, policy=RULE) as study:
+        study.tell_many([("a", 0), ("a", 1), ("b", 0), ("b", 1)])
+    with Study.open(where, RULE) as study:
+        place = study.continue_path("a")
+        assert (place.path, place.step, place.last) == (1, 3, 1)
+        study.tell_many([("a", 1), ("b", 1)])
+        assert [study.counts(name).total for name in "ab"] == [2, 1]
+        assert study.continue_path("b").path == 2  # it walks this one already
+
+
+def test_two_objects_that_tell_in_turn_never_count_across_each_other(where):
+    first = Study.create(where, ONE, policy=RULE)
+    second = Study.open(where, RULE)
+    rng = random.Random(1)
+    told = {first: [], second: []}
+    for study in (first, first, second, second):
+        told[study].append(rng.randrange(2))
+        study.tell("a", told[study][-1])
+    for _ in range(60):
+        study = rng.choice((first, second))
+        told[study].append(rng.randrange(2))
+        study.tell("a", told[study][-1])
+    assert walked_paths(first) == {("a", 1): told[first], ("a", 2): told[second]}
+    assert first.counts("a").total == 62
+    check(second, ONE, RULE)
+    for study in (first, second):
+        study.close()
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
+def test_a_path_that_somebody_else_has_walked_is_not_continued(where):
+    first = Study.create(where, ONE, policy=RULE)
+    first.tell_many([("a", 0), ("a", 1)])
+    late = Study.open(where, RULE, continuing=True)  # it stands at 1 …
+    second = Study.open(where, RULE, continuing=True)
+    second.tell("a", 0)  # … and this one goes on
+    first.tell("a", 1)
+    late.tell("a", 0)
+    assert walked_paths(first) == {("a", 1): [0, 1, 0], ("a", 2): [1], ("a", 3): [0]}
+    for number, study in enumerate((second, first, late), start=1):
+        assert study.chain("a").path == number
+        study.tell("a", 1)
+    assert walked_paths(first) == {("a", 1): [0, 1, 0, 1], ("a", 2): [1, 1], ("a", 3): [0, 1]}
+    check(first, ONE, RULE)
+    for study in (first, late, second):
+        study.close()
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
+def test_a_retry_moves_nobody(where):
+    first = Study.create(where, ONE, policy=RULE)
+    first.tell_many([("a", 0), ("a", 1)])
+    second = Study.open(where, RULE, continuing=True)
+    second.tell("a", 0)
+    first.tell("a", 1, path=1, step=2)  # told before; the end of the path is not where this object is
+    first.tell("a", 1)
+    assert walked_paths(first) == {("a", 1): [0, 1, 0], ("a", 2): [1]}
+    second.tell("a", 1, path=2, step=1)  # nor does a retry of another path leave one's own
+    second.tell("a", 1)
+    assert walked_paths(first) == {("a", 1): [0, 1, 0, 1], ("a", 2): [1]}
+    first.close()
+    second.close()
+    with Study.open(where, RULE) as third:
+        third.tell("a", 1, path=1, step=4)  # after a crash: the caller names the path, and goes on with it
+        third.tell("a", 1, path=1, step=5)
+        third.tell("a", 0)
+    with Study.open(where, RULE) as fourth:
+        fourth.tell("a", 1, path=1, step=2)  # this says nothing of where the process is now
+        fourth.tell("a", 1)
+        assert walked_paths(fourth) == {("a", 1): [0, 1, 0, 1, 1, 0], ("a", 2): [1], ("a", 3): [1]}
+        check(fourth, ONE, RULE)
+
+
+def test_a_source_that_repeats_itself_is_told_once(where):
+    first = Study.create(where, ONE, policy=RULE)
+    second = Study.open(where, RULE)
+    first.tell_next("a", 0, 1, 1)
+    first.tell_next("a", 1, 1, 2, observations=1)
+    for wrong in ((1, 2), (1, 3), (3, 1)):
+        with pytest.raises(OutOfStep, match="not where this source is"):
+            second.tell_next("a", 1, *wrong)
+    with pytest.raises(OutOfStep, match="advanced by somebody else"):
+        second.tell_next("a", 1, 2, 1, observations=1)
+    assert second.continue_path("a").step == 3
+    second.tell_next("a", 1, 1, 3)
+    with pytest.raises(OutOfStep):
+        first.tell_next("a", 1, 1, 3)
+    assert walked_paths(first) == {("a", 1): [0, 1, 1]}
+    first.close()
+    second.close()
+
+
+def test_a_study_opened_for_every_observation_is_warned(where):
+    Study.create(where, ONE, policy=RULE).close()
+    with Study.open(where, RULE) as study:
+        study.tell("a", 0)
+    with Study.open(where, RULE) as study:
+        with pytest.warns(BarePathsWarning, match=r"'a' .* brought no transition: .* continuing=True") as caught:
+            study.tell("a", 1)
+        assert caught[0].filename == __file__
+        study.tell("a", 1)
+    with Study.open(where, RULE) as study, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study.tell("a", 0)  # the path before it has a transition
+    with Study.open(where, RULE) as study, pytest.warns(BarePathsWarning) as caught:
+        study.tell_many([("a", 0)])
+    assert caught[0].filename == __file__
+    with Study.open(where, RULE, continuing=True) as study:
+        study.tell("a", 1)
+        assert study.counts("a").total == 2
+
+
+# -- workers
+
+
+def test_a_worker_of_the_same_name_begins_a_new_path(place):
+    study = place.create(ONE, policy=RULE)
+    first = study.worker("w", renews=False)
+    for state in (0, 1):
+        first.lease().tell(state)
+    second = study.worker("w", renews=False)
+    held = second.lease()
+    assert (held.path, held.step, held.state) == (2, 1, None)
+    held.tell(1)
+    third = study.worker("w", renews=False)
+    held = third.lease(continuing=True)
+    assert (held.path, held.step, held.state) == (2, 2, 1)
+    held.tell(0)
+    held = second.lease()  # somebody has walked its path: it does not know where
+    assert (held.path, held.state) == (3, None)
+    held.tell(0)
+    held = first.lease(continuing=True)  # it walks a path already, and continues that one
+    assert (held.path, held.step, held.state) == (1, 3, 1)
+    held.tell(1)
+    other = study.worker("v", renews=False).lease(continuing=True)
+    assert (other.path, other.state) == (4, None)
+    assert walked_paths(study) == {("a", 1): [0, 1, 1], ("a", 2): [1, 0], ("a", 3): [0]}
+    check(study, ONE, RULE)
+
+
+def test_a_path_under_a_lease_is_not_continued_by_another_of_its_name(place):
+    study = place.create(ONE, policy=RULE)
+    worker = study.worker("w", renews=False)
+    worker.lease().tell(0)
+    held = worker.lease()
+    assert (held.path, held.state) == (1, 0)
+    for other in (study.worker("w", renews=False).lease(continuing=True), worker.lease()):
+        assert other.path > 1
+        assert other.state is None
+    with pytest.raises(OutOfStep, match="held by a lease"):
+        study.tell("a", 1, path=1, step=2)
+    check(study, ONE, RULE)
+
+
+@pytest.mark.parametrize("workers", [8, 16])
+def test_each_path_is_what_its_worker_wrote_down(place, workers):
+    """Threads on one study object, or with a connection each; every worker has a simulator of its own."""
+    sizes = {"a": 2, "b": 3, "c": 2}
+    budget = 40 * workers
+    study = place.create(sizes, budget=budget, policy=RULE)
+    where = place.where(study)
+    written: dict[tuple[str, int], list[int]] = {}
+    failures = []
+
+    def work(number):
+        rng = random.Random(number)
+        own = study if where is None else Study.open(where, RULE)
+        try:
+            with own.worker(f"w{number}") as worker:
+                states = {}
+                while held := worker.lease(steps=rng.choice((1, 1, 3))):
+                    if states.get(held.chain) is None or held.state is None:
+                        assert held.state is None
+                    else:
+                        assert held.state == states[held.chain]
+                    while held.steps:
+                        states[held.chain] = rng.randrange(sizes[held.chain])
+                        held.tell(states[held.chain])
+                        written.setdefault((held.chain, held.path), []).append(states[held.chain])
+                        if rng.random() < 0.02 and held.steps:
+                            held.restart()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            if own is not study:
+                own.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert walked_paths(study) == written
+    assert (study.progress().observations, study.progress().leases) == (budget, 0)
+    assert study.stop_reason == "budget"
+    check(study, sizes, RULE)
+    study.audit()
+
+
+# -- the order of issue
+
+
+def test_draws_are_numbered_in_the_order_of_grants_and_tells(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    set_clock(study, 100.0)
+    study.tell("a", 0)  # draw 1; the next draw of its path is 2
+    first = lease(study, "one", steps=2)  # 3
+    second = lease(study, "two", seconds=10, steps=2)  # 4
+    third = lease(study, "three")  # 5
+    second.tell(0)  # … and 6 begins
+    first.tell(0)  # … and 7
+    third.tell(1)
+    study.tell("a", 1)  # 2 is told, and 8 begins
+    first.give_back()  # 7 is never made
+    fourth = lease(study, "four", steps=2)  # 9
+    fourth.tell(0)  # … and 10
+    fourth.restart()  # 10 is lost with the path, and 11 begins the next one
+    fourth.tell(0)
+    set_clock(study, 110.0)
+    lease(study, "five").give_back()  # ends the second one and its draw 6; its own 12 is not made
+    assert [line.issued for line in study.log()] == [1, 4, 3, 5, 2, 9, 11]
+    named = [(event.kind, event.detail["issued"]) for event in study.events() if "issued" in event.detail]
+    assert named == [("lease given back", 7), ("path ended", 10), ("lease expired", 6), ("lease given back", 12)]
+    study.restart("a")
+    assert study.events()[-1].detail == {"worker": "main", "path": 1, "step": 3, "issued": 8, "lost": False}
+    check_issues(study)
+    check(study, {"a": 2, "b": 2}, RULE)
+
+
+# -- damage
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("steps", "1"), ("last", "0"), ("worker", "'v'"), ("ended", "1"), ("digest", "3")]
+)
+def test_audit_finds_a_path_that_was_changed(folder, column, value):
+    path = folder / "study.db"
+    with Study.create(path, ONE, policy=RULE) as study:
+        study.tell_many([("a", 0), ("a", 1), ("a", 1)])
+        study.audit()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE path SET {column} = {value}")
+    connection.close()
+    with Study.open(path, RULE) as study, pytest.raises(FileError, match="the row of path 1 of chain 0"):
+        study.audit()
+
+
+def test_paths_of_one_seed_are_found_alike_in_every_place(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    rng = random.Random(0)
+    states = [rng.randrange(2) for _ in range(70)]
+    for name, seeds in (("b", 3), ("a", 2)):
+        for _ in range(seeds):
+            study.tell_many([(name, state) for state in states])
+            study.restart(name)
+        study.tell_many([(name, 1 - state) for state in states])
+        study.restart(name)
+        study.tell_many([(name, state) for state in states[:60]])
+        study.restart(name)
+    with study._store.reading() as transaction:
+        assert transaction.twins() == [(0, 1, 2), (1, 1, 2), (1, 1, 3)]
