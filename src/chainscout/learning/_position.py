@@ -47,6 +47,12 @@ class Position:
         self.place = place
         return place
 
+    def move(self, path: int) -> Place:
+        """Notes that the source has begun this path by itself, with the state that it gave last."""
+        assert self.place is not None
+        self.place = Place(path, 1, None, self.place.observations)
+        return self.place
+
     @property
     def used(self) -> int | None:
         """How many observations the chain must have when the next one is told; None if that does not matter."""

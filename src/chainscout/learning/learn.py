@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Factory, Place, Repeating, Simulated, Source, convert
+from ..sources import Factory, Repeating, Simulated, Source, convert
 from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
@@ -273,8 +273,7 @@ def _advance(study: Study, position: Position) -> None:
         try:
             if fresh and place.last is not None:
                 study.restart(name)
-                chain = study.chain(name)
-                place = position.place = Place(chain.path, chain.step, None, chain.observations)
+                place = position.move(study.chain(name).path)
             tell = partial(study.tell, name)
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)

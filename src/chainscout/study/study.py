@@ -313,7 +313,7 @@ class Study:
                 if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 _transitions.check_observations(chain, observations)
-                path = _transitions.own_path(transaction, chain, self._main, number)
+                path = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
                 if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
                     return path
                 _stop.check_not_stopped(transaction.study)
