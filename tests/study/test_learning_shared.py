@@ -86,6 +86,24 @@ def test_a_worker_that_is_promised_the_rest_is_no_reason_to_fail(folder):
         replayed_counts(study, {"a": 3, "b": 3, "c": 3})
 
 
+def test_another_process_that_spends_the_rest_is_no_reason_to_fail(folder):
+    """While a source is at work, what its observation costs is spent elsewhere, and a cheaper one can still be paid."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 3, "b": 3}, 30, "uniform", costs={"a": 5, "b": 1}).close()
+
+    def spend():
+        with Study.open(where) as other:
+            other.tell_many([("b", 0)] * int(30 - other.progress().used - 2))
+
+    source = Cycle()
+    source.calls, source.meanwhile = 4, spend  # in its second step
+    with cs.learn({"a": source, "b": lambda: 0}, where=where, progress=False) as study:
+        assert study.finished
+        assert study.progress().used <= 30
+        assert [event.chain for event in study.events() if event.kind == "observation lost"] == ["a"]
+        replayed_counts(study, {"a": 3, "b": 3})
+
+
 def test_another_process_between_two_leases_leaves_no_false_transition(folder):
     """While one chain's source is at work, the other chain is advanced elsewhere."""
     where = folder / "study.db"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 
-from ..errors import Held, InputError, OutOfStep
+from ..errors import Held, InputError, OutOfStep, OverBudget
 from ..sources import Place, Program, Repeating, Source
 from ..study import Study
 
@@ -65,7 +65,7 @@ class Position:
             try:
                 known = self._study.state_from_text(self.name, str(state))
                 tell(known)
-            except (Held, OutOfStep):
+            except (Held, OutOfStep, OverBudget):  # the program is not to blame
                 raise
             except InputError:
                 raise self.source.reject(state) from None

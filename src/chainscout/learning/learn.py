@@ -15,6 +15,7 @@ from ..errors import (
     InputError,
     NothingFree,
     OutOfStep,
+    OverBudget,
     SourceEnded,
     SourceError,
     SourceNotStarted,
@@ -259,7 +260,7 @@ def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callab
             _advance(study, positions[name])
         except StudyFinished:  # somebody else finished it: an observation after the end is not lost to the study
             return
-        except (Held, NothingFree, OutOfStep):  # somebody else was faster
+        except (Held, NothingFree, OutOfStep, OverBudget):  # somebody else was faster
             positions[name].place = None
         told()
 
@@ -278,7 +279,11 @@ def _advance(study: Study, position: Position) -> None:
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
             position.tell(state, tell)
-        except (Held, NothingFree):  # a source that repeats itself gives the state again; another has lost it
+        except (
+            Held,
+            NothingFree,
+            OverBudget,
+        ):  # a source that repeats itself gives the state again; another has lost it
             if not isinstance(source, Repeating):
                 study.lose(name)
             raise

@@ -41,8 +41,13 @@ def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
     if not study.progress().aside:
         return []
-    found = (event for event in study.events() if event.kind is EventKind.SET_ASIDE)
-    return [f"chain {event.chain!r} was set aside: {event.detail['reason']}" for event in found]
+    reasons: dict[str | None, str] = {}
+    for event in study.events():
+        if event.kind is EventKind.SET_ASIDE:
+            reasons[event.chain] = event.detail["reason"]
+        elif event.kind is EventKind.TAKEN_UP:
+            reasons.pop(event.chain, None)
+    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in reasons.items()]
 
 
 def chains(study: "Study") -> Table:
