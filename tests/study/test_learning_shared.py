@@ -93,6 +93,7 @@ def test_another_process_that_spends_the_rest_is_no_reason_to_fail(folder):
 
     def spend():
         with Study.open(where) as other:
+            other.set_aside("a", "it is too dear")  # else its turn would come, and end the study
             other.tell_many([("b", 0)] * int(30 - other.progress().used - 2))
 
     source = Cycle()
