@@ -50,7 +50,7 @@ def main() -> None:
                     sources["credit ratings"].restart()
                     study.restart("credit ratings")
             for number in (3, 4):
-                study.lease(f"rig {number}", 300, steps=10)
+                study.worker(f"rig {number}", renews=False).lease(300, steps=10)
             with browsing() as driver:
                 picture(driver, address, "light", 1320, 1440, FIGURES / "dashboard.png")
                 picture(driver, address, "dark", 1320, 900, FIGURES / "dashboard-chain.png", chain="credit ratings")

@@ -25,7 +25,7 @@ MATRICES = SIZES.flatmap(tables).map(as_rows)
 POSITIVE = SIZES.flatmap(lambda size: tables(size, least=1)).map(as_rows)
 
 #: The number of states, and paths of observations.
-SEGMENTS = SIZES.flatmap(
+PATHS = SIZES.flatmap(
     lambda size: st.tuples(st.just(size), st.lists(st.lists(st.integers(0, size - 1), max_size=8), max_size=4))
 )
 

@@ -113,6 +113,7 @@ def test_a_certificate(method):
 
 
 def test_the_assumption_is_said():
+    assert "drawn afresh by the process itself from the state before it" in ASSUMPTION
     assert "lost" in ASSUMPTION
 
 

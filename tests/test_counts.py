@@ -11,7 +11,7 @@ import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import SEGMENTS, SIZES, tables
+from strategies import PATHS, SIZES, tables
 
 from chainscout.counts import DENSE_LIMIT, SMOOTHING, Counts, smoothing
 from chainscout.errors import InputError
@@ -57,7 +57,7 @@ def test_a_path_and_a_restart_by_hand():
     assert repr(counts) == "Counts(2 states, 5 observations, 3 transitions)"
 
 
-def test_a_restart_that_nothing_follows_begins_no_segment():
+def test_a_restart_that_nothing_follows_begins_no_path():
     counts = Counts.from_path([0, 1], 2)
     counts.restart()
     counts.restart()
@@ -116,7 +116,7 @@ def test_alpha_by_its_right_name(name, alpha):
 # ---------------------------------------------------------------- laws
 
 
-@given(SEGMENTS)
+@given(PATHS)
 def test_counts_add_up(drawn):
     size, paths = drawn
     counts = counted(size, paths)
@@ -128,7 +128,7 @@ def test_counts_add_up(drawn):
     assert counts.visited_exits() == [number for number in counts.exits.tolist() if number]
 
 
-@given(SEGMENTS)
+@given(PATHS)
 def test_agrees_with_the_reference_and_counts_nothing_across_a_break(drawn):
     size, paths = drawn
     counts = counted(size, paths)
@@ -140,7 +140,7 @@ def test_agrees_with_the_reference_and_counts_nothing_across_a_break(drawn):
         assert counts.occupancy.sum() == pytest.approx(1)
 
 
-@given(SEGMENTS, SEGMENTS, SEGMENTS)
+@given(PATHS, PATHS, PATHS)
 def test_merging_is_counting_one_after_the_other(first, second, third):
     size = max(first[0], second[0], third[0])
     one, two, three = (counted(size, paths) for _, paths in (first, second, third))
@@ -153,7 +153,7 @@ def test_merging_is_counting_one_after_the_other(first, second, third):
     assert one.merge(Counts(size)) == closed(one)
 
 
-@given(SEGMENTS, st.randoms(use_true_random=False))
+@given(PATHS, st.randoms(use_true_random=False))
 def test_relabelling_permutes_everything(drawn, random):
     size, paths = drawn
     order = random.sample(range(size), size)  # order[new position] = old position

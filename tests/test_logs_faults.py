@@ -65,7 +65,7 @@ def test_rows_that_cannot_be_counted(
         assert text in refused(where, table=table, **options), what
 
 
-def test_ties_in_different_segments_are_none(tmp_path: Path) -> None:
+def test_ties_in_different_paths_are_none(tmp_path: Path) -> None:
     rows = [Row("a", t, t, g) for g in range(2) for t in range(3)]
     path = log_engines.write_parquet(rows, tmp_path / "log.parquet")
     found = cs.count_transitions(path, path="part", **NAMES).counts()["a"]
@@ -120,7 +120,7 @@ def test_columns_need_names_and_paths_have_none(tmp_path: Path) -> None:
     for where in ("log.csv", tmp_path):
         with pytest.raises(InputError, match="needs their names: chain=, time= and state="):
             cs.count_transitions(where)
-    with pytest.raises(InputError, match="paths have neither a gap"):
+    with pytest.raises(InputError, match="arrays of states have neither gap, path, order nor table"):
         cs.count_transitions([[0, 1]], gap=3)
     for where in (5, ["ab", [0]], [[[0, 1]]], {}):
         with pytest.raises(InputError):

@@ -40,7 +40,7 @@ class Client:
 
 def connect(where: Path, writable: bool = False) -> Iterator[Client]:
     with Study.open(where, read_only=True) as study, Study.open(where, read_only=True) as second:
-        writing = Study.open(where) if writable else None
+        writing = Study.open(where, continuing=True) if writable else None
         dashboard = Dashboard(study, second, "Study", writing)
         guard = Guard(dashboard.application, token=TOKEN, host="127.0.0.1", port=8321)
         with asyncio.Runner() as runner:

@@ -117,48 +117,71 @@ def test_a_study_that_cannot_be_read_any_more(tmp_path: Path) -> None:
 def test_asking_and_telling(writer: Client, where: Path) -> None:
     with Study.open(where) as study:
         chain = study.ask()
-        step = study.next_step(chain)
+        step = study.continue_path(chain).step
         assert writer.post("/api/ask", json={}).json() == {"chains": [chain]}
         assert writer.post("/api/ask", json={"number": 3}).json() == {"chains": study.ask(3)}
-        told = writer.post("/api/tell", json={"chain": chain, "state": 1, "step": step})
-        assert told.json() == {"next_step": step + 1}
-        again = writer.post("/api/tell", json={"chain": chain, "state": 1, "step": step})
-        assert again.json() == {"next_step": step + 1}
+        observation = {"chain": chain, "state": 1, "path": 1, "step": step}
+        for _ in range(2):  # the second is a retry
+            told = writer.post("/api/tell", json=observation)
+            assert told.json() == {"path": 1, "next_step": step + 1}
         assert study.progress().observations == 301
-        other = writer.post("/api/tell", json={"chain": chain, "state": 2, "step": step})
+        other = writer.post("/api/tell", json={**observation, "state": 2})
         assert other.status_code == 409
         assert other.json() == {
-            "error": f"observation {step} of the chain {chain!r} was told before, with another state",
+            "error": f"observation {step} of path 1 of the chain {chain!r} was told before, with another state",
             "kind": "InputError",
         }
         restarted = writer.post("/api/restart", json={"chain": chain, "lost": True})
-        assert restarted.json() == {"next_step": step + 1}
+        assert restarted.json() == {"path": 2, "next_step": 1}
         assert study.progress().lost == 1
+        assert writer.post("/api/tell", json={"chain": chain, "state": 1}).json() == {"path": 2, "next_step": 2}
+        assert study.counts(chain).paths == 2
         study.audit()
 
 
 def test_leases(writer: Client, where: Path) -> None:
     lease = writer.post("/api/lease", json={"worker": "Julia", "seconds": 30, "steps": 2}).json()
-    assert (lease["steps"], lease["restarted"]) == (2, False)
-    assert writer.get("/api/leases").json()[0]["worker"] == "Julia"
-    told = {"chain": lease["chain"], "state": 0, "step": lease["step"]}
-    held = writer.post("/api/tell", json=told)
-    assert (held.status_code, held.json()["kind"]) == (409, "InputError")
-    lost = writer.post("/api/tell", json={**told, "token": "0" * 32})
-    assert (lost.status_code, lost.json()["kind"]) == (409, "LeaseLost")
-    assert writer.post("/api/tell", json={**told, "token": lease["token"]}).status_code == 200
-    for _ in range(2):
-        assert writer.post("/api/lease", json={"worker": "R"}).status_code == 200
-    nothing = writer.post("/api/lease", json={"worker": "R"})
-    assert (nothing.status_code, nothing.json()["kind"]) == (409, "NothingFree")
+    assert (lease["path"], lease["state"], lease["step"], lease["steps"]) == (2, None, 1, 2)
+    (held,) = writer.get("/api/leases").json()
+    assert (held["worker"], held["path"], held["promised"]) == ("Julia", 2, 2)
+    told = {"chain": lease["chain"], "state": 0, "path": lease["path"], "step": lease["step"]}
+    for token, kind in ((None, "InputError"), ("0" * 32, "LeaseLost")):
+        refused = writer.post("/api/tell", json={**told, "token": token})
+        assert (refused.status_code, refused.json()["kind"]) == (409, kind)
+    for step, state in ((1, 0), (1, 0), (2, 3), (2, 3)):  # each of them twice: the second is a retry
+        mine = {**told, "step": step, "state": state, "token": lease["token"]}
+        assert writer.post("/api/tell", json=mine).status_code == 200
+    late = writer.post("/api/tell", json={**told, "step": 3, "token": lease["token"]})
+    assert (late.status_code, late.json()["kind"]) == (409, "LeaseLost")
     with Study.open(where) as study:
+        assert study.progress().observations == 302
+        study.audit()
+
+
+def test_a_worker_goes_on_with_its_own_path(tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    Study.create(where, {"a": 3}, budget=10).close()
+    for client in connect(where, writable=True):
+        for worker, path in (("Julia", 1), ("R", 2)):  # both at work on one chain, each on a path of its own
+            lease = client.post("/api/lease", json={"worker": worker}).json()
+            assert (lease["path"], lease["state"]) == (path, None)
+            client.post("/api/tell", json={"chain": "a", "state": path, "token": lease["token"]})
+        again = client.post("/api/lease", json={"worker": "Julia"}).json()
+        assert (again["path"], again["state"], again["step"]) == (1, 1, 2)
+        client.post("/api/restart", json={"chain": "a", "token": again["token"]})
+        assert client.post("/api/tell", json={"chain": "a", "state": 0, "token": again["token"]}).status_code == 200
+        assert client.post("/api/lease", json={"worker": "Julia", "steps": 7}).json()["path"] == 3
+        nothing = client.post("/api/lease", json={"worker": "R"})
+        assert (nothing.status_code, nothing.json()["kind"]) == (409, "NothingFree")
+    with Study.open(where) as study:
+        assert study.counts("a").total == 0
         study.audit()
 
 
 def test_leases_are_renewed_and_given_back(writer: Client, where: Path) -> None:
     lease = writer.post("/api/lease", json={"worker": "Julia", "seconds": 30, "steps": 5}).json()
     key = {"chain": lease["chain"], "token": lease["token"]}
-    assert writer.post("/api/renew", json={**key, "seconds": 5000}).json() == {"next_step": lease["step"]}
+    assert writer.post("/api/renew", json={**key, "seconds": 5000}).status_code == 200
     with Study.open(where, read_only=True) as study:
         (held,) = StudyReport(study, "Study").leases()
         assert 4900 < held.seconds_left <= 5000
@@ -166,7 +189,7 @@ def test_leases_are_renewed_and_given_back(writer: Client, where: Path) -> None:
             refused = writer.post(f"/api/{name}", json={**key, "token": "0" * 32, **more})
             assert (refused.status_code, refused.json()["kind"]) == (409, "LeaseLost")
         assert study.progress().leases == 1
-        assert writer.post("/api/give-back", json=key).json() == {"next_step": lease["step"]}
+        assert writer.post("/api/give-back", json=key).status_code == 200
         assert (study.progress().leases, study.progress().lost) == (0, 0)
         again = writer.post("/api/renew", json=key)
         with Study.open(where) as own, pytest.raises(errors.LeaseLost) as raised:
@@ -208,7 +231,12 @@ def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
         ("/api/tell", b'{"chain": "sticky", "state": 5}', 409, "unknown state 5 of the chain 'sticky'"),
         ("/api/tell", b'{"chain": "sticky", "state": "\\ud800"}', 400, "'the body': invalid JSON"),
         ("/api/tell", b'{"chain": "nobody", "state": 0}', 404, "the study has no chain 'nobody'"),
-        ("/api/tell", b'{"chain": "sticky", "state": 0, "step": 9999}', 409, "the next observation of the chain"),
+        (
+            "/api/tell",
+            b'{"chain": "sticky", "state": 0, "step": 9999}',
+            409,
+            "the next observation of path 1 of the chain",
+        ),
         ("/api/lease", b'{"worker": "", "seconds": 1}', 400, "'worker': string should have at least 1 character"),
         ("/api/renew", b'{"chain": "sticky"}', 400, "'token': field required"),
         ("/api/renew", b'{"chain": "nobody", "token": "x"}', 404, "the study has no chain 'nobody'"),

@@ -102,7 +102,7 @@ def test_hostile_names_stay_in_their_places(observations: int) -> None:
     study = Study.create(None, dict.fromkeys(HOSTILE, HOSTILE), budget=10_000)
     for t in range(observations):
         study.tell(study.ask(), HOSTILE[t % len(HOSTILE)])
-    study.lease(HOSTILE[0])
+    study.worker(HOSTILE[0], renews=False).lease()
     text = study_page(study, HOSTILE[0])
     check_self_contained(text)
     assert "\x00" not in text

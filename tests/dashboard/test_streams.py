@@ -50,7 +50,7 @@ def test_a_stream_tells_everything_that_happens_in_order(run: Start, where: Path
         while len(numbers) < 30 or observations < 305:
             kind, data, number = next(arriving)
             if kind == "happened":
-                assert data["kind"] == "restarted"
+                assert data["kind"] == "path ended"
                 assert number == str(data["number"])
                 numbers.append(data["number"])
             else:

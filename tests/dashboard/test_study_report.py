@@ -11,6 +11,7 @@ import chainscout as cs
 from chainscout.certificates import certify
 from chainscout.counts import Counts
 from chainscout.errors import InputError
+from chainscout.report import studies
 from chainscout.report.cells import duration, label
 from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
@@ -283,12 +284,13 @@ def test_certificates_are_found_beside_the_readers(tmp_path: Path) -> None:
 
 def test_leases_events_and_the_end(tmp_path: Path) -> None:
     study = new_study(tmp_path / "study.db", budget=40, target_loss=1e-6)
-    lease = study.lease("worker <7>", 50, steps=4)
+    lease = study.worker("worker <7>").lease(50, steps=4)
+    assert lease is not None
     report = StudyReport(study, "Study")
     (held,) = report.leases()
-    assert (held.label, held.worker, held.promised) == (lease.chain, "worker <7>", 4)
+    assert (held.label, held.path, held.worker, held.promised) == (lease.chain, 1, "worker <7>", 4)
     assert 0 < held.seconds_left <= 50
-    assert report.page(lease.chain).chains[0].worker == "worker <7>"
+    assert report.page(lease.chain).chains[0].leases == 1
     lease.abandon()
     advance(study, 40)
     overview = report.overview()
@@ -300,6 +302,28 @@ def test_leases_events_and_the_end(tmp_path: Path) -> None:
     assert [event.kind for event in report.events(after=1, limit=1)] == ["lease abandoned"]
     assert [event.kind for event in report.events(after=-1)] == ["finished"]
     assert overview.certificate == study.certificate().max
+
+
+def test_events_of_paths_read_well() -> None:
+    study = Study.create(None, {"a": 2, "b": 2}, budget=40)
+    study.tell("a", 0)
+    study.restart("a")
+    study.tell("a", 1)
+    study.restart("a", lost=True)
+    with study.worker("rig 7") as worker:
+        lease = worker.lease()
+        assert lease is not None
+        lease.give_back()
+    study.set_aside("a", "the rig is broken")
+    study.take_up("a")
+    assert [(event.kind, event.chain, event.detail) for event in StudyReport(study, "Study").events(after=1)] == [
+        ("path ended", "a", "worker main, path 1"),
+        ("path ended", "a", "worker main, path 2, an observation was lost"),
+        ("lease given back", "a", "worker rig 7, path 3, step 1, issued 5"),
+        ("set aside", "a", "reason the rig is broken"),
+        ("taken up", "a", ""),
+    ]
+    assert studies.status(study)[0].notes == ()
 
 
 def test_time_left_is_the_first_of_budget_target_and_deadline(tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
-"""A worker for the fault tests: leases or asks, makes up states, tells, and sends what was acknowledged.
+"""A worker for the fault tests: it has simulators of its own, tells a study what they do, and writes down what it told.
 
-Its states are a function of the chain and the step alone, so that a test can tell what every line must be. Workers are
-real processes, forked from a clean server that has imported everything once.
+Each worker has a seed of its own, and so walks paths that no other worker walks. It writes an observation down before
+it tells it, and says when it was acknowledged. A simulator stays where it is or goes to the next state: the study would
+hold impossible transitions if it ever joined two paths. Workers are real processes, forked from a clean server that has
+imported everything once.
 """
 
-import hashlib
 import multiprocessing
+import random
 import resource
 import signal
 import traceback
+from dataclasses import dataclass, field
 from typing import Any
 
 from study_checks import check
@@ -20,8 +23,16 @@ from chainscout.study import Study
 SIZES = {f"chain{k}": 2 + k % 4 for k in range(12)}
 
 
-def nth_state(chain: str, step: int) -> int:
-    return hashlib.sha256(f"{chain} {step}".encode()).digest()[0] % SIZES[chain]
+class Simulators:
+    """One process a chain, which nobody else advances."""
+
+    def __init__(self, seed: str) -> None:
+        self._rng = random.Random(seed)
+        self._states = {name: self._rng.randrange(size) for name, size in SIZES.items()}
+
+    def advance(self, chain: str) -> int:
+        self._states[chain] = (self._states[chain] + self._rng.randrange(2)) % SIZES[chain]
+        return self._states[chain]
 
 
 def work(pipe: Any, where: Any, name: str, way: str, number: int, room: int | None) -> None:
@@ -30,21 +41,28 @@ def work(pipe: Any, where: Any, name: str, way: str, number: int, room: int | No
         if room is not None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-        study = Study.open(where, RULE)
+        study, simulators = Study.open(where, RULE), Simulators(name)
         pipe.send("ready")
-        for _ in range(number):
-            try:
-                if way == "lease":
-                    with study.lease(name, seconds=5.0) as lease:
-                        chain, step = lease.chain, lease.step
-                        lease.tell(nth_state(chain, step))
-                else:
+        if way == "lease":
+            with study.worker(name) as worker:
+                for _ in range(number):
+                    lease = worker.lease(5.0)
+                    if lease is None:
+                        break
+                    state = simulators.advance(lease.chain)
+                    pipe.send((lease.chain, lease.path, lease.step, state))
+                    lease.tell(state)
+                    pipe.send("told")
+        else:
+            for _ in range(number):
+                try:
                     chain = study.ask()
-                    step = study.next_step(chain)
-                    study.tell(chain, nth_state(chain, step), step=step)
-            except StudyFinished:
-                break
-            pipe.send((chain, step))  # acknowledged
+                except StudyFinished:
+                    break
+                stands, state = study.chain(chain), simulators.advance(chain)
+                pipe.send((chain, stands.path, stands.step, state))
+                study.tell(chain, state, stands.path, stands.step)
+                pipe.send("told")
         study.close()
         pipe.send("done")
     except ChainscoutError as error:
@@ -52,6 +70,34 @@ def work(pipe: Any, where: Any, name: str, way: str, number: int, room: int | No
     except BaseException:
         pipe.send(traceback.format_exc())
         raise
+
+
+@dataclass
+class Written:
+    """What one worker wrote down."""
+
+    #: (chain, path) → its states in order, as they were acknowledged.
+    told: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    #: An observation (chain, path, step, state) whose acknowledgement was not heard.
+    open: tuple[str, int, int, int] | None = None
+    words: str = ""
+
+    def hear(self, said: Any) -> None:
+        """Notes one message of the worker."""
+        if said == "told":
+            assert self.open is not None
+            chain, path, step, state = self.open
+            states = self.told.setdefault((chain, path), [])
+            assert step == len(states) + 1, "a worker that walks its own path is told its steps without a gap"
+            states.append(state)
+            self.open = None
+        elif isinstance(said, tuple):
+            self.open = said
+        else:
+            self.words = said
+
+    def __len__(self) -> int:
+        return sum(map(len, self.told.values()))
 
 
 class Worker:
@@ -69,37 +115,57 @@ class Worker:
         other.close()
         first = self.pipe.recv()
         assert first == "ready", first
+        self.written = Written()
 
-    def kill(self) -> list[tuple[str, int]]:
-        """kill -9, and what had been acknowledged by then."""
+    def hear(self, number: int) -> None:
+        """Waits until so many observations were acknowledged."""
+        while len(self.written) < number:
+            self.written.hear(self.pipe.recv())
+
+    def kill(self) -> Written:
+        """kill -9, and what was written down by then."""
         self.process.kill()
-        return self.finish()[0]
+        return self.finish()
 
-    def finish(self) -> tuple[list[tuple[str, int]], str]:
-        """What was acknowledged, and the worker's last words."""
-        told: list[tuple[str, int]] = []
-        words = ""
+    def finish(self) -> Written:
+        """What was written down, with the worker's last words."""
         while True:
             try:
-                said = self.pipe.recv()
+                self.written.hear(self.pipe.recv())
             except (EOFError, ConnectionResetError):
                 break
-            if isinstance(said, str):
-                words = said
-            else:
-                told.append(said)
         self.process.join(timeout=60)
         self.pipe.close()
-        return told, words
+        return self.written
 
 
-def is_sound(where, told: list[tuple[str, int]]) -> Study:
-    """Every acknowledged observation is there exactly once, with its state, and all else follows from the log."""
+def is_sound(where: Any, written: list[Written]) -> Study:
+    """Each path is what its worker wrote down, with all that was acknowledged; all else follows from the log."""
     study = Study.open(where, RULE)
-    log = {(line.chain, line.step): line.state for line in study.log()}
-    assert len(log) == study.progress().observations
-    for chain, step in told:
-        assert log[chain, step] == nth_state(chain, step)
-    assert len(set(told)) == len(told)
+    paths: dict[tuple[str, int], list[int]] = {}
+    for line in study.log():
+        paths.setdefault((line.chain, line.path), []).append(line.state)
+    for worker in written:
+        if worker.open is not None:  # it was killed between the commit and the acknowledgement, or before the commit
+            chain, path, step, state = worker.open
+            if len(paths.get((chain, path), [])) == step:
+                worker.told.setdefault((chain, path), []).append(state)
+    told = [place for worker in written for place in worker.told]
+    assert len(set(told)) == len(told), "two workers walked one path"
+    assert paths == {place: states for worker in written for place, states in worker.told.items()}
+    for name, size in SIZES.items():
+        for x, row in study.counts(name).rows().items():
+            assert {(y - x) % size for y in row} <= {0, 1}, "a transition was counted that no simulator can make"
+    study.audit()
     check(study, SIZES, RULE)
     return study
+
+
+def goes_on(study: Study) -> None:
+    """The study takes another observation."""
+    before = study.progress().observations
+    with study.worker("later", renews=False) as worker:
+        lease = worker.lease(wait=0)
+        assert lease is not None
+        lease.tell(0)
+    assert study.progress().observations == before + 1

@@ -1,10 +1,16 @@
-"""The examples of docs/studies.md: its programs in shell and C, its study file, and what it says of the protocol."""
+"""The examples of docs/studies.md: its program for many workers, those in shell and C, and its study file."""
 
 import re
+import runpy
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
+
 from chainscout.learning import ChainTable, StudyTable
+from chainscout.study import Study
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 
@@ -25,3 +31,45 @@ def test_the_study_file_of_the_documentation_is_one():
 
 def test_the_page_has_a_program_in_shell_and_one_in_c():
     assert {"sh", "c"} <= {language for language, _ in code_blocks()}
+
+
+# -- many workers
+
+
+def many_workers():
+    """The program, and what the page says that it prints."""
+    text = PAGE.read_text(encoding="utf-8")
+    program = re.search(r"^```{code-block} python\n:caption: four.py\n\n(.*?)^```", text, re.M | re.S)
+    assert program is not None
+    printed = re.compile(r"^```text\n(.*?)^```", re.M | re.S).search(text, program.end())
+    assert printed is not None
+    return program[1], printed[1]
+
+
+def without_numbers(text):
+    return re.sub(r"[0-9. ]+", " ", text)
+
+
+def test_the_program_of_many_workers_on_both_stores(where, tmp_path):
+    """As a new user runs it. The estimates are those of the truth: five standard errors, and what smoothing adds."""
+    program, printed = many_workers()
+    file = tmp_path / "four.py"
+    file.write_text(program, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file), str(where)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert without_numbers(done.stdout) == without_numbers(printed)
+    laws = runpy.run_path(str(file))["LAWS"]
+    with Study.open(where, read_only=True) as study:
+        progress = study.progress()
+        assert (progress.observations, progress.stop_reason, progress.lost) == (2000, "budget", 0)
+        assert len(laws) <= progress.paths <= 4 * len(laws)
+        assert sum(study.counts(name).total for name in laws) == 2000 - progress.paths
+        assert len(study.certificate().notes) == 1  # no path repeats another
+        for name, law in laws.items():
+            estimate, truth = study.estimate(name), np.array(law)
+            exits = estimate.exits[:, None]
+            assert (exits > 20).all()
+            assert (abs(estimate.matrix - truth) <= 5 * np.sqrt(truth * (1 - truth) / exits) + 1 / exits).all()
+            loss = (estimate.stationary * ((estimate.matrix - truth) ** 2).sum(axis=1)).sum()
+            assert loss <= study.certificate().loss[name]
+        study.audit()

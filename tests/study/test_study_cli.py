@@ -25,7 +25,7 @@ def test_a_whole_study_by_commands(lab):
         found = CliRunner().invoke(main, ["ask", str(lab)])
         if found.exit_code:
             break
-        name = found.output.strip()
+        name = found.stdout.strip()
         state = {"north": "busy", "south": "3", "east": "x1"}[name]
         said = answer("tell", lab, name, state)
     assert "finished (budget)" in found.output
@@ -62,32 +62,86 @@ def test_a_batch_with_blank_lines_and_blanks_in_names(folder):
 
 def test_leases(lab):
     lease = answer("ask", lab, "--lease", "robot", "--seconds", "30")
-    assert (lease["chain"], lease["step"], lease["restarted"]) == ("north", 1, True)
-    assert "held by 'robot'" in run("tell", lab, "north", "idle", status=2)
-    words = "the token is not that of the lease that holds the chain 'north' now"
-    assert words in run("tell", lab, "north", "idle", "--token", "guess", status=1)
-    assert "has ended" in run("tell", lab, "south", "1", "--token", lease["token"], status=1)
-    answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")
-    answer("tell", lab, "north", "idle", "--token", lease["token"], "--step", "1")  # a retry
-    assert run("ask", lab, "--lease", "robot").startswith("north ")
+    token = lease.pop("token")
+    assert lease == {"chain": "north", "path": 1, "state": None, "step": 1, "steps": 1}
+    assert "has ended" in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    assert "has ended" in run("tell", lab, "south", "1", "--token", token, status=1)
+    place = ("--path", "1", "--step", "1")
+    for _ in range(2):  # the second is a retry
+        assert answer("tell", lab, "north", "idle", "--token", token, *place)["observations"] == 1
+    assert "has ended" in run("tell", lab, "north", "busy", "--token", token, status=1)
+    again = answer("ask", lab, "--lease", "robot")  # the worker's own path goes on
+    assert (again["chain"], again["path"], again["state"], again["step"]) == ("north", 1, "idle", 2)
+    words = run("tell", lab, "north", "idle", "--token", again["token"], *place, status=1)
+    assert "observation 1 of path 1 of the chain 'north' was told before, under another lease" in words
     assert "not both" in run("ask", lab, "--lease", "robot", "--number", "2", status=2)
+
+
+def test_a_retry_under_a_lease_needs_no_path_while_it_is_held(lab):
+    lease = answer("ask", lab, "--lease", "robot", "--steps", "3")
+    for state in ("idle", "idle"):
+        assert answer("tell", lab, "north", state, "--token", lease["token"], "--step", "1")["observations"] == 1
+    assert "with another state" in run("tell", lab, "north", "busy", "--token", lease["token"], "--step", "1", status=2)
+
+
+def test_every_worker_walks_a_path_of_its_own_and_so_do_plain_calls(lab):
+    for worker in ("robot", "rig"):
+        lease = answer("ask", lab, "--lease", worker)
+        assert (lease["chain"], lease["state"]) == ("north", None)
+        run("tell", lab, "north", "idle", "--token", lease["token"])
+    run("tell", lab, "north", "busy")
+    run("tell", lab, "north", "idle")
+    run("tell", lab, "north", "down", "--path", "3", "--step", "3")
+    with Study.open(lab, read_only=True) as study:
+        assert [(line.path, line.step, line.state) for line in study.log("north")] == [
+            (1, 1, "idle"),
+            (2, 1, "idle"),
+            (3, 1, "busy"),
+            (3, 2, "idle"),
+            (3, 3, "down"),
+        ]
+        assert study.counts("north").total == 2
+
+
+def test_ask_says_where_the_path_stands(lab):
+    def ask():
+        found = CliRunner().invoke(main, ["ask", str(lab)])
+        return found.stdout, found.stderr
+
+    assert ask() == ("north\n", "path 1 of north begins with the next state\n")
+    assert answer("ask", lab) == {"chains": ["north"], "path": 1, "state": None, "step": 1}
+    run("tell", lab, "north", "idle")
+    assert ask() == ("north\n", "path 1 of north is in 'idle'\n")
+    assert answer("ask", lab) == {"chains": ["north"], "path": 1, "state": "idle", "step": 2}
+
+
+def test_one_process_a_chain_is_held_by_one_worker_at_a_time(folder):
+    path = folder / "rigs.db"
+    run("new", path, "--chain", "rig=2", "--paths", "shared")
+    lease = answer("ask", path, "--lease", "Ann")
+    assert "held by 'Ann'" in run("tell", path, "rig", "0", status=2)
+    assert run("ask", path, "--lease", "Ben", status=1).startswith("chainscout: ")
+    run("tell", path, "rig", "0", "--token", lease["token"])
+    lease = answer("ask", path, "--lease", "Ben")
+    assert (lease["path"], lease["state"], lease["step"]) == (1, 0, 2)
+    assert "must be" in run("new", folder / "x.db", "--chain", "a=2", "--paths", "mine", status=2)
 
 
 def test_a_lease_is_renewed_and_given_back(lab):
     lease = answer("ask", lab, "--lease", "robot", "--seconds", "0.5", "--steps", "3")
     token = ("--token", lease["token"])
-    assert answer("renew", lab, "north", *token, "--seconds", "300") == {"chain": "north", "step": 1, "seconds": 300}
+    assert answer("renew", lab, "north", *token, "--seconds", "300") == {"chain": "north", "seconds": 300}
     time.sleep(0.6)
     run("tell", lab, "north", "idle", *token)  # the half second alone would be over
     assert run("renew", lab, "north", *token, "--seconds", "30") == "north is held for 30 seconds\n"
-    assert answer("give-back", lab, "north", *token) == {"chain": "north", "step": 2, "stop_reason": None}
-    run("tell", lab, "north", "busy")  # anybody's again, and the path goes on
+    assert answer("give-back", lab, "north", *token) == {"chain": "north", "stop_reason": None}
+    assert answer("ask", lab, "--lease", "robot")["state"] == "idle"  # the worker's path goes on
     with Study.open(lab) as study:
-        assert study.counts("north").paths == 1
         assert study.progress().lost == 0
+        assert study.events()[-1].kind == "lease given back"
     for command in ("renew", "give-back"):
         words = run(command, lab, "north", *token, status=1)
-        assert words == "chainscout: the lease of the chain 'north' has ended: nothing was changed\n"
+        assert words == "chainscout: the lease of the chain 'north' has ended, if there was one: nothing was changed\n"
         assert "Missing option '--token'" in run(command, lab, "north", status=2)
         assert "(did you mean north?)" in run(command, lab, "nroth", *token, status=2)
     assert "seconds (how long the chain is held)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
@@ -122,11 +176,14 @@ def test_a_finished_study_is_extended(lab):
     assert "must be a time as" in run("extend", lab, "--deadline", "noon", status=2)
 
 
-def test_restart(lab):
+def test_begin(lab):
     run("tell", lab, "south", "1")
-    run("tell", lab, "south", "2", "--restart")
-    with Study.open(lab) as study:
+    run("tell", lab, "south", "2", "--begin")
+    run("tell", lab, "south", "3")
+    with Study.open(lab, read_only=True) as study:
         assert study.counts("south").paths == 2
+        assert study.counts("south").total == 1
+    assert "leave out --path and --step" in run("tell", lab, "south", "1", "--begin", "--step", "1", status=2)
     assert "a chain and a state" in run("tell", lab, "south", status=2)
 
 
@@ -135,6 +192,9 @@ def test_exports(lab, folder):
     document = json.loads(run("export", lab))
     assert document["chains"]["north"]["states"] == ["idle", "busy", "down"]
     assert document["observations"] == 6
+    assert document["paths"] == 3
+    assert {name: chain["paths"] for name, chain in document["chains"].items()} == {"north": 1, "south": 1, "east": 1}
+    assert document["chains"]["north"]["observations"] == 2
     lines = run("export", lab, "--format", "csv").splitlines()
     assert lines[0] == "chain,from,to,transitions,estimate,lower,upper"
     assert len(lines) == 1 + 9 + 16 + 4

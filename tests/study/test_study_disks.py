@@ -10,28 +10,21 @@ from pathlib import Path
 import pytest
 from study_checks import check
 from study_rules import RULE
-from study_worker import SIZES, Worker, is_sound, nth_state
+from study_worker import SIZES, Simulators, Worker, Written, goes_on, is_sound
 
 from chainscout.errors import FileError
 from chainscout.study import Study
 
 
-def goes_on(study: Study) -> None:
-    chain = study.ask()
-    before = study.progress().observations
-    study.tell(chain, nth_state(chain, study.next_step(chain)))
-    assert study.progress().observations == before + 1
-
-
 def test_a_full_disk(folder):
     path = folder / "study.db"
     Study.create(path, SIZES, policy=RULE).close()
-    told, words = Worker(path, room=600_000).finish()
-    assert len(told) > 10
-    assert words.startswith("FileError")
-    assert "could not be written" in words
-    assert "nothing was changed" in words
-    study = is_sound(path, told)
+    written = Worker(path, room=600_000).finish()
+    assert len(written) > 10
+    assert written.words.startswith("FileError")
+    assert "could not be written" in written.words
+    assert "nothing was changed" in written.words
+    study = is_sound(path, [written])
     goes_on(study)
     study.close()
 
@@ -57,15 +50,15 @@ def test_a_disk_that_is_really_full(tmp_path):
         path = disk / "study.db"
         Study.create(path, SIZES, policy=RULE).close()
         (disk / "ballast").write_bytes(bytes(500_000))
-        told, words = Worker(path).finish()
-        assert len(told) > 10
-        assert words.startswith("FileError")
-        assert "could not be written" in words
-        assert "nothing was changed" in words
+        written = Worker(path).finish()
+        assert len(written) > 10
+        assert written.words.startswith("FileError")
+        assert "could not be written" in written.words
+        assert "nothing was changed" in written.words
         with Study.open(path, RULE) as study:  # reading goes on while there is no room
-            assert study.progress().observations == len(told)
+            assert study.progress().observations == len(written)
         (disk / "ballast").unlink()
-        study = is_sound(path, told)
+        study = is_sound(path, [written])
         goes_on(study)
         study.close()
 
@@ -84,13 +77,13 @@ def test_a_disk_of_postgres_that_is_really_full(tmp_path, own_server):
         Study.create(where, SIZES, policy=RULE).close()
         room = shutil.disk_usage(disk).free
         (disk / "ballast").write_bytes(bytes(max(0, room - 200_000)))
-        told, words = Worker(where).finish()
-        assert len(told) > 10
-        assert words.startswith("FileError")
-        assert "could not be written" in words
-        assert "nothing was changed" in words
+        written = Worker(where).finish()
+        assert len(written) > 10
+        assert written.words.startswith("FileError")
+        assert "could not be written" in written.words
+        assert "nothing was changed" in written.words
         (disk / "ballast").unlink()
-        study = is_sound(where, told)
+        study = is_sound(where, [written])
         goes_on(study)
         study.close()
         own_server.run("DROP SCHEMA study0 CASCADE")
@@ -100,13 +93,9 @@ def test_a_disk_of_postgres_that_is_really_full(tmp_path, own_server):
 def complete_file(folder: Path, observations: int = 300) -> Path:
     path = folder / "study.db"
     study = Study.create(path, SIZES, policy=RULE)
+    simulators = Simulators("complete")
     for _ in range(observations // 20):
-        steps = {name: study.next_step(name) for name in SIZES}
-        batch = []
-        for name in study.ask(20):
-            batch.append((name, nth_state(name, steps[name])))
-            steps[name] += 1
-        study.tell_many(batch)
+        study.tell_many([(name, simulators.advance(name)) for name in study.ask(20)])
     study.close()
     return path
 
@@ -116,8 +105,7 @@ def use_all_of_it(path: Path) -> None:
     with Study.open(path, RULE) as study:
         study.audit()
         check(study, SIZES, RULE)
-        chain = study.ask()
-        study.tell(chain, nth_state(chain, study.next_step(chain)))
+        goes_on(study)
 
 
 def test_a_truncated_file_is_refused(folder):
@@ -174,16 +162,16 @@ def test_what_is_not_a_study(folder, tmp_path):
 # -- the write-ahead log
 
 
-def cut_off(folder: Path) -> tuple[dict[Path, bytes], list[tuple[str, int]]]:
-    """The files of a study whose writer was killed, and what had been acknowledged; its log was not put away."""
+def cut_off(folder: Path) -> tuple[dict[Path, bytes], Written]:
+    """The files of a study whose writer was killed, and what it had written down; its log was not put away."""
     path = folder / "study.db"
     Study.create(path, SIZES, policy=RULE).close()
     worker = Worker(path)
-    told = [worker.pipe.recv() for _ in range(40)]
-    told += worker.kill()
+    worker.hear(40)
+    written = worker.kill()
     files = {file: file.read_bytes() for file in folder.iterdir()}
     assert len(files[folder / "study.db-wal"]) > 40 * 4096
-    return files, told
+    return files, written
 
 
 def restored(files: dict[Path, bytes]) -> None:
@@ -195,10 +183,10 @@ def restored(files: dict[Path, bytes]) -> None:
 
 def test_bits_flipped_in_the_log_lose_nothing_silently(folder):
     """What SQLite would forget without a word is refused; only damage to the last transaction looks like a crash."""
-    files, told = cut_off(folder)
+    files, written = cut_off(folder)
     path, log = folder / "study.db", folder / "study.db-wal"
     restored(files)
-    is_sound(path, told).close()
+    is_sound(path, [written]).close()
     rng = random.Random(11)
     refused = 0
     for _ in range(40):
@@ -210,7 +198,7 @@ def test_bits_flipped_in_the_log_lose_nothing_silently(folder):
             with Study.open(path, RULE) as study:
                 study.audit()
                 check(study, SIZES, RULE)
-                assert study.progress().observations >= len(told) - 1
+                assert study.progress().observations >= len(written) - 1
                 goes_on(study)
         except FileError:
             refused += 1
@@ -222,7 +210,7 @@ def test_bits_flipped_in_the_log_lose_nothing_silently(folder):
 
 def test_a_log_that_is_cut_off_is_what_a_crash_leaves(folder):
     """Every prefix of the log is a study as it once was."""
-    files, told = cut_off(folder)
+    files, written = cut_off(folder)
     path, log = folder / "study.db", folder / "study.db-wal"
     rng = random.Random(12)
     for _ in range(20):
@@ -231,5 +219,5 @@ def test_a_log_that_is_cut_off_is_what_a_crash_leaves(folder):
         with Study.open(path, RULE) as study:
             study.audit()
             check(study, SIZES, RULE)
-            assert study.progress().observations <= len(told) + 1
+            assert study.progress().observations <= len(written) + 1
             goes_on(study)

@@ -79,10 +79,10 @@ def test_a_log_that_was_not_put_away_is_not_passed_over(lab, tmp_path):
     """Without it the study would be shown as it once was: it is read with its index, and refused without."""
     Study.create(lab / "study.db", SIZES, policy=RULE).close()
     worker = Worker(lab / "study.db")
-    told = [worker.pipe.recv() for _ in range(30)]
-    told += worker.kill()
+    worker.hear(30)
+    written = worker.kill()
     with seen_read_only(lab) as archive, Study.open(archive / "study.db", RULE, read_only=True) as study:
-        assert study.progress().observations in (len(told), len(told) + 1)  # the last was not heard of
+        assert study.progress().observations in (len(written), len(written) + 1)  # the last was not heard of
     (lab / "study.db-shm").unlink()
     with seen_read_only(lab) as archive:
         path = archive / "study.db"
@@ -98,7 +98,7 @@ def test_a_log_that_was_not_put_away_is_not_passed_over(lab, tmp_path):
         shutil.copytree(archive, copy)
     with Study.open(copy / "study.db", RULE, read_only=True) as study:
         study.audit()
-        assert study.progress().observations in (len(told), len(told) + 1)
+        assert study.progress().observations in (len(written), len(written) + 1)
 
 
 def test_who_reads_there_sees_what_others_write(lab):

@@ -17,7 +17,10 @@ METHODS = {
 }
 
 #: Said wherever a certificate is shown (MATH §7).
-ASSUMPTION = "whether an observation is lost does not depend on its value"
+ASSUMPTION = (
+    "each next state was drawn afresh by the process itself from the state before it, and that whether an observation"
+    " is lost does not depend on its value"
+)
 
 
 @dataclass(frozen=True)

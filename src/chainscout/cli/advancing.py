@@ -18,7 +18,9 @@ token_option = click.option("--token", required=True, help="Of the lease, as 'as
 @click.command()
 @where_argument
 @click.option("--number", type=int, help="How many observations to plan at once.")
-@click.option("--lease", "worker", metavar="WORKER", help="Hold the chain for this worker, and print a token.")
+@click.option(
+    "--lease", "worker", metavar="WORKER", help="Lease the next step of this worker's own path, and print a token."
+)
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="How long a lease lasts.")
 @click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
 @as_json
@@ -67,7 +69,7 @@ def _say_where(chain: str, path: int, state: Any, json_output: bool) -> None:
 @click.argument("state", required=False)
 @click.option("--path", type=int, help="The number of the path that the state continues.")
 @click.option("--step", type=int, help="The observation's number in its path; the same again is harmless.")
-@click.option("--token", help="Of the lease under which the chain is held.")
+@click.option("--token", help="Of the lease under which the path is walked.")
 @click.option("--begin", is_flag=True, help="The state begins a new path: the process was started anew.")
 @as_json
 def tell(
@@ -80,7 +82,10 @@ def tell(
     begin: bool,
     json_output: bool,
 ) -> None:
-    """Store an observation, which continues the chain's path. With - for the chain, read lines 'CHAIN STATE'."""
+    """Store an observation. It continues the path of all calls without a token, unless --begin is given.
+
+    With - for the chain, lines 'CHAIN STATE' are read from standard input.
+    """
     with opened(where) as study:
         if chain == "-":
             if state is not None or path is not None or step is not None or token is not None or begin:
@@ -91,12 +96,16 @@ def tell(
         else:
             if state is None:
                 raise InputError("tell needs a chain and a state")
+            known = study.state_from_text(chain, state)
             if begin:
+                if path is not None or step is not None:
+                    raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
                 study.restart(chain, token=token)
-            study.tell(chain, study.state_from_text(chain, state), path, step, token=token)
+            study.tell(chain, known, path, step, token=token)
         progress = study.progress()
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
-    say(answer, f"{progress.observations} observations" + finished(progress.stop_reason), json_output)
+    many = "1 observation" if progress.observations == 1 else f"{progress.observations} observations"
+    say(answer, many + finished(progress.stop_reason), json_output)
 
 
 @click.command()
@@ -106,7 +115,7 @@ def tell(
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="How long the lease lasts from now on.")
 @as_json
 def renew(where: str, chain: str, token: str, seconds: float, json_output: bool) -> None:
-    """Hold a leased chain for longer."""
+    """Hold a lease for longer."""
     with opened(where) as study:
         study.renew(chain, token, seconds)
     say({"chain": chain, "seconds": seconds}, f"{chain} is held for {seconds:g} seconds", json_output)
@@ -116,12 +125,10 @@ def renew(where: str, chain: str, token: str, seconds: float, json_output: bool)
 @where_argument
 @click.argument("chain")
 @token_option
-@click.option(
-    "--lost", is_flag=True, help="The worker cannot go on: its observation is lost, as when a lease runs out."
-)
+@click.option("--lost", is_flag=True, help="The worker cannot go on: its path ends, as when a lease runs out.")
 @as_json
 def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool) -> None:
-    """Free a leased chain before its time is over."""
+    """End a lease before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)
         reason = study.stop_reason

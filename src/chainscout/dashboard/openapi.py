@@ -37,10 +37,10 @@ READING: tuple[tuple[str, str, Any, Sequence[Parameter], dict[str, dict[str, Any
 WRITING: tuple[tuple[str, str, Any, Any], ...] = (
     ("/api/ask", "which chains to advance next; changes nothing", Ask, Asked),
     ("/api/tell", "one observation, durable before the answer", Tell, Told),
-    ("/api/lease", "the best chain that nobody holds, for a while", TakeLease, Leased),
-    ("/api/renew", "holds a leased chain for longer", Renew, Told),
+    ("/api/lease", "the next step of the worker's own path of the best chain, for a while", TakeLease, Leased),
+    ("/api/renew", "holds a lease for longer", Renew, Told),
     ("/api/give-back", "ends a lease", GiveBack, Told),
-    ("/api/restart", "begins a new path of a chain", Restart, Told),
+    ("/api/restart", "ends a path: the next observation begins another", Restart, Told),
 )
 
 

@@ -134,7 +134,7 @@ class Tell(Body):
 
 
 class TakeLease(Body):
-    """A chain to hold for a while."""
+    """A worker that wants to advance its own path of the best chain."""
 
     worker: str = Field(min_length=1, max_length=200)
     seconds: float = Field(default=60.0, gt=0, le=86_400)
@@ -158,7 +158,7 @@ class GiveBack(Body):
 
 
 class Restart(Body):
-    """A new path of a chain."""
+    """A path to end; ``token``: of the lease under which it is walked. The next observation begins another path."""
 
     chain: str = Name
     lost: bool = False

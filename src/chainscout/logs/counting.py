@@ -65,7 +65,7 @@ def count_transitions(
         )
     paths = chain is None and time is None and state is None
     if paths and any(given is not None for given in (gap, path, order, table)):
-        raise InputError("paths have neither a gap, a path, an order nor a table: these are for logs with columns")
+        raise InputError("arrays of states have neither gap, path, order nor table: these are for logs with columns")
     request = CountRequest(
         chain=arrays.ONLY if paths else _column(chain, "chain"),
         time="step" if paths else _column(time, "time"),

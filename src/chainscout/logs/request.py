@@ -36,10 +36,10 @@ NATIVE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
 class CountRequest:
     """The columns' names and the rules by which rows become paths.
 
-    A path is the rows of one chain (and one ``path``, if there is such a column) in the order of ``time`` (and then
-    of ``order``). It is broken by a step of more than ``gap`` in time and, with ``missing="break"``, by a row without a
-    state. In an unbroken path of states x₀ x₁ …, ``lag`` L counts (x₀,x_L), (x_L,x_2L), … or, ``sliding``, every
-    (x_i,x_{i+L}): that is L interleaved paths.
+    A path is the rows of one chain (and with one value of the column ``path``, if there is one) in the order of
+    ``time`` (and then of ``order``). It is broken by a step of more than ``gap`` in time and, with ``missing="break"``,
+    by a row without a state. In an unbroken path of states x₀ x₁ …, ``lag`` L counts (x₀,x_L), (x_L,x_2L), … or,
+    ``sliding``, every (x_i,x_{i+L}): that is L interleaved paths.
     """
 
     chain: str

@@ -25,6 +25,11 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def shown_index(chain: Any) -> float | None:
+    """A chain's index; None before its first transition, when the index is only a place in the order."""
+    return finite(chain.index) if chain.transitions else None
+
+
 def given(value: float | None) -> str:
     """A number that somebody set, without digits that they did not give."""
     return "—" if value is None else f"{value:g}"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..study import EventKind
 from ..study.settings import deadline_text
-from .cells import finite
+from .cells import finite, shown_index
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def chains(study: "Study") -> Table:
                 chain.observations / total,
                 chain.transitions,
                 chain.paths,
-                finite(chain.index),
+                shown_index(chain),
                 finite(certificate.loss[name]),
             )
         )

@@ -7,7 +7,7 @@ from ..errors import InputError
 from ..study import Browser, EventKind, StopReason, StudyCertificate
 from ..validation import one_of, whole_number
 from .bounds import Bounds
-from .cells import cell, finite, label
+from .cells import cell, finite, label, shown_index
 from .histories import Histories
 from .shares import Shares
 from .totals import MOST_PAIRS, Totals
@@ -181,7 +181,7 @@ class StudyReport:
             plug_in=self._shares.plug_in(line),
             aim=self._shares.aim(line),
             certificate=finite(line.certificate),
-            index=finite(line.index),
+            index=shown_index(line),
             leases=line.leases,
             aside=line.aside,
         )
@@ -283,10 +283,13 @@ class StudyReport:
 
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
-    details = {key: value for key, value in event.detail.items() if value is not None}
+    details = {key: value for key, value in event.detail.items() if value is not None and key != "lost"}
     if event.kind is EventKind.FINISHED:
         details = {key: StopReason(value).words for key, value in details.items()}
-    detail = ", ".join(f"{key} {label(cell(value))}" for key, value in details.items())
+    parts = [f"{key} {label(cell(value))}" for key, value in details.items()]
+    if event.detail.get("lost"):
+        parts.append("an observation was lost")
+    detail = ", ".join(parts)
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
 

@@ -19,7 +19,7 @@ __all__ = ["Recorded", "read_recorded"]
 class Recorded(Repeating):
     """Recorded paths, one after the other. Each begins a path, and the source ends with the last of them.
 
-    Every state is given once: the rest of a path that was broken is a path of its own.
+    Every state is given once: after a break, the rest of a recorded path is a new path.
     """
 
     is_used_up = True
@@ -101,8 +101,8 @@ def read_recorded(
     if not paths:
         raise FileError(f"{file} has no rows")
     return {
-        name: Recorded([[s for _, s in sorted(path, key=lambda pair: pair[0])] for path in paths.values()])
-        for name, paths in paths.items()
+        name: Recorded([[s for _, s in sorted(path, key=lambda pair: pair[0])] for path in own.values()])
+        for name, own in paths.items()
     }
 
 

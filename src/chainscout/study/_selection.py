@@ -9,32 +9,54 @@ from . import _budget
 from ._index import LiveIndex
 from ._transitions import Walker
 
-#: A worker stays with a chain whose index is at least this part of the largest one; so many chains are compared.
-CLOSE = 0.9
-MOST_COMPARED = 32
+#: Another path is cheap while first observations are at most this part of a chain's transitions. Where it is not, a
+#: worker stays with a chain whose index is at least that part of the largest one (benchmarks/bench_workers.py).
+CHEAP, CLOSE = 0.05, 0.5
+#: So many of a worker's chains are looked at, because others may have changed their indices.
+MOST_COMPARED = 8
+#: So many chains without a transition are compared.
+MOST_UNSEEN = 64
 
 
 def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozenset()) -> ChainRecord | None:
     """The free chain to advance next; None if there is none. A chain whose lease has expired is free."""
     study = transaction.study
-    ended = _expired(transaction) if study.shared and study.leases else []
+    ended = _expired(transaction)
     floor = live.policy.floor
     if floor is not None:
         fewest = [c for c in transaction.least(1 + len(without)) + ended if c.number not in without]
         if fewest:
-            chain = min(fewest, key=lambda c: (c.transitions + c.pending, c.number))
-            if chain.transitions + chain.pending < floor(float(study.observations)):
+            chain = min(fewest, key=lambda c: (_expected(c), c.number))
+            if _expected(chain) < floor(float(study.observations)):
                 return chain
     found = transaction.top(1 + len(without))
     if ended or without:
         found = [chain for chain in found + ended if chain.number not in without]
-        return min(found, key=lambda c: (-c.index, c.number), default=None)
+        return min(found, key=lambda c: (-_free_index(live, c), c.number), default=None)
     return found[0] if found else None
 
 
 def _expired(transaction: Transaction) -> list[ChainRecord]:
-    """The chains of shared paths whose lease has expired."""
-    return [transaction.numbered(path.chain) for path in transaction.held(until=transaction.now)]
+    """The chains of shared paths whose lease has expired, and that are not set aside."""
+    if not (transaction.study.shared and transaction.study.leases):
+        return []
+    found = (transaction.numbered(path.chain) for path in transaction.held(until=transaction.now))
+    return [chain for chain in found if not chain.aside]
+
+
+def _pending(chain: ChainRecord) -> int:
+    """What leases will bring. A free chain that is blocked had one lease, which has expired and brings nothing."""
+    return 0 if chain.blocked else chain.pending
+
+
+def _expected(chain: ChainRecord) -> int:
+    """T with what leases will bring."""
+    return chain.transitions + _pending(chain)
+
+
+def _free_index(live: LiveIndex, chain: ChainRecord) -> float:
+    """The index without what an expired lease was promised."""
+    return live.expected_index(chain, 0) if chain.blocked else chain.index
 
 
 def preferred(
@@ -47,28 +69,37 @@ def preferred(
     chain = first(transaction, live, without)
     if chain is None or walker.walks(chain) or live.policy.floor is not None:
         return chain
-    least = CLOSE * chain.index
-    for other in transaction.top(MOST_COMPARED):
-        if other.index < least:
+    if chain.transitions == 0:  # its own one first, then one that nobody has begun
+        unseen = [c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.number not in without] or [chain]
+        return min(unseen, key=lambda c: (not walker.walks(c), c.observations + c.pending, c.number))
+    if chain.begun < CHEAP * chain.transitions:
+        return chain
+    least, left = CLOSE * chain.index, _budget.remaining(transaction)
+    for _ in range(MOST_COMPARED):
+        number = walker.best(without)
+        if number is None:
             break
-        if walker.walks(other) and other.number not in without:
-            return other
+        own = transaction.numbered(number)
+        if walker.note(own) and own.index >= least:
+            return own if not (own.aside or own.blocked) and own.cost <= left else chain
+        if own.index < least:
+            break
     return chain
 
 
 def batch(transaction: Transaction, live: LiveIndex, number: int, without: Set[int] = frozenset()) -> list[ChainRecord]:
     """The next ``number`` chains: pending observations count in T, and everything else is frozen."""
-    ended = _expired(transaction) if transaction.study.shared else []
+    ended = _expired(transaction)
     wanted = number + len(without)
     chains = {c.number: c for c in transaction.top(wanted) + ended if c.number not in without}
     fewest: list[tuple[int, int]] = []
     floor = live.policy.floor
     if floor is not None:
         chains.update((c.number, c) for c in transaction.least(wanted) if c.number not in without)
-        fewest = [(c.transitions + c.pending, k) for k, c in chains.items()]
+        fewest = [(_expected(c), k) for k, c in chains.items()]
         heapq.heapify(fewest)
     pending = dict.fromkeys(chains, 0)
-    keys = {k: -c.index for k, c in chains.items()}
+    keys = {k: -_free_index(live, c) for k, c in chains.items()}
     order = [(key, k) for k, key in keys.items()]
     heapq.heapify(order)
     chosen: list[ChainRecord] = []
@@ -97,19 +128,11 @@ def batch(transaction: Transaction, live: LiveIndex, number: int, without: Set[i
     return chosen
 
 
-def _expected(chain: ChainRecord) -> int:
-    """T with what leases will bring."""
-    return chain.transitions + chain.pending
-
-
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
-    """The index with T + pending for T; within a block the stored one stands.
+    """The index with this many more observations pending.
 
     A chain without a transition gets the observations that bring its first one, and no more.
     """
     if chain.transitions == 0:
         return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf
-    transitions = _expected(chain) + pending
-    if pending == 0 or transitions < chain.look:
-        return chain.index
-    return live.index(chain, chain.sums, transitions)
+    return live.expected_index(chain, _pending(chain) + pending)

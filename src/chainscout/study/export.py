@@ -24,7 +24,10 @@ def _document(study: Study) -> dict[str, Any]:
     chains = {}
     for name in study.names:
         found = study.estimate(name)
+        stands = study.chain(name)
         chains[name] = {
+            "observations": stands.observations,
+            "paths": stands.paths,
             "states": list(found.states),
             "matrix": found.matrix.tolist(),
             "lower": found.lower.tolist(),
@@ -34,6 +37,7 @@ def _document(study: Study) -> dict[str, Any]:
         }
     return {
         "observations": state.observations,
+        "paths": state.paths,
         "policy": state.policy,
         "delta": state.delta,
         "stop_reason": state.stop_reason,

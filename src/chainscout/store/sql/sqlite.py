@@ -148,6 +148,8 @@ class Sqlite(Database):
         return time.time()
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
+        if isinstance(error, UnicodeDecodeError):  # the driver cannot even say what is wrong with the schema
+            return FileError(f"{self.path} is damaged, or is not a study (a text in it is no UTF-8)")
         if not isinstance(error, sqlite3.Error):
             return None
         text = str(error)
