@@ -273,3 +273,21 @@ def test_a_walk_goes_on_behind_any_draw():
     assert set(starts) == {0, 1, 2}
     walk.resume(17, None)
     assert [next(walk)] == starts[17:18]
+
+
+def test_every_path_of_a_chain_has_a_stream_of_its_own():
+    """Path 1 is the experiment's. None of 300 others repeats it or another, and their draws are as good."""
+    chain = cs.MarkovChain(np.full((4, 4), 0.25))
+    walk, found = Walk(chain, 1, seed=8, replication=2), []
+    assert list(itertools.islice(walk, 60)) == list(itertools.islice(Walk(chain, 1, seed=8, replication=2), 60))
+    for path in range(1, 301):
+        walk.take(path)
+        assert walk.is_fresh
+        found.append(list(itertools.islice(walk, 60)))
+        walk.resume(20, found[-1][19])
+        assert list(itertools.islice(walk, 40)) == found[-1][20:]
+    assert found[0] == list(itertools.islice(Walk(chain, 1, seed=8, replication=2), 60))
+    assert len({tuple(path) for path in found}) == 300
+    assert len({tuple(path[20:30]) for path in found} & {tuple(path[30:40]) for path in found}) == 0
+    counts = np.bincount(np.ravel(found), minlength=4)
+    assert ((counts - 4500) ** 2 / 4500).sum() < chi2.ppf(1 - 1e-6, 3)

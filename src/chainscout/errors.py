@@ -20,6 +20,10 @@ class OutOfStep(InputError):
     """An observation that is neither the next one of its chain nor what was told under its number before."""
 
 
+class OverBudget(InputError):
+    """An observation costs more than is left of the budget; nothing was changed."""
+
+
 class Held(InputError):
     """A chain was to be changed without the token of the lease that holds it; nothing was changed."""
 

@@ -91,31 +91,42 @@ def test_learn_a_problem(folder):
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (None, "could not be started"),
         ("for line in __import__('sys').stdin: print(7, flush=True)", "answered '7', which is no state of the chain"),
         ("for line in __import__('sys').stdin: pass", "has not answered for 0.2 seconds"),
     ],
 )
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
-    command = json.dumps(["./nosuch"] if code is None else [sys.executable, "-S", "-c", code])
+    command = json.dumps([sys.executable, "-S", "-c", code])
     bad = f'where = "%s.db"\nbudget = 30\n[chains.bad]\nstates = 2\ntimeout = 0.2\ncommand = {command}\n'
     alone = CliRunner().invoke(main, ["learn", str(study_file(folder, bad % "alone")), "--json", *workers])
     assert alone.exit_code == 1, alone.exception
-    (line,) = alone.stderr.splitlines()
+    line, further = alone.stderr.splitlines()
+    assert further == "study.take_up(name) in Python takes a chain up again"
     assert line.startswith("chain 'bad' was set aside: ")
     assert line.endswith(reason) or f"{reason}:" in line
     assert json.loads(alone.stdout)[0]["notes"] == [line]
     beside = bad % "beside" + "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
     found = CliRunner().invoke(main, ["learn", str(study_file(folder, beside)), "--json", *workers])
     assert found.exit_code == 0, found.exception
-    assert found.stderr.splitlines() == [line]
+    assert found.stderr.splitlines()[:-1] == [line]
     assert answer("status", folder / "beside.db")[0]["notes"] == [line]
+    with Study.open(folder / "beside.db") as study:
+        study.take_up("bad")
+    assert answer("status", folder / "beside.db")[0]["notes"] == []
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_learn_refuses_a_program_that_is_not_there_before_anything_is_made(folder, workers):
+    text = 'where = "x.db"\nbudget = 30\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
+    words = "chains.bad: ['./nosuch'] cannot be started: there is no program './nosuch'"
+    assert words in run("learn", study_file(folder, text), *workers, status=1)
+    assert not (folder / "x.db").exists()
 
 
 def test_learn_with_a_target_that_only_the_rest_meets(folder):
     text = (
-        'where = "rest.db"\ntarget_loss = 0.5\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
+        'where = "rest.db"\ntarget_loss = 0.5\n[chains.bad]\nstates = 2\ncommand = [{python!r}, "-S", "-c", "pass"]\n'
         "[chains.good]\nmatrix = [[0.5, 0.5], [0.1, 0.9]]\n"
     )
     found = CliRunner().invoke(main, ["learn", str(study_file(folder, text)), "--json"])
@@ -169,7 +180,7 @@ budgett = 100
 budget = "many"
 delta = 7.0
 policy = "scuot"
-on_lost_lease = "contineu"
+paths = "sharde"
 deadline = "tomorrow"
 target_loss = -0.1
 
@@ -214,7 +225,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
     """One line a mistake, at the place that the person wrote, with what was expected and what was given."""
     path = study_file(folder, WRONG)
     lines = run("learn", path, status=1).removeprefix("chainscout: ").splitlines()
-    keys = "the keys known here are where, budget, target_loss, deadline, delta, policy, on_lost_lease, problem, "
+    keys = "the keys known here are where, budget, target_loss, deadline, delta, policy, paths, problem, "
     states = "this must be how many states there are, or a list of their labels (strings or whole numbers), not "
     beginnings = [
         "budgett: unknown key (did you mean budget?); " + keys,
@@ -222,7 +233,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
         "deadline: this must be a date and time with a time zone, as 2026-05-01T18:00:00+02:00 without quotes, not",
         "delta: delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 7",
         "policy: unknown policy 'scuot' (did you mean scout?): the policies are ",
-        "on_lost_lease: on_lost_lease must be one of restart, continue, not 'contineu' (did you mean continue?)",
+        "paths: paths must be one of own, shared, not 'sharde' (did you mean shared?)",
         "target_loss: target_loss (the loss whose certificate ends the study) must be a finite number > 0, not -0.1",
         "where: a study is kept at a path or at postgresql://…, not at 'mysql://lab'",
         "chains.'': a chain's name must be a string that is not empty, not ''",

@@ -63,8 +63,7 @@ def test_a_lost_lease_does_not_repeat_what_was_told(place, sources, executor):
     set_clock(study, now + 31)
     with threads(executor) as pool:
         run(study, sources(), executor=pool, progress=False)
-    if executor:  # whoever asks for a lease looks for lost ones
-        assert study.progress().lost == 1
+    assert study.progress().lost == 1
     check(study, sources)
 
 

@@ -1,13 +1,16 @@
 """``learn`` on threads, on processes and on a Dask cluster, whose workers are really lost."""
 
+import itertools
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import dask
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 from study_checks import replayed_counts
@@ -15,7 +18,7 @@ from study_checks import replayed_counts
 import chainscout as cs
 from chainscout.errors import ChainscoutError, SourceError
 from chainscout.problems import get
-from chainscout.sources import simulated
+from chainscout.sources import Factory, Place, simulated
 from chainscout.study import Study
 
 
@@ -65,6 +68,85 @@ def test_workers_are_really_at_work_at_once():
             {f"c{k}": slow for k in range(8)}, 64, states={f"c{k}": 1 for k in range(8)}, executor=pool, progress=False
         )
     assert time.monotonic() - begun < 64 * 0.05
+
+
+# -- more workers than chains
+
+
+class Cycle:
+    """0, 1, 2, 0, … from a state of its own: any other transition was never seen."""
+
+    at_work = most = 0
+    lock = threading.Lock()
+
+    def __init__(self, state):
+        self.state = state
+
+    def __call__(self):
+        with Cycle.lock:
+            Cycle.at_work += 1
+            Cycle.most = max(Cycle.most, Cycle.at_work)
+        time.sleep(0.01)
+        with Cycle.lock:
+            Cycle.at_work -= 1
+        self.state = (self.state + 1) % 3
+        return self.state
+
+
+def is_cyclic(counts):
+    return (counts.transitions == counts.transitions * np.roll(np.eye(3, dtype=int), 1, axis=1)).all()
+
+
+@pytest.mark.parametrize("others", [{}, {"b": lambda: 0}], ids=["alone", "beside another"])
+def test_a_factory_keeps_more_workers_than_chains_busy(folder, others):
+    made = itertools.count()
+    sources = {"a": Factory(lambda: Cycle(next(made))), **others}
+    Cycle.most = 0
+    where, states = folder / "study.db", {"a": 3, **dict.fromkeys(others, 1)}
+    for budget in (60, 120):
+        with ThreadPoolExecutor(6) as pool:
+            study = cs.learn(sources, budget, where=where, states=states, executor=pool, progress=False)
+        progress = study.progress()
+        assert (progress.observations, progress.leases, progress.lost) == (budget, 0, 0)
+        assert is_cyclic(study.counts("a"))
+        replayed_counts(study, states)
+        study.audit()
+        # A copy keeps its path: there are no more paths than copies, in each of two programs.
+        assert study.chain("a").paths <= 6 * budget // 60
+        assert study.chain("a").leases == 0
+        study.close()
+    assert Cycle.most == 6 if not others else Cycle.most >= 5
+    assert next(made) <= 12
+
+
+def test_copies_of_a_simulated_chain_have_streams_of_their_own():
+    problem = get("unlike")
+    sources = {name: Factory(lambda name=name: simulated(problem, seed=1)[name]) for name in problem.names}
+    with ThreadPoolExecutor(9) as pool:
+        study = cs.learn(sources, 300, executor=pool, workers=9, progress=False)
+    paths = {}
+    for line in study.log():
+        paths.setdefault((line.chain, line.path), []).append(line.state)
+    assert len(paths) > len(problem.names)
+    for (name, number), path in paths.items():
+        source = simulated(problem, seed=1)[name]
+        source.resume(Place(number, 1, None, 0))
+        assert path == [source.advance()[0] for _ in path]
+
+
+def test_a_factory_without_an_executor_is_one_source():
+    made = itertools.count()
+    study = cs.learn({"a": Factory(lambda: Cycle(next(made)))}, 10, states={"a": 3}, progress=False)
+    assert is_cyclic(study.counts("a"))
+    assert (study.chain("a").paths, next(made)) == (1, 1)
+
+
+def test_one_source_is_at_work_once_at_a_time():
+    Cycle.most = 0
+    with ThreadPoolExecutor(4) as pool:
+        study = cs.learn({"a": Cycle(0)}, 20, states={"a": 3}, executor=pool, progress=False)
+    assert (Cycle.most, study.chain("a").paths) == (1, 1)
+    assert is_cyclic(study.counts("a"))
 
 
 # -- workers that are lost
@@ -131,11 +213,11 @@ def test_equal_sources_are_asked_each_time(client):
 
 
 @pytest.mark.parametrize("client", [0], indirect=True)
-@pytest.mark.parametrize("on_lost_lease", ["restart", "continue"])
-def test_a_lost_worker_loses_its_lease_and_the_study_goes_on(client, tmp_path, on_lost_lease):
+@pytest.mark.parametrize("paths", ["own", "shared"])
+def test_a_lost_worker_loses_its_lease_and_the_study_goes_on(client, tmp_path, paths):
     marks, states = tmp_path / "marks", {"a": 3, "b": 1}
     marks.mkdir()
-    with Study.create(tmp_path / "study.db", states, 40, on_lost_lease=on_lost_lease) as study:
+    with Study.create(tmp_path / "study.db", states, 40, paths=paths) as study:
         for state in (0, 1):
             study.tell("a", state)
     study = cs.learn(

@@ -1,21 +1,24 @@
-"""``learn`` beside another worker on the same study: nothing is counted twice, and nobody is blamed."""
+"""``learn`` beside other programs on the same study: nothing is counted twice, and nobody is blamed."""
 
 import itertools
+import multiprocessing
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from learning_sources import CHAIN, threads
+from learning_sources import CHAIN, RECORDED, recorded
 from study_checks import replayed_counts
+from study_places import set_clock
 
 import chainscout as cs
-from chainscout.errors import SourceEnded, SourceError
+from chainscout.errors import InputError, SourceEnded, SourceError
 from chainscout.random import Walk
-from chainscout.sources import Program, Source
-from chainscout.study import Study
+from chainscout.sources import Environment, Place, Program, Source
+from chainscout.store import exists
+from chainscout.study import Browser, Study
 
 
 class Cycle:
@@ -39,27 +42,26 @@ def is_cyclic(counts):
     return (counts.transitions == counts.transitions * np.roll(np.eye(3, dtype=int), 1, axis=1)).all()
 
 
-def told_by_another(where, states):
+def told_by_another(where, states, continuing=False):
     def tell():
-        with Study.open(where) as other:
-            other.restart("a")
+        with Study.open(where, continuing=continuing) as other:
             other.tell_many([("a", state) for state in states])
 
     return tell
 
 
-def test_another_worker_that_is_faster_leaves_no_false_transition(folder):
-    """While a source is at work, the chain is advanced elsewhere: the observation that comes second is not counted."""
+@pytest.mark.parametrize("continuing", [False, True])
+def test_another_process_on_the_same_chain_leaves_no_false_transition(folder, continuing):
+    """While a source is at work, the chain is advanced elsewhere, on another path or (as is said there) on the same."""
     where = folder / "study.db"
     Study.create(where, {"a": 3}, 40).close()
-    source = Cycle(told_by_another(where, [0, 1, 2, 0]))
+    source = Cycle(told_by_another(where, [2, 0, 1, 2], continuing))
     with cs.learn({"a": source}, where=where, progress=False) as study:
         assert is_cyclic(study.counts("a"))
         assert study.progress().observations == 40
-        assert study.chain("a").paths == 3
-        assert source.calls == 40 - 4 + 1  # one of its states came too late
-        assert study.progress().lost == 1
-        assert "1 observation was lost" in " ".join(study.certificate().notes)
+        assert study.chain("a").paths == 2
+        assert source.calls == 40 - 4  # what it saw is the beginning of another path, and is not lost
+        assert study.progress().lost == 0
         replayed_counts(study, {"a": 3})
 
 
@@ -70,40 +72,71 @@ def test_a_worker_that_is_promised_the_rest_is_no_reason_to_fail(folder):
 
     def lease_the_rest():
         with Study.open(where) as other:
-            with other.lease("other") as best:
-                assert best.chain == "b"
-                rest = other.lease("other", 0.3, steps=100)  # it dies, and what it was promised is free again
-            (last,) = {"a", "c"} - {rest.chain}
-            other.restart(last)
-            other.tell(last, 0)
+            rest = other.worker("other", renews=False).lease(0.3, steps=100)  # the worker dies
             assert other.progress().observations + rest.steps == 40
 
     sources = {"a": Cycle(), "b": Cycle(lease_the_rest), "c": Cycle()}
     with cs.learn(sources, where=where, progress=False) as study:
         assert study.progress().used == 40
         assert all(is_cyclic(study.counts(name)) for name in "abc")
-        # A state of b found the budget promised, and one of the chain that was told elsewhere came too late.
-        assert sum(source.calls for source in sources.values()) == 40 - 1 + 2
-        # That one was the state that had been told in its place: it is taken for the same observation.
-        lost = [
-            (event.kind, event.chain) for event in study.events() if event.kind in ("observation lost", "lease expired")
-        ]
-        assert lost == [("observation lost", "b"), ("lease expired", "c")]
-        assert study.progress().lost == 2
+        assert sum(source.calls for source in sources.values()) == 40 + 1  # a state of b found the budget promised
+        assert [event.chain for event in study.events() if event.kind == "observation lost"] == ["b"]
+        assert study.progress().lost == 2  # and what the other worker may have seen
+        assert "2 observations were lost" in " ".join(study.certificate().notes)
         replayed_counts(study, {"a": 3, "b": 3, "c": 3})
 
 
-def test_another_worker_between_two_leases_leaves_no_false_transition(folder):
+def test_another_process_that_spends_the_rest_is_no_reason_to_fail(folder):
+    """While a source is at work, what its observation costs is spent elsewhere, and a cheaper one can still be paid."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 3, "b": 3}, 30, "uniform", costs={"a": 5, "b": 1}).close()
+
+    def spend():
+        with Study.open(where) as other:
+            other.set_aside("a", "it is too dear")  # else its turn would come, and end the study
+            other.tell_many([("b", 0)] * int(30 - other.progress().used - 2))
+
+    source = Cycle()
+    source.calls, source.meanwhile = 4, spend  # in its second step
+    with cs.learn({"a": source, "b": lambda: 0}, where=where, progress=False) as study:
+        assert study.finished
+        assert study.progress().used <= 30
+        assert [event.chain for event in study.events() if event.kind == "observation lost"] == ["a"]
+        replayed_counts(study, {"a": 3, "b": 3})
+
+
+def test_another_process_between_two_leases_leaves_no_false_transition(folder):
     """While one chain's source is at work, the other chain is advanced elsewhere."""
     where = folder / "study.db"
     Study.create(where, {"a": 3, "b": 3}, 60, "uniform").close()
     sources = {"a": Cycle(), "b": Cycle(told_by_another(where, [0, 1, 2, 0]))}
     with ThreadPoolExecutor(1) as pool:
         study = cs.learn(sources, where=where, executor=pool, progress=False)
-    assert study.progress().observations == 60
+    assert (study.progress().observations, study.progress().lost) == (60, 0)
     assert is_cyclic(study.counts("a"))
-    assert study.chain("a").paths == 3
+    assert study.chain("a").paths == 2
     replayed_counts(study, {"a": 3, "b": 3})
+    study.close()
+
+
+def test_a_lease_that_was_lost_is_no_reason_to_fail(folder):
+    """The study's clock has passed the end of the lease while the source was at work."""
+    where = folder / "study.db"
+    Study.create(where, {"a": 3}, 40).close()
+
+    def expire():
+        with Study.open(where) as other:
+            (line,) = Browser(other).leases(1)
+            set_clock(other, line.expires + 1)
+            with other.worker("other") as worker:
+                worker.lease()
+
+    with ThreadPoolExecutor(1) as pool:
+        study = cs.learn({"a": Cycle(expire)}, where=where, executor=pool, progress=False)
+    assert (study.progress().observations, study.progress().lost, study.progress().leases) == (40, 1, 0)
+    assert is_cyclic(study.counts("a"))
+    assert study.chain("a").paths == 2
+    replayed_counts(study, {"a": 3})
     study.close()
 
 
@@ -128,18 +161,20 @@ def test_a_program_whose_chain_was_advanced_elsewhere_is_not_to_blame(folder):
         source = Program([sys.executable, "-S", str(script)], timeout=30.0)
         study = cs.learn({"a": source}, where=where, progress=False)
         other.result()
-    # Its state came too late and is lost, but not as that of a program that failed.
-    assert not any(event.detail["lost"] for event in study.events() if event.kind == "restarted")
-    assert study.progress().lost == 1
+    assert study.progress().lost == 0
+    assert study.chain("a").paths == 2
     assert is_cyclic(study.counts("a"))
     assert study.progress().observations == 30
     study.close()
 
 
+# -- one process a chain: a worker that holds it keeps the others away
+
+
 def lease_for_a_while(where):
     """Somebody else takes the chain that would be asked for, and gives it back a moment later."""
     with Study.open(where) as other:
-        lease = other.lease("other")
+        lease = other.worker("other", renews=False).lease()
 
     def give_back():
         with Study.open(where) as other:
@@ -184,11 +219,13 @@ class Failing(Source):
 @pytest.mark.parametrize("steps", [(1,), (4, 9)])
 def test_a_lease_taken_while_a_repeatable_source_is_at_work_costs_no_state(folder, sources, steps):
     where = folder / "study.db"
-    Study.create(where, {"a": 3}, 30).close()
+    Study.create(where, {"a": 3}, 30, paths="shared").close()
     (source,) = sources().values()
     with cs.learn({"a": overtaken(where, source, *steps)}, where=where, progress=False) as study:
         (again,) = sources().values()
-        assert [line.state for line in study.log("a")] == [again.advance()[0] for _ in range(30)]
+        lines = list(study.log("a"))
+        again.resume(Place(lines[0].path, 1, None, 0))
+        assert [line.state for line in lines] == [again.advance()[0] for _ in range(30)]
         assert study.chain("a").paths == 1
         assert study.progress().lost == 0  # the state was given again
         replayed_counts(study, {"a": 3})
@@ -201,13 +238,13 @@ def test_a_lease_taken_while_a_program_is_at_work_is_not_its_fault(folder):
         "    state = 0 if line.strip() == 'restart' else (state + 1) % 3\n    print(state, flush=True)\n"
     )
 
-    Study.create(where, {"a": 3}, 30).close()
+    Study.create(where, {"a": 3}, 30, paths="shared").close()
     source = overtaken(where, Program([sys.executable, "-S", str(script)], timeout=30.0), 5)
     with cs.learn({"a": source}, where=where, progress=False) as study:
         assert is_cyclic(study.counts("a"))
         assert study.progress().observations == 30
         assert source.calls == 31
-        assert not any(event.detail["lost"] for event in study.events() if event.kind == "restarted")
+        assert not any(event.detail["lost"] for event in study.events() if event.kind == "path ended")
         assert study.progress().lost == 1
 
 
@@ -215,7 +252,7 @@ def test_a_lease_taken_while_a_program_is_at_work_is_not_its_fault(folder):
 def test_a_lease_taken_while_a_source_ends_or_fails_is_no_reason_to_fail(folder, error):
     """Who holds the chain goes on with it; the source is asked again when it is free."""
     where = folder / "study.db"
-    Study.create(where, {"a": 2}, 20).close()
+    Study.create(where, {"a": 2}, 20, paths="shared").close()
     with cs.learn({"a": overtaken(where, Failing(error), 3)}, where=where, progress=False) as study:
         assert (study.progress().observations, study.progress().aside) == (20, 0)
         assert study.progress().lost == isinstance(error, SourceError)  # one that ends has made no observation
@@ -223,22 +260,111 @@ def test_a_lease_taken_while_a_source_ends_or_fails_is_no_reason_to_fail(folder,
         replayed_counts(study, {"a": 2})
 
 
-@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
-def test_two_at_once_on_the_same_simulated_chains_are_one(folder, executor):
-    """Each has the same paths: together they tell every state of them once."""
-    where, chains = folder / "study.db", {"a": CHAIN, "b": CHAIN, "c": CHAIN}
-    Study.create(where, dict.fromkeys(chains, 3), 300).close()
+def test_two_programs_take_turns_on_one_process(folder):
+    """Shared paths: the chain's one process goes on, whoever asks it for its next state."""
+    where, rig = folder / "study.db", Cycle()
+    Study.create(where, {"a": 3}, 60, paths="shared").close()
 
     def learn():
-        with threads(executor) as pool:
-            cs.learn(chains, where=where, seed=3, executor=pool, progress=False).close()
+        with ThreadPoolExecutor(1) as pool:
+            cs.learn({"a": lambda: rig()}, where=where, executor=pool, progress=False).close()
 
     with ThreadPoolExecutor(2) as pair:
         for done in [pair.submit(learn) for _ in range(2)]:
             done.result()
     with Study.open(where) as study:
+        assert (study.progress().observations, study.progress().lost, study.progress().aside) == (60, 0, 0)
+        assert study.chain("a").paths <= 2  # each program's source begins once
+        assert is_cyclic(study.counts("a"))
+
+
+# -- the same sources in two programs at once
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+def test_two_at_once_on_the_same_simulated_chains_never_repeat_each_other(folder, executor):
+    """Each path has a stream of its own: together they tell every draw of it once."""
+    where, chains = folder / "study.db", {"a": CHAIN, "b": CHAIN, "c": CHAIN}
+    Study.create(where, dict.fromkeys(chains, 3), 300).close()
+    _at_once(2, lambda: cs.learn(chains, where=where, seed=3, **options(executor)).close())
+    with Study.open(where) as study:
         assert (study.progress().observations, study.progress().lost) == (300, 0)
         for number, name in enumerate(chains):
-            path = [line.state for line in study.log(name)]
-            assert path == list(itertools.islice(Walk(CHAIN, number, seed=3), len(path)))
-            assert study.chain(name).paths == 1
+            paths = {}
+            for line in study.log(name):
+                paths.setdefault(line.path, []).append(line.state)
+            assert len(paths) == study.chain(name).paths
+            for path, states in paths.items():
+                walk = Walk(CHAIN, number, seed=3)
+                walk.take(path)
+                assert states == list(itertools.islice(walk, len(states)))
+        replayed_counts(study, dict.fromkeys(chains, 3))
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+def test_two_at_once_on_the_same_recording_tell_each_state_once(folder, executor):
+    where = folder / "study.db"
+    Study.create(where, {"a": 3}, 150).close()
+    _at_once(2, lambda: cs.learn(recorded(), where=where, **options(executor)).close())
+    with Study.open(where) as study:
+        assert [line.state for line in study.log("a")] == RECORDED[:150]
+        assert (study.progress().observations, study.progress().lost, study.progress().aside) == (150, 0, 0)
+        replayed_counts(study, {"a": 3})
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+def test_two_at_once_on_the_same_seeded_environment_see_other_episodes(folder, executor):
+    where = folder / "study.db"
+    Study.create(where, {"a": 16}, 400).close()
+    _at_once(2, lambda: cs.learn({"a": Environment("FrozenLake-v1", seed=3)}, where=where, **options(executor)).close())
+    with Study.open(where) as study:
+        assert (study.progress().observations, study.progress().lost) == (400, 0)
+        assert not any("repeat" in note for note in study.certificate().notes)
+        replayed_counts(study, {"a": 16})
+
+
+def options(executor):
+    return {"progress": False, "executor": ThreadPoolExecutor(2) if executor else None}
+
+
+def _at_once(number, learn):
+    with ThreadPoolExecutor(number) as pool:
+        for done in [pool.submit(learn) for _ in range(number)]:
+            done.result()
+
+
+# -- a study that does not exist yet
+
+
+def _learn_when_told(where, flag):
+    while not flag.exists():
+        time.sleep(0.001)
+    with cs.learn({"a": CHAIN, "b": CHAIN}, 200, where=where, seed=3, progress=False) as study:
+        return study.progress().budget
+
+
+def test_programs_that_make_one_study_at_once_join_it(where, folder):
+    flag = folder / "go"
+    with ProcessPoolExecutor(4, multiprocessing.get_context("forkserver")) as pool:
+        done = [pool.submit(_learn_when_told, where, flag) for _ in range(4)]
+        time.sleep(1)
+        flag.touch()
+        assert [each.result() for each in done] == [200] * 4
+    with Study.open(where) as study:
+        assert study.progress().observations == 200
+        replayed_counts(study, {"a": 3, "b": 3})
+        study.audit()
+
+
+def test_who_loses_the_race_of_creation_goes_on_with_the_study(where, monkeypatch):
+    cs.learn({"a": CHAIN}, 50, where=where, progress=False).close()
+    looks = itertools.count()
+    monkeypatch.setattr(
+        sys.modules["chainscout.learning.learn"], "exists", lambda place: next(looks) > 0 and exists(place)
+    )
+    with cs.learn({"a": CHAIN}, 80, where=where, progress=False) as study:
+        assert study.progress().observations == 80
+        assert study.chain("a").paths == 1
+    looks = itertools.count()
+    with pytest.raises(InputError, match="created with the policy scout"):
+        cs.learn({"a": CHAIN}, 80, where=where, policy="uniform", progress=False)

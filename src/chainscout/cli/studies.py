@@ -206,8 +206,11 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
     with study:
-        for sentence in studies.set_aside(study):
+        aside = studies.set_aside(study)
+        for sentence in aside:
             click.echo(sentence, err=True)
+        if aside:
+            click.echo("study.take_up(name) in Python takes a chain up again", err=True)
         show(studies.status(study), json_output)
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.

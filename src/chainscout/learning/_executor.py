@@ -168,7 +168,7 @@ class Crew:
                 position.source = cloudpickle.loads(moved)
             if fresh and lease.state is not None:
                 lease.restart()
-                position.place = Place(lease.path, 1, None, self._study.chain(lease.chain).observations)
+                position.move(lease.path)
             position.tell(state, lambda told: lease.tell(told, observations=position.used))
         except OutOfStep:  # somebody else has told this state of a recording
             self._drop(copy, lease)

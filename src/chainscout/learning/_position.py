@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 
-from ..errors import Held, InputError, OutOfStep
+from ..errors import Held, InputError, OutOfStep, OverBudget
 from ..sources import Place, Program, Repeating, Source
 from ..study import Study
 
@@ -47,6 +47,12 @@ class Position:
         self.place = place
         return place
 
+    def move(self, path: int) -> Place:
+        """Notes that the source has begun this path by itself, with the state that it gave last."""
+        assert self.place is not None
+        self.place = Place(path, 1, None, self.place.observations)
+        return self.place
+
     @property
     def used(self) -> int | None:
         """How many observations the chain must have when the next one is told; None if that does not matter."""
@@ -59,7 +65,7 @@ class Position:
             try:
                 known = self._study.state_from_text(self.name, str(state))
                 tell(known)
-            except (Held, OutOfStep):
+            except (Held, OutOfStep, OverBudget):  # the program is not to blame
                 raise
             except InputError:
                 raise self.source.reject(state) from None

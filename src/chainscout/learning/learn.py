@@ -15,6 +15,7 @@ from ..errors import (
     InputError,
     NothingFree,
     OutOfStep,
+    OverBudget,
     SourceEnded,
     SourceError,
     SourceNotStarted,
@@ -22,7 +23,7 @@ from ..errors import (
 )
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Factory, Place, Repeating, Simulated, Source, convert
+from ..sources import Factory, Repeating, Simulated, Source, convert
 from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
@@ -259,7 +260,7 @@ def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callab
             _advance(study, positions[name])
         except StudyFinished:  # somebody else finished it: an observation after the end is not lost to the study
             return
-        except (Held, NothingFree, OutOfStep):  # somebody else was faster
+        except (Held, NothingFree, OutOfStep, OverBudget):  # somebody else was faster
             positions[name].place = None
         told()
 
@@ -273,13 +274,16 @@ def _advance(study: Study, position: Position) -> None:
         try:
             if fresh and place.last is not None:
                 study.restart(name)
-                chain = study.chain(name)
-                place = position.place = Place(chain.path, chain.step, None, chain.observations)
+                place = position.move(study.chain(name).path)
             tell = partial(study.tell, name)
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
             position.tell(state, tell)
-        except (Held, NothingFree):  # a source that repeats itself gives the state again; another has lost it
+        except (
+            Held,
+            NothingFree,
+            OverBudget,
+        ):  # a source that repeats itself gives the state again; another has lost it
             if not isinstance(source, Repeating):
                 study.lose(name)
             raise

@@ -110,6 +110,7 @@ def _fill(database: Database, content: Content) -> None:
     )
     rows = (codec.row_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
     with closing(database), database.transaction(write=True):
+        database.make_alone()
         if database.has_tables():
             raise taken(f"a study in {database.where}")
         database.make_tables()

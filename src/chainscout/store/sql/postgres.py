@@ -24,6 +24,8 @@ __all__ = ["Postgres", "array"]
 _PATIENCE = 30.0
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _NUMBERS = frozenset((int, float))
+#: 'chst' in ASCII: tells the locks of chainscout from those of other programs.
+_MAKING = 0x63687374
 
 
 class Postgres(Database):
@@ -117,6 +119,10 @@ class Postgres(Database):
     def in_transaction(self) -> bool:
         idle = self._psycopg.pq.TransactionStatus.IDLE
         return bool(self._connection.info.transaction_status != idle)
+
+    def make_alone(self) -> None:
+        """Takes a lock of the server for making a study in this schema: tables made at once would be an error."""
+        self.query(f"SELECT pg_advisory_xact_lock({_MAKING}, hashtext(current_schema()))")
 
     def has_tables(self) -> bool:
         """Whether there is a table of a study in the first schema of the search path."""
