@@ -5,7 +5,6 @@ import random
 import pytest
 
 import chainscout as cs
-from chainscout.study import Study
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
 

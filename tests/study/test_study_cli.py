@@ -72,7 +72,7 @@ def test_leases(lab):
     assert "has ended" in run("tell", lab, "north", "busy", "--token", token, status=1)
     again = answer("ask", lab, "--lease", "robot")  # the worker's own path goes on
     assert (again["chain"], again["path"], again["state"], again["step"]) == ("north", 1, "idle", 2)
-    words = run("tell", lab, "north", "idle", "--token", again["token"], *place, status=1)
+    words = run("tell", lab, "north", "idle", "--token", again["token"], *place, status=2)
     assert "observation 1 of path 1 of the chain 'north' was told before, under another lease" in words
     assert "not both" in run("ask", lab, "--lease", "robot", "--number", "2", status=2)
 

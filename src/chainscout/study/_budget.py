@@ -8,8 +8,9 @@ from ..errors import InputError, NothingFree
 from ..store import StudyRecord, Transaction
 from ..validation import real_number, whole_number
 
-#: Sums of costs are rounded. A budget that is missed by no more than this share is not missed.
-SLACK = 1e-9
+#: Sums of costs are rounded. A budget that is missed by no more than this share of it, and by no more than that share
+#: of the cheapest observation, is not missed.
+SLACK, MOST_SLACK = 1e-9, 1e-3
 #: A sentence names at most this many leases, because there can be as many as chains.
 MOST_NAMED = 3
 
@@ -41,9 +42,16 @@ def horizon(study: StudyRecord) -> int | None:
     return None if study.budget is None else max(1, math.floor(study.budget / study.least_cost))
 
 
+def _slack(study: StudyRecord, budget: float) -> float:
+    """What rounded sums may be off by; whole observations are counted exactly."""
+    if study.least_cost == study.largest_cost == 1.0:
+        return 0.0
+    return min(SLACK * budget, MOST_SLACK * study.least_cost)
+
+
 def unspent(study: StudyRecord) -> float:
     """What is left of the budget, promised or not."""
-    return math.inf if study.budget is None else study.budget * (1 + SLACK) - study.used
+    return math.inf if study.budget is None else study.budget + _slack(study, study.budget) - study.used
 
 
 def promised(transaction: Transaction) -> float:
@@ -76,7 +84,7 @@ def check_price(transaction: Transaction, price: float, what: str) -> None:
 def check_lowered(transaction: Transaction, budget: float) -> None:
     """Refuses a new budget that is already used or promised to leases."""
     study, reserved = transaction.study, promised(transaction)
-    if budget * (1 + SLACK) >= study.used + reserved:
+    if budget + _slack(study, budget) >= study.used + reserved:
         return
     used = f"{study.used:g} of the budget are used"
     if reserved > 0:

@@ -60,6 +60,20 @@ class LiveIndex:
             return 0
         return transitions + max(1, int(self.policy.block * transitions))
 
+    def _last_look(self, look: int) -> int:
+        """The T at which the block began that is over at ``look``: what ``_next_look`` makes ``look`` of."""
+        transitions = int(look / (1 + self.policy.block)) + 1
+        while self._next_look(transitions) > look:
+            transitions -= 1
+        return transitions
+
+    def expected_index(self, chain: ChainRecord, pending: int) -> float:
+        """The index with T + pending for T. While T + pending is within a block, the index of its beginning stands."""
+        transitions = chain.transitions + pending
+        if transitions < chain.look:
+            transitions = self._last_look(chain.look)
+        return self.index(chain, chain.sums, transitions)
+
     # -- one transition
 
     def count(self, transaction: Transaction, chain: ChainRecord, x: int, y: int) -> None:
@@ -124,13 +138,15 @@ class LiveIndex:
             rows = {**transaction.rows(chain), x: after}
             changed = {p: rows[p] for p in sorted(rows) if rows[p].stale or p == x}
             terms, sums = self._looked(chain, rows, changed)
-            index = self.index(chain, sums, transitions + chain.pending)
+            look = self._next_look(transitions)
+            expected = transitions + chain.pending
+            index = self.index(chain, sums, transitions if expected < look else expected)
             for position, other in changed.items():
                 target = row if position == x else other
                 target.terms, target.stale = terms.get(position, ()), False
                 if position != x:
                     transaction.save_row(chain, position, target)
-            chain.sums, chain.index, chain.look = sums, index, self._next_look(transitions)
+            chain.sums, chain.index, chain.look = sums, index, look
         else:
             row.stale = True
         row.counts[y] = seen + 1
@@ -157,7 +173,7 @@ class LiveIndex:
         A chain without a transition is first, however many workers walk it; the one with the fewest goes before others.
         """
         if chain.transitions:
-            chain.index = self.index(chain, chain.sums, chain.transitions + chain.pending)
+            chain.index = self.expected_index(chain, chain.pending)
         else:
             chain.index = UNSEEN / (1 + chain.pending) if chain.pending else math.inf
 
@@ -196,8 +212,8 @@ class LiveIndex:
                 row.terms, row.stale = self._terms(chain, row), False
                 sums = _renewed_sums(sums, (), row.terms)
         chain.sums = sums
-        chain.index = self.index(chain, sums, chain.transitions)
         chain.look = self._next_look(chain.transitions)
+        self.reindex(chain)
 
 
 def _renewed_sums(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[float, ...]) -> tuple[float, ...]:

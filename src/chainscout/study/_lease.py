@@ -1,11 +1,13 @@
 """Workers and their leases: a lease is a worker's right to advance a path of a chain for a while."""
 
+import math
 import threading
 import time
 from collections.abc import Hashable, Set
+from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import ChainscoutError, ConnectionLost, Held, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
@@ -37,7 +39,10 @@ class Worker:
         self._renews = renews
         self._walker = Walker(name)
         self._leases: set[Lease] = set()
-        self._stopping = threading.Event()
+        #: Whether it is closed; what wakes the thread that renews; and the seconds for which that thread sleeps.
+        self._closed = False
+        self._waking = threading.Event()
+        self._pause = math.inf
         self._renewing: threading.Thread | None = None
 
     def lease(
@@ -79,11 +84,23 @@ class Worker:
         if self._renews and self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name=f"leases of {self.name}", daemon=True)
             self._renewing.start()
+        elif seconds / 4 < self._pause:  # the thread must not sleep longer than this lease lasts
+            self._waking.set()
         return lease
+
+    def _stop(self) -> None:
+        """Ends the thread that renews."""
+        self._closed = True
+        self._waking.set()
 
     def _renew(self) -> None:
         """Renews every lease when half of its time is over, until the worker is closed."""
-        while not self._stopping.wait(min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4):
+        while True:
+            self._pause = min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4
+            self._waking.wait(self._pause)
+            self._waking.clear()
+            if self._closed:
+                return
             for lease in tuple(self._leases):
                 if lease.status is LeaseStatus.HELD and time.monotonic() > lease.renewed + lease.seconds / 2:
                     try:
@@ -93,9 +110,10 @@ class Worker:
 
     def close(self) -> None:
         """Gives back what it holds, and renews no more."""
-        self._stopping.set()
+        self._stop()
         for lease in tuple(self._leases):
-            lease.give_back()
+            with suppress(LeaseLost):  # it has ended by itself
+                lease.give_back()
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +124,7 @@ class Worker:
         if kind is None:
             self.close()
             return
-        self._stopping.set()
+        self._stop()
         for lease in tuple(self._leases):
             lease.__exit__(kind, error, trace)
 
@@ -158,7 +176,7 @@ class Lease:
         patience = time.monotonic() + PATIENCE
         while True:
             try:
-                told = self._study._tell(self.chain, state, self.path, self.step, self.token)
+                told, _ = self._study._tell(self.chain, state, self.path, self.step, self.token)
                 break
             except ConnectionLost:
                 if time.monotonic() > patience:
@@ -228,7 +246,7 @@ def choose(
     chain = _selection.preferred(transaction, live, walker, without)
     affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
     if chain is None or affordable < 1:
-        raise _stop.nothing_free(transaction)
+        raise _stop.nothing_free(transaction, len(without))
     return chain, affordable
 
 
@@ -275,7 +293,7 @@ def move(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> Path
     """Moves a lease from a path that ends to a new one of the same worker."""
     following = _transitions.begin(transaction, chain, path.worker)
     following.token, following.expires, following.promised = path.token, path.expires, path.promised
-    path.token, path.expires, path.promised = None, None, 0
+    path.token, path.expires, path.promised, path.issued = None, None, 0, 0
     _transitions.issue(transaction, following)
     transaction.save_path(following)
     return following
@@ -325,8 +343,12 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
     """Records what became of the draw that was issued and not told."""
-    detail = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
-    transaction.happened(kind.value, chain, **detail)
+    transaction.happened(kind.value, chain, **next_draw(path))
+
+
+def next_draw(path: PathRecord) -> dict[str, Any]:
+    """Names the draw that was issued for a path and not told."""
+    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:
@@ -335,14 +357,11 @@ def sweep(transaction: Transaction, live: LiveIndex) -> None:
         lapse(transaction, live, path)
 
 
-def check_not_held(transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
-    """Raises ``Held`` if the chain is one process and a worker holds it. An expired lease ends."""
+def check_not_held(transaction: Transaction, chain: ChainRecord) -> None:
+    """Raises ``Held`` if the chain is one process and a worker holds it. The caller has ended expired leases."""
     if chain.blocked:
-        for path in transaction.held():
-            if path.chain == chain.number:
-                if path.expires is None or path.expires > transaction.now:
-                    raise Held(f"the chain {chain.name!r} is held by {path.worker!r}: only its lease can advance it")
-                lapse(transaction, live, path)
+        worker = next(path.worker for path in transaction.held() if path.chain == chain.number)
+        raise Held(f"the chain {chain.name!r} is held by {worker!r}: only its lease can advance it")
 
 
 def held_path(transaction: Transaction, chain: ChainRecord, token: str, number: int | None = None) -> PathRecord:

@@ -9,9 +9,13 @@ from . import _budget
 from ._index import LiveIndex
 from ._transitions import Walker
 
-#: A worker stays with a chain whose index is at least this part of the largest one; so many chains are compared.
-CLOSE = 0.9
-MOST_COMPARED = 32
+#: Another path is cheap while first observations are at most this part of a chain's transitions. Where it is not, a
+#: worker stays with a chain whose index is at least that part of the largest one (benchmarks/bench_workers.py).
+CHEAP, CLOSE = 0.05, 0.5
+#: So many of a worker's chains are looked at, because others may have changed their indices.
+MOST_COMPARED = 8
+#: So many chains without a transition are compared.
+MOST_UNSEEN = 64
 
 
 def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozenset()) -> ChainRecord | None:
@@ -33,8 +37,9 @@ def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozens
 
 
 def _expired(transaction: Transaction) -> list[ChainRecord]:
-    """The chains of shared paths whose lease has expired."""
-    return [transaction.numbered(path.chain) for path in transaction.held(until=transaction.now)]
+    """The chains of shared paths whose lease has expired, and that are not set aside."""
+    found = (transaction.numbered(path.chain) for path in transaction.held(until=transaction.now))
+    return [chain for chain in found if not chain.aside]
 
 
 def preferred(
@@ -47,12 +52,21 @@ def preferred(
     chain = first(transaction, live, without)
     if chain is None or walker.walks(chain) or live.policy.floor is not None:
         return chain
-    least = CLOSE * chain.index
-    for other in transaction.top(MOST_COMPARED):
-        if other.index < least:
+    if chain.transitions == 0:  # its own one first, then one that nobody has begun
+        unseen = [c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.number not in without] or [chain]
+        return min(unseen, key=lambda c: (not walker.walks(c), c.observations + c.pending, c.number))
+    if chain.begun < CHEAP * chain.transitions:
+        return chain
+    least, left = CLOSE * chain.index, _budget.remaining(transaction)
+    for _ in range(MOST_COMPARED):
+        number = walker.best(without)
+        if number is None:
             break
-        if walker.walks(other) and other.number not in without:
-            return other
+        own = transaction.numbered(number)
+        if walker.note(own) and own.index >= least:
+            return own if not (own.aside or own.blocked) and own.cost <= left else chain
+        if own.index < least:
+            break
     return chain
 
 
@@ -102,13 +116,10 @@ def _expected(chain: ChainRecord) -> int:
 
 
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
-    """The index with T + pending for T; within a block the stored one stands.
+    """The index with this many more observations pending.
 
     A chain without a transition gets the observations that bring its first one, and no more.
     """
     if chain.transitions == 0:
         return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf
-    transitions = _expected(chain) + pending
-    if pending == 0 or transitions < chain.look:
-        return chain.index
-    return live.index(chain, chain.sums, transitions)
+    return live.expected_index(chain, chain.pending + pending)

@@ -98,10 +98,13 @@ def finished(reason: StopReason) -> StudyFinished:
     return StudyFinished(f"the study is finished ({reason.words}){further}", reason)
 
 
-def nothing_free(transaction: Transaction) -> Exception:
-    """The error that says why no chain can be had now: the budget is used, or every chain is held or set aside."""
+def nothing_free(transaction: Transaction, without: int = 0) -> Exception:
+    """The error that says why no chain can be had now: the budget is used, or every chain is held or set aside.
+
+    ``without``: how many chains the caller does not want.
+    """
     study = transaction.study
-    if study.leases == 0 and study.aside < study.chains:
+    if study.leases == 0 and study.aside < study.chains and not without:
         return finished(StopReason.BUDGET)
     held = "1 lease is held by a worker" if study.leases == 1 else f"{study.leases} leases are held by workers"
     if study.leases and _budget.remaining(transaction) < study.least_cost:

@@ -4,7 +4,9 @@ A transition x → y is counted only if one and the same walk saw x and then y. 
 begins a new one: that costs one observation, and can never falsify a bound.
 """
 
+import heapq
 import warnings
+from collections.abc import Set
 
 from ..errors import BarePathsWarning, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
@@ -21,15 +23,42 @@ MOST_BARREN = 10
 class Walker:
     """One open study, or one worker: it remembers its own path of each chain, and continues no other.
 
-    ``continuing``: the caller says that the processes stand where the study left them, so the latest path of the same
-    name is continued.
+    ``since``: the caller said that the processes stand where the study left them, when it had so many observations. So
+    the latest path of the same name is continued, if nobody has walked it since; None: the caller did not say so.
     """
 
-    def __init__(self, name: str, continuing: bool = False) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.continuing = continuing
+        self.since: int | None = None
         #: Chain number → the number of its path, and how many observations it had when this walker last told one.
         self._known: dict[int, tuple[int, int]] = {}
+        #: The indices of its chains as it last saw them, and a heap of them whose old entries are dropped when met.
+        self._indices: dict[int, float] = {}
+        self._order: list[tuple[float, int]] = []
+
+    def best(self, without: Set[int] = frozenset()) -> int | None:
+        """The number of the chain with the largest index among those that it walks, as far as it knows."""
+        heap, known = self._order, self._indices
+        skipped = []
+        while heap:
+            key, number = heap[0]
+            if known.get(number) == -key:
+                if number not in without:
+                    break
+                skipped.append(heap[0])
+            heapq.heappop(heap)
+        found = heap[0][1] if heap else None
+        for entry in skipped:
+            heapq.heappush(heap, entry)
+        return found
+
+    def note(self, chain: ChainRecord) -> bool:
+        """Notes the index of a chain that it walks. Gives whether it knew it."""
+        knew = self._indices.get(chain.number) == chain.index
+        if not knew:
+            self._indices[chain.number] = chain.index
+            heapq.heappush(self._order, (-chain.index, chain.number))
+        return knew
 
     def walks(self, chain: ChainRecord) -> bool:
         """Whether it has told an observation of the chain."""
@@ -43,11 +72,21 @@ class Walker:
             path = transaction.path(chain, number)
             # With another number of steps, somebody else has walked the path, or this walker does not know where.
             return path if path is not None and not path.ended and path.steps == steps else None
-        return transaction.open_path(chain, self.name) if self.continuing else None
+        if self.since is None:
+            return None
+        path = transaction.open_path(chain, self.name)
+        if path is None or transaction.study.observations == self.since:
+            return path
+        return None if any(line.path == path.number for line in transaction.log(chain, self.since)) else path
 
-    def remember(self, path: PathRecord) -> None:
-        """Notes where its path stands; to be called when the transaction is stored."""
-        self._known[path.chain] = path.number, path.steps
+    def remember(self, path: PathRecord, repeated: int | None = None) -> None:
+        """Notes where its path stands; to be called when the transaction is stored.
+
+        ``repeated``: the step of an observation that was told before. It says where a walker stands only if it is the
+        last one of its path, and if the walker has told nothing else of the chain.
+        """
+        if repeated is None or (path.chain not in self._known and repeated == path.steps):
+            self._known[path.chain] = path.number, path.steps
 
 
 def next_place(transaction: Transaction, chain: ChainRecord, walker: Walker) -> tuple[int, int]:
@@ -84,7 +123,12 @@ def _warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Wa
 
 
 def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathRecord:
-    """A new path, without an observation."""
+    """A new path, without an observation. Where a chain is one process, the path before it ends."""
+    if transaction.study.shared:
+        before = transaction.path(chain, chain.paths)
+        if before is not None and not before.ended:
+            before.ended = True
+            transaction.save_path(before)
     chain.paths += 1
     return PathRecord(chain.number, chain.paths, walker)
 
@@ -120,9 +164,11 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
         issue(transaction, path)
 
 
-def is_repeated(transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int, state: int | None) -> bool:
+def is_repeated(
+    transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int | None, state: int | None
+) -> bool:
     """Whether this observation was told before. Raises ``OutOfStep`` for another state at its step, or for a gap."""
-    if step == path.steps + 1:
+    if step is None or step == path.steps + 1:
         return False
     what = f"path {path.number} of the chain {chain.name!r}"
     if step > path.steps:

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
@@ -129,7 +129,7 @@ class Study:
             rule, changed = stored_policy(stored, policy, read_only)
             store.floor = rule.floor is not None
             study = cls(store, rule)
-            study._main.continuing = continuing
+            study._main.since = stored.observations if continuing else None
             if changed and not read_only:
                 study._recompute()
         except BaseException:
@@ -268,9 +268,10 @@ class Study:
             path = whole_number(path, "path", meaning="the number of a path in its chain")
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path")
-        told = self._tell(chain, state, path, step, token)
-        if token is None:
-            self._main.remember(told)
+        with self._lock:
+            told, new = self._tell(chain, state, path, step, token)
+            if token is None:
+                self._main.remember(told, None if new else step)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
         """Adds an observation of a source that repeats itself, if nobody has told it before.
@@ -278,7 +279,9 @@ class Study:
         Raises ``OutOfStep`` unless this is the next observation of this path of this open study, or of a new path of
         that number; and, if they are given, unless the chain has so many ``observations``.
         """
-        self._main.remember(self._tell(chain, state, path, step, None, repeating=True, observations=observations))
+        with self._lock:
+            told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
+            self._main.remember(told)
 
     def continue_path(self, chain: str) -> ChainProgress:
         """Says that the process of this chain stands where plain tells left it, and gives where that is."""
@@ -287,7 +290,7 @@ class Study:
             path = transaction.open_path(record, MAIN)
             if path is not None and not self._main.walks(record):
                 self._main.remember(path)
-        return self.chain(chain)
+            return self._progress_of(transaction, record)
 
     def _tell(
         self,
@@ -299,8 +302,8 @@ class Study:
         *,
         repeating: bool = False,
         observations: int | None = None,
-    ) -> PathRecord:
-        """The path with the observation added to it, or with the same observation told before."""
+    ) -> tuple[PathRecord, bool]:
+        """The path, and whether the observation was added to it; else the same one was told before."""
         with self._lock, self._store.writing() as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
@@ -310,25 +313,26 @@ class Study:
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 if observations is not None and chain.observations != observations:
                     raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
-                path = _transitions.own_path(transaction, chain, self._main, number)
-                if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
-                    return path
+                known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
+                if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
+                    return known, False
                 _stop.check_not_stopped(transaction.study)
-                _lease.check_not_held(transaction, live, chain)
+                _lease.sweep(transaction, live)
+                _lease.check_not_held(transaction, chain)
                 _budget.check_price(transaction, chain.cost, "the observation")
+                path = _transitions.own_path(transaction, chain, self._main, number)
+                _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
             else:
                 known = None if number is None else transaction.path(chain, number)
                 if known is not None and known.teller == token and step is not None and step <= known.steps:
                     _transitions.is_repeated(transaction, chain, known, step, position)
-                    return known
+                    return known, False
                 path = _lease.held_path(transaction, chain, token, number)
-                if step is not None and _transitions.is_repeated(transaction, chain, path, step, position):
+                if _transitions.is_repeated(transaction, chain, path, step, position):
                     if path.teller == token:
-                        return path
-                    raise LeaseLost(
-                        f"observation {step} of path {path.number} of the chain {chain.name!r} was told before, under "
-                        "another lease: nothing was changed"
-                    )
+                        return path, False
+                    what = f"observation {step} of path {path.number} of the chain {chain.name!r}"
+                    raise OutOfStep(f"{what} was told before, under another lease")
                 _lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
@@ -336,30 +340,32 @@ class Study:
             if token is not None and path.promised == 0:
                 _lease.free(transaction, live, chain, path)
             _stop.settle(transaction, live, (chain,))
-        return path
+        return path, True
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
         pairs = _pairs(observations)
-        with self._lock, self._store.writing() as transaction:
-            live = self._live(transaction.study)
-            moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
-            for chain, path, state, position in self._checked(transaction, live, pairs):
-                if position is None:
-                    position = self._labels.position(transaction, chain, state)  # a state can be new twice in a batch
-                if position is None:
-                    position = self._labels.discover(transaction, chain, state)
-                _transitions.observe(transaction, live, chain, path, position)
-                moved[chain.number] = chain, path
-            _stop.settle(transaction, live, [chain for chain, _ in moved.values()])
-        for _, path in moved.values():
-            self._main.remember(path)
+        moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
+        with self._lock:
+            with self._store.writing() as transaction:
+                live = self._live(transaction.study)
+                for chain, path, state, position in self._checked(transaction, live, pairs):
+                    if position is None:
+                        position = self._labels.position(transaction, chain, state)  # it can be new twice in a batch
+                    if position is None:
+                        position = self._labels.discover(transaction, chain, state)
+                    _transitions.observe(transaction, live, chain, path, position)
+                    moved[chain.number] = chain, path
+                _stop.settle(transaction, live, [chain for chain, _ in moved.values()])
+            for _, path in moved.values():
+                self._main.remember(path)
 
     def _checked(
         self, transaction: Transaction, live: LiveIndex, pairs: list[tuple[str, Hashable]]
     ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
         """A batch with its paths and the positions of the states that are known. What it needs is read together."""
         _stop.check_not_stopped(transaction.study)
+        _lease.sweep(transaction, live)
         transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
         found: list[tuple[ChainRecord, PathRecord, Hashable, int | None]] = []
         chains: dict[str, tuple[ChainRecord, PathRecord]] = {}
@@ -370,7 +376,7 @@ class Study:
             known = chains.get(name) if isinstance(name, str) else None
             if known is None:
                 chain = self._find(transaction, name)
-                _lease.check_not_held(transaction, live, chain)
+                _lease.check_not_held(transaction, chain)
                 known = chains[name] = chain, _transitions.own_path(transaction, chain, self._main)
                 last[chain.number] = known[1].last
             chain, path = known
@@ -401,13 +407,15 @@ class Study:
             live = self._live(transaction.study)
             transaction.study.lost += bool(lost)
             if token is None:
-                _lease.check_not_held(transaction, live, chain)
+                _lease.sweep(transaction, live)
+                _lease.check_not_held(transaction, chain)
                 path = self._main.path(transaction, chain)
             else:
                 path = _lease.held_path(transaction, chain, token)
-                following = _lease.move(transaction, chain, path)
-            detail = {} if path is None else {"worker": path.worker, "path": path.number}
+            detail = {} if path is None else _lease.next_draw(path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+            if token is not None and path is not None:
+                following = _lease.move(transaction, chain, path)
             if path is not None:
                 _transitions.end(transaction, chain, path)
             _stop.settle(transaction, live)
@@ -427,7 +435,8 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             record, live = self._find(transaction, chain), self._live(transaction.study)
             if token is None:
-                _lease.check_not_held(transaction, live, record)
+                _lease.sweep(transaction, live)
+                _lease.check_not_held(transaction, record)
             else:
                 _lease.give_back(transaction, live, record, _lease.held_path(transaction, record, token))
             _transitions.set_aside(transaction, record, str(reason))
@@ -470,6 +479,7 @@ class Study:
             else:
                 path = _lease.path_for(transaction, chain, walker, continuing)
                 _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
+                walker.note(chain)
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
@@ -531,12 +541,14 @@ class Study:
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
         with self._lock, self._store.reading() as transaction:
-            record = self._find(transaction, name)
-            path = self._main.path(transaction, record)
-            position = None if path is None else path.last
-            last = None if position is None else self._labels.label(transaction, record, position)
-            number, step = _transitions.next_place(transaction, record, self._main)
-            return ChainProgress.of(record, states=record.size, paths=record.begun, path=number, step=step, last=last)
+            return self._progress_of(transaction, self._find(transaction, name))
+
+    def _progress_of(self, transaction: Transaction, chain: ChainRecord) -> ChainProgress:
+        path = self._main.path(transaction, chain)
+        position = None if path is None else path.last
+        last = None if position is None else self._labels.label(transaction, chain, position)
+        number, step = _transitions.next_place(transaction, chain, self._main)
+        return ChainProgress.of(chain, states=chain.size, paths=chain.begun, path=number, step=step, last=last)
 
     def progress(self) -> Progress:
         """Where the study stands."""

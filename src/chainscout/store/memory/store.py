@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ..protocol import ORDERS
@@ -178,7 +178,8 @@ class MemoryStore:
         first: dict[tuple[int, int], int] = {}
         long = [path for paths in self._paths.values() for path in paths if path.steps >= PathRecord.PREFIX]
         numbers = [(path, first.setdefault((path.chain, path.digest), path.number)) for path in long]
-        return [(path.chain, earlier, path.number) for path, earlier in numbers if earlier != path.number]
+        found = [(path.chain, earlier, path.number) for path, earlier in numbers if earlier != path.number]
+        return sorted(found, key=itemgetter(0, 2))
 
     def worst(self, *, aside: bool = False) -> float:
         if aside:

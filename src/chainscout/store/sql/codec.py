@@ -70,7 +70,7 @@ def study_record(values: Sequence[Any]) -> StudyRecord:
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
-    values = [*_chain_values(record), record.transitions if floor else None]
+    values = [*_chain_values(record), record.transitions + record.pending if floor else None]
     for place in _FLAGS:
         values[place] = int(values[place])
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)

@@ -48,6 +48,8 @@ class Database:
         #: What messages call this database.
         self.where = where
         self.read_only = read_only
+        #: The chain that ``ask`` is about to ask for, where it was read with the beginning of a transaction.
+        self.foreseen: list[Any] | None = None
         self._known: dict[Executable, _Compiled] = {}
         self._connection: Any = None
         self._process = os.getpid()

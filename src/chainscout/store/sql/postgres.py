@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError
+from . import statements
 from .database import Database
 from .statements import Bulk
 
@@ -72,14 +73,19 @@ class Postgres(Database):
         texts = [self.begin_writing if write else self.begin_reading, _CLOCK]
         if first is not None:
             texts.insert(1, self.compiled(first).text)
+            if not write:  # who reads a study most often asks which chain is next
+                texts.append(self.compiled(statements.best).text)
         cursor = self._connection.cursor()
         cursor.execute("; ".join(texts), prepare=False)  # one message, one answer
-        found = None
+        found, self.foreseen = None, None
         if first is not None:
             cursor.nextset()
             found = cursor.fetchone()
         cursor.nextset()
         (self._now,) = cursor.fetchone()
+        if first is not None and not write:
+            cursor.nextset()
+            self.foreseen = cursor.fetchall()
         return found
 
     def read_no_more(self) -> None:

@@ -84,7 +84,8 @@ chain = Table(
     "chain",
     metadata,
     *_columns(ChainRecord, without="labels"),
-    #: T again, if the policy asks for the least sampled chain; else NULL, and the index of this column is empty.
+    #: T with what leases will bring, if the policy asks for the least sampled chain; else NULL, and the index of this
+    #: column is empty.
     Column("least", BigInteger),
     _column("check_sum", BigInteger),
     UniqueConstraint("name"),

@@ -20,7 +20,7 @@ from .schema import chain, event, label_list, log, path, prior, row, state, stud
 # fmt: off
 __all__ = [
     "LISTINGS", "Bulk", "add_chain", "add_event", "add_label_list", "add_observation", "add_path", "add_prior",
-    "add_row", "add_state", "add_study", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after",
+    "add_row", "add_state", "add_study", "best", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after",
     "events_after", "expired", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
     "get_prior", "get_row", "get_rows", "get_states", "get_study", "held", "latest_path", "least", "lock_study",
     "log_after", "matching", "moved", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row",
@@ -103,6 +103,7 @@ chain_by_name = _lookup(chain, "name")
 chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
+best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
 _worst = select(chain.c.certificate).order_by(chain.c.certificate.desc()).limit(literal("1"))
 worst = _worst.where(chain.c.aside == literal("0"))

@@ -126,6 +126,8 @@ class SqlTransaction:
                 self._chains.clear()
 
     def top(self, number: int) -> list[ChainRecord]:
+        if number == 1 and self._database.foreseen is not None:  # a transaction that reads, so nothing has changed
+            return [self._known(values) for values in self._database.foreseen]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
