@@ -76,6 +76,7 @@ class StudyReport:
             rate=pace.rate,
             seconds_left=None if progress.finished else _seconds_left(progress, certificate, pace.rate, pace.now),
             leases=progress.leases,
+            paths=progress.paths,
             lost=progress.lost,
             aside=progress.aside,
             events=progress.events,
