@@ -66,6 +66,10 @@ class SourceError(ChainscoutError):
     """A source did not give a state: it died, was too slow, or gave what is no state."""
 
 
+class SourceNotStarted(SourceError):
+    """A source could not be started, so it made no observation."""
+
+
 class SourceEnded(ChainscoutError):
     """A source has no more states to give."""
 

@@ -29,19 +29,27 @@ class Place:
     def where(self, study: Study) -> Any:
         return next(where for known, where in self._studies if known is study)
 
-    def reopen(self, study: Study, policy: Any = None) -> Study:
-        """The same study after its process has ended; in memory there is no such thing."""
+    def reopen(self, study: Study, policy: Any = None, continuing: bool = True) -> Study:
+        """The same study after its process has ended; in memory there is no such thing.
+
+        ``continuing``: its chains stand where the study left them. In memory they always do.
+        """
         where = self.where(study)
         if where is None:
             return study
         study.close()
-        again = Study.open(where, policy)
+        again = Study.open(where, policy, continuing=continuing)
         self._studies.append((again, where))
         return again
 
     def close(self) -> None:
         for study, _ in self._studies:
             study.close()
+
+
+def lease(study: Study, worker: str, seconds: float = 60.0, **options: Any) -> Any:
+    """A lease of a new worker, which does not renew it and does not wait for it."""
+    return study.worker(worker, renews=False).lease(seconds, **{"wait": 0, **options})
 
 
 def set_clock(study: Study, now: float) -> None:

@@ -1,7 +1,7 @@
 """A page of chains is the same from every store."""
 
 import pytest
-from study_places import Place
+from study_places import Place, lease
 
 from chainscout.counts import Counts
 from chainscout.errors import InputError
@@ -105,6 +105,14 @@ def test_the_report_of_any_store(study: Study) -> None:
     assert overview.observations == study.progress().observations
     assert overview.rate is not None
     assert all(curve.complete for curve in report.curves().curves)
-    lease = study.lease("somebody", 60)
-    assert [held.label for held in report.leases()] == [lease.chain]
+    leases = [lease(study, "somebody", 60, steps=2), lease(study, "another", 70)]
+    assert [(held.label, held.worker) for held in report.leases()] == [
+        (leases[0].chain, "somebody"),
+        (leases[1].chain, "another"),
+    ]
+    lines = Browser(study).leases(10)
+    assert [(line.chain, line.path, line.worker, line.promised) for line in lines] == [
+        (leases[0].chain, leases[0].path, "somebody", 2),
+        (leases[1].chain, leases[1].path, "another", 1),
+    ]
     assert [event.kind for event in report.events()] == ["created"]

@@ -40,7 +40,7 @@ def test_learning_goes_on_where_it_stopped(folder):
     study.close()
 
 
-def test_a_callable_begins_a_segment_when_a_study_is_resumed(folder):
+def test_a_callable_begins_a_path_when_a_study_is_resumed(folder):
     where = folder / "s.db"
     cs.learn({"a": lambda: 0}, 5, where=where, states={"a": 1}, progress=False).close()
     with Study.open(where) as study:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from learning_sources import CHAIN, RECORDED, recorded, threads
@@ -23,20 +24,19 @@ from chainscout.study import Study
 BROKEN, BUDGET = 25, 90
 
 
-def expected(sources, anew):
-    """The states that belong to the study, and where its paths begin. ``anew``: from the initial law."""
+def expected(sources):
+    """The states that belong to the study, and where its paths begin. Every simulated path has a stream of its own."""
     if sources is recorded:
         return RECORDED[:BUDGET], [0, BROKEN, 70]
     walk = Walk(CHAIN, seed=3)
     first = list(itertools.islice(walk, BROKEN))
-    if anew:
-        walk.restart()
+    walk.take(2)
     return first + list(itertools.islice(walk, BUDGET - BROKEN)), [0, BROKEN]
 
 
-def check(study, sources, anew=True):
+def check(study, sources):
     """The log is what the sources have, each state once, and no transition leads from one path to the next."""
-    states, starts = expected(sources, anew)
+    states, starts = expected(sources)
     lines = list(study.log("a"))
     assert [line.state for line in lines] == states
     assert [k for k, line in enumerate(lines) if k == 0 or line.path != lines[k - 1].path] == starts
@@ -55,16 +55,17 @@ def test_a_lost_lease_does_not_repeat_what_was_told(place, sources, executor):
     (source,) = sources().values()
     now = time.time()
     set_clock(study, now)
+    worker = study.worker("worker", renews=False)
     for _ in range(BROKEN):
-        study.lease("worker", 30).tell(source.advance()[0])
-    study.lease("worker", 30)  # and its worker is never heard of again
+        worker.lease(30).tell(source.advance()[0])
+    worker.lease(30)  # and the worker is never heard of again
     study = place.reopen(study)
     set_clock(study, now + 31)
     with threads(executor) as pool:
         run(study, sources(), executor=pool, progress=False)
-    assert study.progress().lost == 1
-    # Alone, nobody looks for lost leases before the next state is told: the study breaks the path, the source does not.
-    check(study, sources, anew=executor)
+    if executor:  # whoever asks for a lease looks for lost ones
+        assert study.progress().lost == 1
+    check(study, sources)
 
 
 @pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
@@ -79,6 +80,44 @@ def test_a_restart_and_a_larger_budget_do_not_repeat_what_was_told(place, source
     check(study, sources)
 
 
+@pytest.mark.parametrize("ways", list(itertools.product([False, True], repeat=3)), ids=str)
+def test_interrupted_and_gone_on_with_is_uninterrupted(where, sources, ways):
+    """With an executor or without one, in any order, and whatever breaks off while a source is at work."""
+    study = Study.create(where, {"a": 3}, BUDGET)
+    for number, executor in enumerate(ways):
+        (source,) = sources().values()
+        stopping = _stopping(source, 20) if number < 2 else source
+        with threads(executor) as pool, nullcontext() if number == 2 else pytest.raises(KeyboardInterrupt):
+            run(study, {"a": stopping}, executor=pool, progress=False)
+        assert study.progress().observations == (20, 40, BUDGET)[number]
+        if number < 2:
+            study.close()
+            study = Study.open(where)
+    (source,) = sources().values()
+    lines = list(study.log("a"))
+    assert [line.state for line in lines] == [source.advance()[0] for _ in range(BUDGET)]
+    assert [line.path for line in lines] == ([1] * 70 + [2] * 20 if sources is recorded else [1] * BUDGET)
+    assert (study.progress().lost, study.progress().leases) == (0, 0)
+    study.close()
+
+
+def _stopping(source, number):
+    """The source, which is interrupted after so many states, when it has already drawn the next one."""
+
+    class Stopping(type(source)):
+        taken = 0
+
+        def advance(self):
+            self.taken += 1
+            state = super().advance()
+            if self.taken > number:
+                raise KeyboardInterrupt
+            return state
+
+    source.__class__ = Stopping
+    return source
+
+
 def test_learning_with_a_larger_budget_after_a_restart(folder, sources):
     where, options = folder / "study.db", {"states": {"a": 3}, "progress": False}
     with cs.learn(sources(), BROKEN, where=where, **options) as study:
@@ -90,6 +129,7 @@ def test_learning_with_a_larger_budget_after_a_restart(folder, sources):
 KILLED = """
 import os, signal, sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 import chainscout as cs
 import chainscout.learning._executor as crew
 
@@ -147,7 +187,7 @@ def test_a_recording_of_something_else_is_refused_and_nothing_is_lost(place, pat
             run(study, {"a": Recorded(path)}, executor=pool, progress=False)
     progress = study.progress()
     assert (progress.observations, progress.leases, progress.lost) == (3, 0, 0)
-    assert study.chain("a").last == 1
+    assert study.continue_path("a").last == 1
 
 
 def test_a_recording_that_has_grown_goes_on_behind_what_was_taken(folder):

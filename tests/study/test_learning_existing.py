@@ -22,7 +22,7 @@ OPTIONS = {
     "policy": "uniform",
     "weights": {"a": 2.0},
     "costs": {"b": 3.0},
-    "on_lost_lease": "continue",
+    "paths": "shared",
     "warm_start": WARM,
     "states": {"a": 2},
     "open_states": ["b"],
@@ -55,7 +55,7 @@ def test_every_option_of_create_is_one_of_learn_and_reaches_a_new_study(where):
     assert set(inspect.signature(Study.create).parameters) - set(known) == {"chains"}
     with Study.open(where) as study:
         progress = study.progress()
-        assert (progress.delta, progress.policy, progress.on_lost_lease) == (0.01, "uniform", "continue")
+        assert (progress.delta, progress.policy, progress.shared) == (0.01, "uniform", True)
         assert (progress.target_loss, progress.deadline) == (1e-9, 4e9)
         lines = [Browser(study).line(number) for number in range(2)]
         assert [(line.weight, line.cost, line.open) for line in lines] == [(2.0, 1.0, False), (1.0, 3.0, True)]
@@ -85,7 +85,7 @@ WRONG = {
     "weights of others": ({"weights": {"b": 1.0}}, "the weight 2 of the chain 'a': it cannot go on with 1"),
     "weights of nobody": ({"weights": {"zzz": 3}}, r"weights names chains that the study does not have: \['zzz'\]"),
     "costs": ({"costs": {"a": 9, "b": 3}}, "the cost 1 of the chain 'a': it cannot go on with 9"),
-    "lost leases": ({"on_lost_lease": "restart"}, "on_lost_lease 'continue': it cannot go on with 'restart'"),
+    "paths": ({"paths": "own"}, "the paths 'shared': it cannot go on with 'own'"),
     "states": ({"states": {"a": 77}}, r"the states \[0, 1\] of the chain 'a': it cannot go on with 77"),
     "labels": (
         {"states": {"a": ["x", "y"]}},

@@ -7,12 +7,13 @@ import sys
 
 import numpy as np
 import pytest
+from learning_sources import threads
 from study_checks import replayed_counts
 from test_docs_studies import code_blocks
 
 import chainscout as cs
 from chainscout.errors import FileError, InputError, SourceEnded, SourceError
-from chainscout.sources import Environment, Program, Recorded, Restartable, convert, read_recorded
+from chainscout.sources import Environment, Factory, Place, Program, Recorded, Restartable, convert, read_recorded
 
 
 def taken(source, number):
@@ -101,18 +102,20 @@ def test_recorded_paths_restart_and_resume():
     source.restart()
     assert taken(source, 4) == [(1, True), (2, False), (3, True), (4, False)]  # each once, and broken where it was
     other = Recorded([[], [0, 1, 2], [3, 4]])
-    assert other.resume(4, 3)
+    assert other.resume(Place(2, 2, 3, 4))
     assert other.advance() == (4, False)
-    assert other.resume(2, 1)  # from wherever it is
+    assert other.resume(Place(1, 3, 1, 2))  # from wherever it is
     assert taken(other, 3) == [(2, False), (3, True), (4, False)]
-    assert other.resume(2, None)
+    assert other.resume(Place(2, 1, None, 2))
     assert taken(other, 3) == [(2, True), (3, True), (4, False)]
-    assert other.resume(3, None)
+    assert other.resume(Place(2, 1, None, 3))
     assert taken(other, 2) == [(3, True), (4, False)]
+    assert not other.resume(Place(1, 2, 0, 2))  # somebody else has told the state that follows
+    assert taken(other, 2) == [(2, True), (3, True)]
     with pytest.raises(InputError, match="observation 4 is 3 in the recording, and the study was told 1"):
-        other.resume(4, 1)
+        other.resume(Place(1, 5, 1, 4))
     with pytest.raises(InputError, match="told 9 observations of it, and 5 are recorded"):
-        other.resume(9, None)
+        other.resume(Place(2, 1, None, 9))
     for wrong in ("abc", [], 3, np.zeros((1, 1, 1)), [[0], 1]):
         with pytest.raises(InputError, match="recorded states must be"):
             Recorded(wrong)
@@ -262,7 +265,7 @@ def test_a_program_that_dies_now_and_then_loses_steps(tmp_path):
     study = cs.learn({"a": Program([sys.executable, "-S", str(script)])}, 25, states={"a": 3}, progress=False)
     assert study.stop_reason == "budget"
     assert study.progress().lost >= 1
-    assert 2 <= study.counts("a").paths <= 1 + study.progress().lost
+    assert 2 <= study.chain("a").paths <= 1 + study.progress().lost
     replayed_counts(study, {"a": 3})
 
 
@@ -273,6 +276,53 @@ def test_a_program_that_never_works_is_set_aside():
     assert study.progress().lost == 10
     assert study.progress().observations == 12
     assert "no state of the chain" in study.events()[-2].detail["reason"]
+
+
+def test_a_program_that_is_not_there_is_refused_before_anything_is_made(tmp_path):
+    (tmp_path / "walk").write_text("#!/bin/sh\n")
+    missing = Program(["./walk"], directory=str(tmp_path))
+    words = r"the source of the chain 'a' cannot be used: \['./walk'\] cannot be started: there is no program './walk'"
+    for where in (None, tmp_path / "study.db"):
+        with pytest.raises(InputError, match=words):  # it is no program before it can be run
+            cs.learn({"a": missing}, 20, where=where, states={"a": 2}, progress=False)
+    assert not (tmp_path / "study.db").exists()
+    (tmp_path / "walk").chmod(0o755)
+    missing.check()
+    Program([sys.executable]).check()
+    with pytest.raises(InputError, match="there is no program 'nosuchthing'"):
+        Program(["nosuchthing"]).check()
+    with pytest.raises(InputError, match="there is no directory"):
+        Program([sys.executable], directory=str(tmp_path / "none")).check()
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["alone", "threads"])
+def test_a_program_that_cannot_be_started_loses_nothing(tmp_path, executor):
+    """It is there, and cannot be run. No observation was made."""
+    (tmp_path / "walk").write_bytes(b"\x7fELF")
+    (tmp_path / "walk").chmod(0o755)
+    sources = {"a": Program([str(tmp_path / "walk")]), "b": lambda: 0}
+    with threads(executor) as pool:
+        study = cs.learn(sources, 12, states={"a": 2, "b": 1}, executor=pool, progress=False)
+    assert study.certificate().aside == ("a",)
+    assert (study.progress().lost, study.progress().leases) == (0, 0)
+    assert study.chain("a").paths == 0
+    (reason,) = [event.detail["reason"] for event in study.events() if event.kind == "set aside"]
+    assert "could not be started" in reason
+    study.extend(budget=20)
+    study.take_up("a")
+    assert study.certificate().aside == ()
+    assert study.ask() == "a"
+
+
+def test_a_factory_makes_sources():
+    factory = Factory(lambda: itertools.count(5))
+    first, second = factory.source(), factory.source()
+    assert taken(first, 2) == [(5, True), (6, False)]
+    assert taken(second, 1) == [(5, True)]
+    with pytest.raises(InputError, match="a factory needs a function that makes sources, not 3"):
+        Factory(3)
+    with pytest.raises(InputError, match="a source must be"):
+        Factory(lambda: 3).source()
 
 
 @pytest.mark.system
@@ -319,12 +369,17 @@ def test_an_environment_that_goes_on_repeats_no_episode():
     source = Environment("FrozenLake-v1", seed=3)
     first = taken(source, 300)
     again, other = Environment("FrozenLake-v1", seed=3), Environment("FrozenLake-v1", seed=3)
-    assert not again.resume(300, first[-1][0])
-    assert not other.resume(300, None)
+    place = Place(8, 5, first[-1][0], 300)
+    assert not again.resume(place)
+    assert not other.resume(place._replace(step=1, last=None))
     further = taken(again, 300)
     assert further[0] == (0, True)
     assert further != first
     assert further == taken(other, 300)  # it can be repeated all the same
+    again.resume(Place(9, 1, None, 0))  # two programs that begin at once
+    assert taken(again, 300) not in (first, further)
+    again.resume(Place())
+    assert taken(again, 300) == first
     for each in (source, again, other):
         each.close()
 

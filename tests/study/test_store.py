@@ -29,7 +29,8 @@ def test_readers_can_never_harm_a_study(where):
         lambda: reader.tell("a", 1),
         lambda: reader.tell_many([("a", 1)]),
         lambda: reader.restart("a"),
-        lambda: reader.lease("w"),
+        lambda: reader.worker("w").lease(),
+        lambda: reader.take_up("a"),
         lambda: reader.extend(budget=200),
     ):
         with pytest.raises(InputError, match="read only"):
@@ -184,7 +185,9 @@ def test_a_row_that_was_changed_behind_the_studys_back_is_noticed(folder):
         ("DELETE FROM log WHERE number = 3", "the log is broken"),
         ("UPDATE log SET state = 0 WHERE number = 3", "counts"),
         ("UPDATE log SET state = 9 WHERE number = 3", "a state that does not exist"),
-        ("UPDATE log SET path = 3 WHERE number = 3", "the log of the chain 'a' is broken"),
+        ("UPDATE log SET path = 3 WHERE number = 3", "the log of path 3 of the chain 'a' is broken"),
+        ("DELETE FROM path WHERE chain = 1", "the paths of the chain 'b' are not those of its log"),
+        ("UPDATE path SET steps = 2 WHERE chain = 0", "the row of path 1 of chain 0 is not what was written"),
         ("DELETE FROM log WHERE number = 5", "has 4 observations, and the study says 5"),
         ("DELETE FROM chain WHERE number = 1", "the log is broken"),
     ],

@@ -17,7 +17,10 @@ from chainscout.study import Study
 def test_another_format_is_refused_and_left_alone(where, other, read_only):
     def contents():
         with study._store.database.transaction(write=False):
-            return [study._store.database.query(f"SELECT * FROM {table}") for table in ("study", "chain", "row", "log")]
+            return [
+                study._store.database.query(f"SELECT * FROM {table}")
+                for table in ("study", "chain", "path", "row", "log")
+            ]
 
     study = filled(where)
     with study._store.database.transaction(write=True):
@@ -49,7 +52,7 @@ def plan(study, statement):
     database = study._store.database
     text = database.compiled(statement).text
     words = "EXPLAIN QUERY PLAN " if type(database).__name__ == "Sqlite" else "EXPLAIN "
-    parameters = {"limit": 1, "param_1": 0, "after": 0, "until": 0.0}
+    parameters = {"limit": 1, "param_1": 0, "after": 0, "until": 0.0, "chain": 0, "number": 1, "worker": "w"}
     with database.transaction(write=False):
         return " ".join(str(row) for row in database.execute(words + text, parameters).fetchall())
 
@@ -59,7 +62,10 @@ def test_nothing_is_sorted_or_scanned(folder):
     for statement, index in (
         (statements.top, "chain_order"),
         (statements.least, "chain_least"),
-        (statements.expired, "chain_held"),
+        (statements.expired, "path_held"),
+        (statements.held, "path_held"),
+        (statements.latest_path, "path_worker"),
+        (statements.get_path, "PRIMARY KEY"),
         (statements.worst, "chain_certificate"),
         (statements.worst_aside, "chain_aside"),
         (statements.stale_after, "chain_stale"),

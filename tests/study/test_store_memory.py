@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from chainscout.store import ChainRecord, Content, MemoryStore, RowRecord, StudyRecord
+from chainscout.store import ChainRecord, Content, MemoryStore, PathRecord, RowRecord, StudyRecord
 from chainscout.store.memory.heap import Heap
 
 
@@ -28,10 +28,17 @@ def test_a_heap_of_keys_that_change():
 
 
 def new_store():
-    study = StudyRecord(2, 8, 2, 8, 0.05, "scout", "{}", 1, "restart")
+    study = StudyRecord(2, 8, 2, 8, 0.05, "scout", "{}", 1)
     chains = [ChainRecord(k, name, 2, index=1.0 + k, certificate=0.5) for k, name in enumerate("ab")]
     rows = {0: {1: RowRecord(3, 5, {0: 1, 1: 2}, (0.5,))}}
-    return MemoryStore(Content(study, chains, rows=rows, floor=True))
+    store = MemoryStore(Content(study, chains, rows=rows, floor=True))
+    with store.writing() as transaction:
+        chain = transaction.numbered(0)
+        chain.paths = 2
+        transaction.save(chain)
+        transaction.save_path(PathRecord(0, 1, "w", steps=2, last=1))
+        transaction.save_path(PathRecord(0, 2, "v", token="t", expires=5.0, promised=3))
+    return store
 
 
 def changed(record, names):
@@ -56,6 +63,15 @@ def spoil(transaction, ways):
             row.counts[0] = 9
     transaction.save_row(chain, 1, RowRecord(4))
     transaction.save_row(chain, 0, RowRecord(5))
+    for path in transaction.held():
+        path.token = None  # another holder, and another path under a lease
+        transaction.save_path(path)
+    first = transaction.path(chain, 1)
+    changed(first, [f.name for f in fields(PathRecord) if f.name not in PathRecord.FIXED])
+    transaction.save_path(first)
+    transaction.save_path(PathRecord(0, 3, "u", token="s", expires=6.0))
+    transaction.save_path(PathRecord(1, 1, "u", token="r", expires=7.0))
+    assert [(path.chain, path.number) for path in transaction.held()] == [(0, 3), (1, 1), (0, 1)]
     raise ZeroDivisionError
 
 
@@ -63,13 +79,15 @@ def spoil(transaction, ways):
 def test_an_error_puts_every_field_of_every_record_back(ways):
     """Whatever field a record gets in future, and in whatever order a transaction takes rows."""
     store = new_store()
-    before = copy.deepcopy((store.study, store.chains, store._rows))
+    before = copy.deepcopy((store.study, store.chains, store._rows, store._paths | {1: []}, store._held))
     orders = store.top(2), store.least(2)
     with pytest.raises(ZeroDivisionError), store.writing() as transaction:
         spoil(transaction, ways)
-    assert (store.study, store.chains, store._rows) == before
+    assert (store.study, store.chains, store._rows, store._paths, store._held) == before
     assert (store.top(2), store.least(2)) == orders
-    assert store.held() == []
+    assert [(path.number, path.worker) for path in store.held()] == [(2, "v")]
+    assert store.path(store.chains[0], 3) is None
+    assert store.open_path(store.chains[0], "u") is None
 
 
 def test_the_largest_certificate_follows_what_is_saved():

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from study_checks import check, naive_index, replayed_counts
-from study_driving import STATES, drive, nth_state
+from study_driving import STATES, drive, next_state
 from study_rules import BLOCKS, FLOOR, RULE, RULES, TWO_TERMS
 
 from chainscout.policies import Setting
@@ -45,7 +45,7 @@ def test_the_chosen_chain_has_the_largest_index_and_the_smallest_number(place):
         indices = study.indices()
         best = max(indices.values())
         assert name == next(chain for chain, index in indices.items() if index == best)
-        study.tell(name, nth_state(name, study.next_step(name)))
+        study.tell(name, next_state(study, name))
 
 
 def test_asking_is_pure(place):
@@ -88,7 +88,7 @@ def test_the_least_sampled_chain_goes_first(place):
         totals = {chain: study.counts(chain).total for chain in STATES}
         if min(totals.values()) < math.sqrt(study.progress().observations) + 1:
             assert totals[name] == min(totals.values())
-        study.tell(name, nth_state(name, study.next_step(name)))
+        study.tell(name, next_state(study, name))
 
 
 def test_a_batch_follows_the_pending_rule(place):

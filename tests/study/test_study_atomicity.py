@@ -1,10 +1,11 @@
 """What ends with an error has changed nothing, wherever the study is kept: a rule slips at every place where it can."""
 
 import math
+from dataclasses import replace
 
 import pytest
-from study_checks import check
-from study_places import set_clock
+from study_checks import check, check_issues, check_leases
+from study_places import lease, set_clock
 
 from chainscout.errors import InputError
 from chainscout.policies import Policy
@@ -37,8 +38,14 @@ def everything(study):
     counts = [study.counts(name) for name in study.names if study.states(name)]
     estimates = [(e.lower.tolist(), e.upper.tolist()) for e in map(study.estimate, study.names)]
     events = [(event.kind, event.chain, event.detail) for event in study.events()]
-    log = [(line.chain, line.step, line.path, line.state) for line in study.log()]
-    return study.progress(), study.indices(), study.certificate(), chains, counts, estimates, events, log
+    log = [(line.chain, line.step, line.path, line.state, line.issued) for line in study.log()]
+    with study._store.reading() as transaction:
+        records = [path for chain in transaction.every() for path in transaction.paths(chain)]
+        paths = [repr(replace(path, token=path.token and "t", teller=path.teller and "t")) for path in records]
+        held = [(path.chain, path.number) for path in transaction.held()]
+        totals = transaction.study.issues, transaction.study.reserved
+    seen = chains, counts, estimates, events, log, paths, held, totals
+    return study.progress(), study.indices(), study.certificate(), *seen
 
 
 def begun(place, slip):
@@ -47,7 +54,7 @@ def begun(place, slip):
     set_clock(study, 100.0)
     study.tell_many([("a", "x"), ("a", "y"), ("a", "y"), ("b", "p"), ("b", "q"), ("b", "q")])
     study.restart("a")
-    assert study.lease("gone", seconds=10, steps=2).chain == "c"
+    assert lease(study, "gone", seconds=10, steps=2).chain == "c"
     set_clock(study, 200.0)
     return study
 
@@ -91,8 +98,61 @@ def test_a_rule_that_slips_halfway_has_changed_nothing(place, block, change):
     for one in (study, untouched):  # and they go on alike
         for _ in range(30):
             name = one.ask()
-            one.tell(name, one.states(name)[one.next_step(name) % 2])
+            one.tell(name, one.states(name)[one.chain(name).observations % 2])
     assert everything(study) == everything(untouched)
+    study.audit()
+
+
+def worked(place, slip):
+    """Two workers in the middle of their work, one with a path that it has left for a while."""
+    study = place.create({"a": 2, "b": 3}, budget=200, policy=slip.policy)
+    set_clock(study, 100.0)
+    study.tell_many([("a", 0), ("a", 1), ("a", 1), ("b", 2), ("b", 0), ("b", 1)])
+    worker = study.worker("one", renews=False)
+    worker.lease(steps=1).tell(0)
+    held = worker.lease(steps=4)
+    held.tell(1)
+    lease(study, "gone", seconds=10, steps=2)
+    set_clock(study, 120.0)
+    return study, worker, held
+
+
+UNDER_LEASE = {
+    "a grant": lambda study, worker, held: worker.lease(steps=3),
+    "a tell": lambda study, worker, held: held.tell(1),
+    "an end": lambda study, worker, held: held.give_back(),
+    "an abandoned lease": lambda study, worker, held: held.abandon(),
+    "a chain set aside": lambda study, worker, held: study.set_aside(held.chain, "broken", token=held.token),
+    "a plain tell": lambda study, worker, held: study.tell("b", 1),
+}
+
+
+@pytest.mark.parametrize("change", UNDER_LEASE)
+@pytest.mark.parametrize("block", [0.0, 0.5])
+def test_what_a_slip_leaves_of_leases(place, block, change):
+    make, slip = UNDER_LEASE[change], Slip(block)
+    study, worker, held = worked(place, slip)
+    before = everything(study)
+    slip.left = slips = 1
+    while refused(lambda: make(study, worker, held)):
+        assert everything(study) == before
+        check_leases(study)
+        slips += 1
+        slip.left = slips
+    assert slips > 1 or (block and change == "a tell")
+    slip.left = 0
+    untouched = worked(place, slip)
+    make(*untouched)
+    assert everything(study) == everything(untouched[0])
+    for one, hand, last in ((study, worker, held), untouched):
+        if last.steps and change != "a chain set aside":
+            last.restart()
+            last.tell(0)
+        hand.lease().tell(0)
+        lease(one, "another").tell(1)
+        check_leases(one)
+        check_issues(one)
+    assert everything(study) == everything(untouched[0])
     study.audit()
 
 

@@ -86,7 +86,7 @@ def test_a_worker_goes_on_with_its_own_path(north):
     lease = answer("ask", north, "--lease", "robot")
     assert (lease["path"], lease["state"], lease["step"]) == (1, "idle", 2)
     place = ("--path", "1", "--step", "1")
-    words = run("tell", north, "north", "idle", "--token", lease["token"], *place, status=2)
+    words = run("tell", north, "north", "idle", "--token", lease["token"], *place, status=1)
     assert "observation 1 of path 1 of the chain 'north' was told before, under another lease" in words
 
 

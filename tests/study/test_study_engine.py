@@ -7,7 +7,7 @@ import pytest
 
 from chainscout import engine, policies
 from chainscout.problems import get
-from chainscout.sources import simulated
+from chainscout.sources import Place, simulated
 from chainscout.study import Study
 
 PROBLEM = get("unlike")
@@ -35,9 +35,8 @@ def live_run(place, policy, budget, every, replication, weights=None):
             study = place.reopen(study)
             sources = simulated(PROBLEM, seed=11, replication=replication)
             for other in names:
-                counts = study.counts(other)
-                if counts.last is not None:
-                    assert sources[other].resume(counts.observations, counts.last)
+                chain = study.continue_path(other)
+                assert sources[other].resume(Place(chain.path, chain.step, chain.last, chain.observations))
     return choices, study
 
 

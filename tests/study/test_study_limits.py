@@ -75,7 +75,7 @@ def test_what_an_existing_study_cannot_hold(place):
     changes = {
         "the budget 1e.14 pays for 1e.17 observations at 0.001 each": lambda: study.extend(budget=1e14),
         "does not pay for one observation": lambda: study.extend(budget=1e-4),
-        "a worker's name must be text that UTF-8 can hold": lambda: study.lease(HALF),
+        "a worker's name must be text that UTF-8 can hold": lambda: study.worker(HALF),
         r"no chain '\\udcff'": lambda: study.tell(HALF, 0),
         r"unknown state '\\udcff' of the chain 'b'": lambda: study.tell("b", HALF),
         "a state's label must be text that UTF-8 can hold": lambda: study.tell("c", HALF),

@@ -89,7 +89,7 @@ def test_an_open_chain_is_certified_for_any_number_of_states(place):
         ({"weights": {"a": -1}}, "weights of chain 'a'"),
         ({"costs": [1]}, "costs must be a mapping"),
         ({"costs": {"a": 5}, "budget": 4}, "does not pay for one observation"),
-        ({"on_lost_lease": "shrug"}, "on_lost_lease"),
+        ({"paths": "shrug"}, "paths"),
         ({"open_states": "a"}, "open_states"),
         ({"open_states": ["b"]}, "open_states names chains"),
         ({"warm_start": {"a": [[1]]}}, "warm-started"),

@@ -6,7 +6,7 @@ import random
 import pytest
 from study_checks import check
 from study_driving import STATES, drive
-from study_places import set_clock
+from study_places import lease, set_clock
 from study_rules import RULE
 
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
@@ -37,9 +37,10 @@ def test_a_chain_without_transitions_is_set_aside(place):
 def test_a_finished_study_and_its_extension(place):
     study = place.create(STATES, budget=8, policy=RULE)
     drive(study, 8)
-    for refused in (study.ask, lambda: study.ask(3), lambda: study.lease("w"), lambda: study.tell("south", 1)):
+    for refused in (study.ask, lambda: study.ask(3), lambda: study.tell("south", 1)):
         with pytest.raises(StudyFinished, match="budget"):
             refused()
+    assert lease(study, "w") is None
     with pytest.raises(InputError, match="8 of the budget are used"):
         study.extend(budget=5)
     with pytest.raises(InputError, match="none was given"):
@@ -108,9 +109,25 @@ def test_costs_change_how_the_budget_is_counted(place):
     assert study.stop_reason == "budget"
 
 
-def test_a_budget_of_many_small_costs_is_used_up(place):
-    study = place.create({"a": 1}, budget=0.3, policy=RULE, costs={"a": 0.1})
-    study.tell_many([("a", 0)] * 3)
+@pytest.mark.parametrize(("budget", "cost", "number"), [(0.3, 0.1, 3), (0.7, 0.1, 7), (100.0, 0.1, 1000)])
+def test_a_budget_of_many_small_costs_is_used_up(place, budget, cost, number):
+    study = place.create({"a": 1}, budget=budget, policy=RULE, costs={"a": cost})
+    study.tell_many([("a", 0)] * number)
+    assert study.stop_reason == "budget"
+    assert study.progress().observations == number
+
+
+@pytest.mark.parametrize("costs", [None, {"a": 1.0}, {"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 2.0}])
+def test_a_large_budget_is_not_overshot(place, costs):
+    """What rounding may be off by is never as much as an observation, however large the budget is."""
+    budget = 2_000_000_000_000
+    study = place.create({"a": 2, "b": 2}, budget=budget, policy=RULE, costs=costs)
+    with study._store.writing() as transaction:
+        transaction.study.used = float(budget - 2)
+    for _ in range(4):
+        if not study.finished:
+            study.tell("a", 0)
+    assert study.progress().used == budget
     assert study.stop_reason == "budget"
 
 
@@ -171,4 +188,70 @@ def test_chains_set_aside_one_after_the_other_still_have_their_certificates(plac
     assert study.progress().certificate == study.certificate().max
     assert study.stop_reason == "every chain was set aside"
     study.extend(target_loss=1.0)
+    assert study.stop_reason == "target_loss"
+
+
+def test_a_chain_that_was_set_aside_is_taken_up_again(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    study.tell_many([("a", 0), ("b", 0), ("b", 1)])
+    study.set_aside("a", "the iterator has no more states")
+    assert study.ask() == "b"
+    study.take_up("a")
+    study.take_up("a")  # it is there already
+    assert (study.ask(), study.progress().aside, study.certificate().aside) == ("a", 0, ())
+    assert [event.kind for event in study.events()][-2:] == ["set aside", "taken up"]
+    study.tell("a", 1)
+    assert study.counts("a").total == 1  # its path has not ended
+    for name in "ab":
+        study.set_aside(name, "broken")
+    assert study.stop_reason == "every chain was set aside"
+    study = place.reopen(study, RULE)
+    study.take_up("b")
+    assert (study.stop_reason, study.ask()) == (None, "b")
+    with pytest.raises(InputError, match="no chain 'c'"):
+        study.take_up("c")
+    check(study, {"a": 2, "b": 2}, RULE)
+
+
+def test_a_chain_taken_up_is_given_up_after_as_many_paths_as_before(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    for _ in range(2):
+        for number in range(10):
+            assert not study.chain("a").aside, number
+            study.tell("a", 0)
+            study.restart("a")
+        assert study.chain("a").aside
+        study.take_up("a")
+
+
+def test_only_ended_paths_count_against_a_chain(place):
+    """Many workers begin many paths, and none of them has a transition yet."""
+    study = place.create({"a": 2}, policy=RULE)
+    for number in range(30):
+        lease(study, f"w{number}").tell(0)
+    assert not study.chain("a").aside
+    held = lease(study, "gone")
+    held.abandon()  # a path without an observation says nothing about the chain
+    for _ in range(9):
+        held = lease(study, "gone", steps=2)
+        held.tell(0)
+        held.abandon()
+    assert not study.chain("a").aside
+    held = lease(study, "gone", steps=2)
+    held.tell(0)
+    held.abandon()
+    assert study.chain("a").aside
+
+
+def test_a_target_of_the_rest_goes_on_when_the_chain_is_taken_up(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE, target_loss=0.6)
+    study.set_aside("b", "broken")
+    rng = random.Random(4)
+    while not study.finished:
+        study.tell("a", rng.randrange(2))
+    assert study.stop_reason == "target_loss_of_the_rest"
+    study.take_up("b")
+    assert study.ask() == "b"
+    while not study.finished:
+        study.tell("b", rng.randrange(2))
     assert study.stop_reason == "target_loss"

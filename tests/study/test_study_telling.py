@@ -79,6 +79,7 @@ def test_steps_make_a_retry_harmless(place):
     before = study.progress(), study.indices()
     study.tell("south", 2, step=2)
     study.tell("south", 3, step=1)
+    study.tell("south", 2, path=1, step=2)
     assert (study.progress(), study.indices()) == before
     with pytest.raises(InputError, match="another state"):
         study.tell("south", 1, step=2)
@@ -86,7 +87,13 @@ def test_steps_make_a_retry_harmless(place):
         study.tell("south", 1, step=4)
     with pytest.raises(InputError, match="step"):
         study.tell("south", 1, step=0)
-    assert study.next_step("south") == 3
+    with pytest.raises(InputError, match="path"):
+        study.tell("south", 1, path=0)
+    with pytest.raises(InputError, match="no path 3: its next one has the number 2"):
+        study.tell("south", 1, path=3, step=1)
+    with pytest.raises(InputError, match=r"path 2 .* has the number 1, not 2"):
+        study.tell("south", 1, path=2, step=2)
+    assert study.chain("south").step == 3
     study.tell("south", 1, step=3)
     check(study, STATES, RULE)
 
@@ -116,7 +123,7 @@ def test_a_batch_that_costs_too_much_is_refused_whole(place):
     assert len(study.ask(10)) == 3
 
 
-def test_restart_begins_a_segment(place):
+def test_restart_begins_a_path(place):
     study = place.create({"a": 2}, policy=RULE)
     for state in (0, 1):
         study.tell("a", state)
@@ -128,8 +135,8 @@ def test_restart_begins_a_segment(place):
     assert [(line.step, line.path, line.state) for line in study.log()] == [
         (1, 1, 0),
         (2, 1, 1),
-        (3, 2, 0),
-        (4, 2, 0),
+        (1, 2, 0),
+        (2, 2, 0),
     ]
-    assert [line.step for line in study.log("a", after=2)] == [3, 4]
+    assert [line.number for line in study.log("a", after=2)] == [3, 4]
     check(study, {"a": 2}, RULE)

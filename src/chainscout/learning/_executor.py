@@ -11,19 +11,38 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple
 
-from ..errors import ChainscoutError, NothingFree, SourceEnded, SourceError
-from ..sources import Place, Repeating, Source
+from ..errors import (
+    ChainscoutError,
+    ConnectionLost,
+    Held,
+    LeaseLost,
+    NothingFree,
+    OutOfStep,
+    SourceEnded,
+    SourceError,
+    SourceNotStarted,
+    StudyFinished,
+)
+from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
-from ._position import Positions
+from ._position import Position
 
-#: The worker of a program that learns. Its paths are continued by the next program, if their sources repeat themselves.
-NAME = "learn"
+#: Who walks the paths of plain tells. A study that was learned without an executor goes on with one, and the other way.
+NAME = "main"
 #: Seconds that a lease lasts if this program dies; while it lives, the worker renews its leases.
 SECONDS = 60.0
 #: Seconds between two looks for a chain that other workers hold.
 PAUSE = 0.05
+
+
+class _Copy(NamedTuple):
+    """One source of a chain, and who walks its paths."""
+
+    position: Position
+    worker: Worker
 
 
 class Crew:
@@ -33,69 +52,103 @@ class Crew:
         self,
         study: Study,
         sources: Mapping[str, Source],
+        factories: Mapping[str, Factory],
         executor: Executor,
         workers: int,
         told: Callable[[], None],
     ) -> None:
         self._study = study
-        self._sources = dict(sources)
+        self._sources = sources
+        self._factories = factories
         self._executor = executor
         self._workers = workers
         self._told = told
-        self._positions = Positions(study, self._sources)
-        self._working: dict[Future[Any], Lease] = {}
+        self._shared = study.progress().shared
+        #: Only these chains' sources can continue what an earlier program saw.
+        self._repeating = frozenset(name for name, source in sources.items() if isinstance(source, Repeating))
+        #: The sources of each chain, and those of them that are not at work.
+        self._copies: dict[str, list[_Copy]] = {}
+        self._idle: dict[str, list[_Copy]] = {}
+        self._working: dict[Future[Any], tuple[_Copy, Lease]] = {}
 
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them are back."""
-        with self._study.worker(NAME) as worker:
+        with ExitStack() as self._stack:
+            main = self._stack.enter_context(self._study.worker(NAME))
+            for name, source in self._sources.items():
+                self._copies[name] = [_Copy(Position(self._study, name, source), main)]
+                self._idle[name] = self._copies[name].copy()
             try:
-                while self._hire(worker) or self._working:
+                while self._hire(main) or self._working:
                     if not self._working:  # other workers were promised what there is
                         time.sleep(PAUSE)
                     done, _ = wait(self._working, timeout=SECONDS / 2, return_when=FIRST_COMPLETED)
                     for future in done:
-                        self._back(self._working.pop(future), future)
+                        copy, lease = self._working.pop(future)
+                        self._back(copy, lease, future)
+                        self._idle[lease.chain].append(copy)
                         self._told()
             except BaseException:
-                for lease in self._working.values():
-                    lease.abandon()
+                for copy, lease in self._working.values():
+                    self._drop(copy, lease)
                 raise
 
-    def _hire(self, worker: Worker) -> bool:
+    def _hire(self, main: Worker) -> bool:
         """Gives leases to idle workers. Gives whether there will be more to do."""
         while len(self._working) < self._workers:
-            busy = {lease.chain for lease in self._working.values()}
             try:
-                lease = worker.lease(SECONDS, wait=0, continuing=True, without=busy)
+                found = self._lease(main)
             except NothingFree:
                 return True
-            if lease is None:
+            if found is None:
                 return False
+            copy, lease = found
             try:
-                self._place(lease)
+                self._place(copy.position, lease)
             except BaseException:  # nothing was asked of the source, so nothing is lost
                 lease.give_back()
                 raise
             try:
-                self._working[self._send(self._sources[lease.chain], lease.token)] = lease
-            except BrokenExecutor as error:  # another worker has broken it, and that worker's answer is not read yet
-                lease.abandon()
-                raise _broke(error) from None
-            except BaseException:
-                lease.abandon()
+                self._working[self._send(copy.position.source, lease.token)] = found
+            except BaseException as error:
+                self._drop(copy, lease)
+                if isinstance(error, BrokenExecutor):  # by another worker, whose answer is not read yet
+                    raise _broke(error) from None
                 raise
         return True
 
-    def _place(self, lease: Lease) -> None:
-        """Brings the source of a lease to where its path stands, or begins a path where the source stands."""
-        name = lease.chain
-        place = Place(lease.path, lease.step, lease.state, self._study.chain(name).observations)
-        known = self._positions.known(name)
-        if known is None or (known.path, known.step) != (place.path, place.step):
-            if lease.state is not None and not isinstance(self._sources[name], Repeating):
-                lease.restart()  # an earlier program's path, which this source cannot continue
-                place = Place(lease.path, 1, None, place.observations)
-            self._positions.put(name, place)
+    def _lease(self, main: Worker) -> tuple[_Copy, Lease] | None:
+        """A lease for a source that is not at work; None when the study is finished."""
+        busy = {lease.chain for _, lease in self._working.values()}
+        if not self._factories:
+            lease = main.lease(SECONDS, wait=0, continuing=self._repeating, without=busy)
+            return None if lease is None else (self._idle[lease.chain].pop(), lease)
+        try:
+            name = self._study.ask(without=busy - self._factories.keys())
+        except StudyFinished:
+            return None
+        if not self._idle[name]:
+            self._idle[name].append(self._copy(name))
+        copy = self._idle[name][-1]
+        others = self._sources.keys() - {name}
+        lease = copy.worker.lease(SECONDS, wait=0, continuing=self._repeating, without=others)
+        return None if lease is None else (self._idle[name].pop(), lease)
+
+    def _copy(self, name: str) -> _Copy:
+        """One more source of a chain."""
+        number = len(self._copies[name]) + 1
+        source = self._factories[name].source()
+        self._stack.callback(source.close)
+        worker = self._stack.enter_context(self._study.worker(f"{NAME} {number}"))
+        self._copies[name].append(_Copy(Position(self._study, name, source), worker))
+        return self._copies[name][-1]
+
+    def _place(self, position: Position, lease: Lease) -> None:
+        """Brings a source to where the path of its lease stands."""
+        known = position.place
+        if known is None or (known.path, known.step) != (lease.path, lease.step):
+            observations = self._study.chain(lease.chain).observations
+            position.put(Place(lease.path, lease.step, lease.state, observations), same_process=self._shared)
 
     def _send(self, source: Source, token: str) -> Future[Any]:
         if isinstance(self._executor, ThreadPoolExecutor):
@@ -105,29 +158,50 @@ class Crew:
         # The token makes each call unlike any other, because Dask takes equal calls for one and would draw once.
         return self._executor.submit(_advance_there, cloudpickle.dumps(source), token)
 
-    def _back(self, lease: Lease, future: "Future[Any]") -> None:
-        name = lease.chain
+    def _back(self, copy: _Copy, lease: Lease, future: "Future[Any]") -> None:
+        position = copy.position
         try:
             state, fresh, moved = self._result(future)
             if moved is not None:
                 import cloudpickle
 
-                self._sources[name] = cloudpickle.loads(moved)
-            if self._positions.is_broken(name, fresh):
+                position.source = cloudpickle.loads(moved)
+            if fresh and lease.state is not None:
                 lease.restart()
-                self._positions.put_aside(name, Place(lease.path, 1, None, self._study.chain(name).observations))
-            self._positions.tell(name, state, lease.tell)
-        except SourceEnded as end:
-            self._study.set_aside(name, str(end), token=lease.token)
+                position.place = Place(lease.path, 1, None, self._study.chain(lease.chain).observations)
+            position.tell(state, lambda told: lease.tell(told, observations=position.used))
+        except OutOfStep:  # somebody else has told this state of a recording
+            self._drop(copy, lease)
+        except LeaseLost:  # the study has noted that an observation may be lost
+            position.place = None
+        except SourceEnded as end:  # it gave no state, so nothing is lost
+            lease.give_back()
+            self._set_aside(lease.chain, end)
         except (SourceError, _WorkerLost) as error:
-            lease.abandon()
+            if isinstance(error, SourceNotStarted):
+                lease.give_back()
+            else:
+                self._drop(copy, lease)
             if isinstance(error, _WorkerLost):
-                self._sources[name].restart()
-            if self._positions.fail(name):
-                self._study.set_aside(name, str(error))
+                position.source.restart()
+            if position.fail():
+                self._set_aside(lease.chain, error)
         except BaseException:
-            lease.abandon()
+            self._drop(copy, lease)
             raise
+
+    def _drop(self, copy: _Copy, lease: Lease) -> None:
+        """Ends a lease whose state is not told. A source that repeats itself gives it again; another has lost it."""
+        copy.position.place = None
+        with suppress(LeaseLost, ConnectionLost):  # then the lease ends by itself
+            if isinstance(copy.position.source, Repeating):
+                lease.give_back()
+            else:
+                lease.abandon()
+
+    def _set_aside(self, name: str, reason: Exception) -> None:
+        with suppress(Held):  # by a worker whose process works
+            self._study.set_aside(name, str(reason))
 
     def _result(self, future: "Future[Any]") -> Any:
         try:

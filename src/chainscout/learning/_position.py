@@ -1,8 +1,8 @@
-"""Where each source stands: which observation of which path it gives next, and how often it has failed."""
+"""Where a source stands: which observation of which path it gives next, and how often it has failed."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 
-from ..errors import InputError
+from ..errors import Held, InputError, OutOfStep
 from ..sources import Place, Program, Repeating, Source
 from ..study import Study
 
@@ -10,75 +10,69 @@ from ..study import Study
 MOST_FAILURES = 10
 
 
-class Positions:
-    """The positions of all sources of a study that this program drives."""
+class Position:
+    """The position of one source that this program drives."""
 
-    def __init__(self, study: Study, sources: Mapping[str, Source]) -> None:
+    def __init__(self, study: Study, name: str, source: Source) -> None:
         self._study = study
-        self._sources = sources
-        #: Where the source's next observation belongs; absent where that is not known.
-        self._places: dict[str, Place] = {}
-        self._failures = dict.fromkeys(sources, 0)
+        self.name = name
+        self.source = source
+        #: Where the source's next observation belongs; None where that is not known.
+        self.place: Place | None = None
+        self._failures = 0
 
-    def find(self, name: str) -> Place:
-        """Brings a source to where the study expects its next observation.
+    def find(self) -> Place:
+        """Brings the source to where plain tells belong.
 
         A source that repeats itself continues the path of an earlier program; every other source begins a path.
         """
-        known = self._places.get(name)
-        if known is None:
-            source = self._sources[name]
-            repeats = isinstance(source, Repeating)
-            chain = self._study.continue_path(name) if repeats else self._study.chain(name)
-            known = self.put(name, Place(chain.path, chain.step, chain.last, chain.observations))
-        return known
+        if self.place is None:
+            repeats = isinstance(self.source, Repeating)
+            chain = self._study.continue_path(self.name) if repeats else self._study.chain(self.name)
+            return self.put(Place(chain.path, chain.step, chain.last, chain.observations))
+        return self.place
 
-    def known(self, name: str) -> Place | None:
-        """Where the source's next observation belongs, if that is known."""
-        return self._places.get(name)
+    def put(self, place: Place, *, same_process: bool = False) -> Place:
+        """Brings the source to a place. A source that cannot be brought there begins anew.
 
-    def put(self, name: str, place: Place) -> Place:
-        """Brings a source to a place. One that cannot be brought there begins anew."""
-        source = self._sources[name]
+        ``same_process``: the source's process is the chain's only one, and stands there already.
+        """
         try:
-            resumed = place.observations > 0 and source.resume(place)
+            resumed = self.source.resume(place)
         except InputError as error:
-            raise InputError(f"the source of the chain {name!r} cannot go on where the study is: {error}") from None
-        if place.last is not None and not resumed:
-            source.restart()
-        self._places[name] = place
+            what = f"the source of the chain {self.name!r} cannot go on where the study is"
+            raise InputError(f"{what}: {error}") from None
+        if place.last is not None and not resumed and not same_process:
+            self.source.restart()
+        self.place = place
         return place
 
-    def put_aside(self, name: str, place: Place) -> Place:
-        """Notes that the source has begun the path at this place by itself."""
-        self._places[name] = place
-        return place
+    @property
+    def used(self) -> int | None:
+        """How many observations the chain must have when the next one is told; None if that does not matter."""
+        once = isinstance(self.source, Repeating) and self.source.is_used_up
+        return self.place.observations if once and self.place is not None else None
 
-    def lose(self, name: str) -> None:
-        """Notes that the source is not where the study is."""
-        self._places.pop(name, None)
-
-    def is_broken(self, name: str, fresh: bool) -> bool:
-        """Whether the study must end the path before it is told the source's next state."""
-        return fresh and self._places[name].last is not None
-
-    def tell(self, name: str, state: Hashable, tell: Callable[[Hashable], None]) -> None:
+    def tell(self, state: Hashable, tell: Callable[[Hashable], None]) -> None:
         """Tells a state and notes it. A program writes texts; a text that is no state is an error of the program."""
-        source = self._sources[name]
-        if isinstance(source, Program):
+        if isinstance(self.source, Program):
             try:
-                state = self._study.state_from_text(name, str(state))
-                tell(state)
+                known = self._study.state_from_text(self.name, str(state))
+                tell(known)
+            except (Held, OutOfStep):
+                raise
             except InputError:
-                raise source.reject(state) from None
+                raise self.source.reject(state) from None
+            state = known
         else:
             tell(state)
-        path, step, _, observations = self._places[name]
-        self._places[name] = Place(path, step + 1, state, observations + 1)
-        self._failures[name] = 0
+        if self.place is not None:
+            path, step, _, observations = self.place
+            self.place = Place(path, step + 1, state, observations + 1)
+        self._failures = 0
 
-    def fail(self, name: str) -> bool:
+    def fail(self) -> bool:
         """Notes a failure. Gives whether the source is to be given up."""
-        self._failures[name] += 1
-        self.lose(name)
-        return self._failures[name] >= MOST_FAILURES
+        self._failures += 1
+        self.place = None
+        return self._failures >= MOST_FAILURES

@@ -10,16 +10,25 @@ from typing import Any
 
 from ..chains import MarkovChain
 from ..counts import Counts
-from ..errors import InputError, NothingFree, OutOfStep, SourceEnded, SourceError, StudyFinished
+from ..errors import (
+    Held,
+    InputError,
+    NothingFree,
+    OutOfStep,
+    SourceEnded,
+    SourceError,
+    SourceNotStarted,
+    StudyFinished,
+)
 from ..policies import Policy
 from ..problems import Problem
-from ..sources import Place, Repeating, Simulated, Source, convert
+from ..sources import Factory, Place, Repeating, Simulated, Source, convert
 from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
 from ..validation import shown, whole_number
 from ._executor import PAUSE, Crew
-from ._position import Positions
+from ._position import Position
 from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
@@ -48,7 +57,7 @@ def learn(
     """Samples from ``sources`` until the budget is used, the target is certified or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
-    is simulated.
+    is simulated. A source is at work once at a time; several copies of one that ``sources.Factory`` makes work at once.
     ``where``: where the study is kept, as in Study.create. A study that exists there goes on: a larger budget, a
     smaller target or a later deadline extends it; any other setting that is given must be the study's own.
     ``states``: name → how many states there are, or their labels. Where they are not given, the states of a simulated
@@ -77,27 +86,46 @@ def learn(
     for value, what, contents in ((states, "states", "states"), (warm_start, "warm_start", "Counts")):
         if value is not None and not isinstance(value, Mapping):
             raise InputError(f"{what} must be a mapping from names of chains to {contents}, not {shown(value)}")
-    found = _named_sources(sources, seed)
-    at_once = _crew_size(executor, workers)
-    if exists(where):
-        study = Study.open(where, policy if isinstance(policy, Policy) else None)
+    factories, found = _named_sources(sources, seed)
+    for name, source in found.items():
         try:
-            names = study.names
-            _check_sources(names, found)
-            outlines = Browser(study).outlines()
-            _check_unused(found, [names[number] for number, chain in enumerate(outlines) if chain.warm])
-            resume(study, states, settings)
-        except BaseException:
-            study.close()
-            raise
-    else:
-        # What is no Counts is refused when the study is made.
-        warm = [name for name, counts in (warm_start or {}).items() if isinstance(counts, Counts) and counts.total]
-        _check_unused(found, warm)
-        chains, opened = _chain_states(found, states or {}, open_states)
-        study = Study.from_settings(where, chains, replace(settings, open_states=opened))
+            source.check()
+        except InputError as error:
+            raise InputError(f"the source of the chain {name!r} cannot be used: {error}") from None
+    at_once = _crew_size(executor, workers)
+    study = _open_or_create(where, found, states, settings)
     try:
-        run(study, found, executor=executor, workers=at_once, progress=progress)
+        run(study, found, factories=factories, executor=executor, workers=at_once, progress=progress)
+    except BaseException:
+        study.close()
+        raise
+    return study
+
+
+def _open_or_create(
+    where: Where,
+    sources: Mapping[str, Source],
+    states: Mapping[str, int | Sequence[Hashable]] | None,
+    settings: StudySettings,
+) -> Study:
+    """The study that is there, if it fits; else a new one. Of several programs that make it at once, one does."""
+    if not exists(where):
+        # What is no Counts is refused when the study is made.
+        given = settings.warm_start or {}
+        _check_unused(sources, [name for name, counts in given.items() if isinstance(counts, Counts) and counts.total])
+        chains, opened = _chain_states(sources, states or {}, settings.open_states)
+        try:
+            return Study.from_settings(where, chains, replace(settings, open_states=opened))
+        except InputError:
+            if not exists(where):
+                raise  # it was not that another program has made the study meanwhile
+    study = Study.open(where, settings.policy if isinstance(settings.policy, Policy) else None)
+    try:
+        names = study.names
+        _check_sources(names, sources)
+        outlines = Browser(study).outlines()
+        _check_unused(sources, [names[number] for number, chain in enumerate(outlines) if chain.warm])
+        resume(study, states, settings)
     except BaseException:
         study.close()
         raise
@@ -110,16 +138,20 @@ def check_end(where: Where, settings: StudySettings) -> None:
         raise InputError("learning needs an end: a budget, a target loss or a deadline")
 
 
-def _named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> dict[str, Source]:
-    """Every source in its common form."""
+def _named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> tuple[dict[str, Factory], dict[str, Source]]:
+    """The factories, and every source in its common form: a factory's first."""
     if isinstance(sources, Problem):
         sources = sources.chains
     if not isinstance(sources, Mapping) or not sources:
         raise InputError(f"sources must be a mapping from names of chains to sources, not {shown(sources)}")
-    return {
-        name: Simulated(thing, number, seed=seed) if isinstance(thing, MarkovChain) else convert(thing)
-        for number, (name, thing) in enumerate(sources.items())
-    }
+    factories = {name: thing for name, thing in sources.items() if isinstance(thing, Factory)}
+    found: dict[str, Source] = {}
+    for number, (name, thing) in enumerate(sources.items()):
+        if name in factories:
+            found[name] = factories[name].source()
+        else:
+            found[name] = Simulated(thing, number, seed=seed) if isinstance(thing, MarkovChain) else convert(thing)
+    return factories, found
 
 
 def _check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
@@ -185,11 +217,15 @@ def run(
     study: Study,
     sources: Mapping[str, Source],
     *,
+    factories: Mapping[str, Factory] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     progress: bool = True,
 ) -> None:
-    """Advances sources until the study is finished. Closes all of them at the end, also after an error."""
+    """Advances sources until the study is finished. Closes all of them at the end, also after an error.
+
+    ``factories``: make further sources of these chains, for workers on an executor.
+    """
     from ._progress_bar import progress_bar
 
     with ExitStack() as stack:
@@ -202,7 +238,7 @@ def run(
         if executor is None:
             _run_one_at_a_time(study, sources, told)
         else:
-            Crew(study, sources, executor, _crew_size(executor, workers), told).run()
+            Crew(study, sources, factories or {}, executor, _crew_size(executor, workers), told).run()
 
 
 def _nothing() -> None:
@@ -210,38 +246,52 @@ def _nothing() -> None:
 
 
 def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[], None]) -> None:
-    positions = Positions(study, sources)
+    positions = {name: Position(study, name, source) for name, source in sources.items()}
     while True:
         try:
             name = study.ask()
-            _advance(study, name, sources[name], positions)
-        except StudyFinished:  # somebody else may have finished it: an observation after the end is not lost to it
+        except StudyFinished:
             return
         except NothingFree:  # what is left is promised to other workers
             time.sleep(PAUSE)
-        except OutOfStep:  # somebody else walks where this source stands: it is brought to a path of its own
-            positions.lose(name)
+            continue
+        try:
+            _advance(study, positions[name])
+        except StudyFinished:  # somebody else finished it: an observation after the end is not lost to the study
+            return
+        except (Held, NothingFree, OutOfStep):  # somebody else was faster
+            positions[name].place = None
         told()
 
 
-def _advance(study: Study, name: str, source: Source, positions: Positions) -> None:
+def _advance(study: Study, position: Position) -> None:
     """Tells the study one state of a source, or its end or failure."""
-    place = positions.find(name)
+    name, source = position.name, position.source
+    place = position.find()
     try:
         state, fresh = source.advance()
-        if positions.is_broken(name, fresh):
-            study.restart(name)
-            chain = study.chain(name)
-            place = positions.put_aside(name, Place(chain.path, chain.step, None, chain.observations))
-        if isinstance(source, Repeating) and study.is_shared:
-            used = place.observations if source.is_used_up else None
-            tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=used)
-            positions.tell(name, state, tell)
-        else:
-            positions.tell(name, state, partial(study.tell, name))
+        try:
+            if fresh and place.last is not None:
+                study.restart(name)
+                chain = study.chain(name)
+                place = position.place = Place(chain.path, chain.step, None, chain.observations)
+            tell = partial(study.tell, name)
+            if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
+                tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
+            position.tell(state, tell)
+        except (Held, NothingFree):  # a source that repeats itself gives the state again; another has lost it
+            if not isinstance(source, Repeating):
+                study.lose(name)
+            raise
     except SourceEnded as end:  # it gave no state, so nothing is lost
         study.set_aside(name, str(end))
     except SourceError as error:
-        study.restart(name, lost=True)
-        if positions.fail(name):
+        given_up = position.fail()  # before anything can raise: a failure counts whoever holds the chain now
+        if not isinstance(error, SourceNotStarted):
+            try:
+                study.restart(name, lost=True)
+            except Held:  # the holder's path is not to be broken
+                study.lose(name)
+                raise
+        if given_up:
             study.set_aside(name, str(error))

@@ -200,7 +200,9 @@ def _simulate(found: StudyFile, table: StudyTable, folder: Path, errors: Errors)
 
 def _source(name: str, chain: ChainTable, seed: int, folder: Path) -> Source:
     if chain.command is not None:
-        return Program(chain.command, chain.timeout, directory=str(folder))
+        program = Program(chain.command, chain.timeout, directory=str(folder))
+        program.check()
+        return program
     if chain.recorded is not None:
         return _recorded(name, folder / chain.recorded)
     assert chain.environment is not None

@@ -1,7 +1,7 @@
 """Where a chain's next state comes from: functions, iterators, simulations, recordings, programs and environments."""
 
 from .environment import Environment
-from .function import Function, Restartable, Stream, convert
+from .function import Factory, Function, Restartable, Stream, convert
 from .program import Program
 from .recorded import Recorded, read_recorded
 from .simulated import Simulated, simulated
@@ -9,6 +9,7 @@ from .source import Place, Repeating, Source
 
 __all__ = [
     "Environment",
+    "Factory",
     "Function",
     "Place",
     "Program",

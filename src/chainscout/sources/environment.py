@@ -32,6 +32,7 @@ class Environment(Source):
         self._policy = policy
         self._encode = encode or _plain
         self._origin = None if seed is None else seed_number(seed)
+        self.is_seeded = seed is not None
         self._observation: Any = None
         self._begin(self._origin)
 
@@ -60,10 +61,11 @@ class Environment(Source):
     def resume(self, place: Place) -> bool:
         """Begins another episode, because an environment cannot be brought to a state.
 
-        With a seed, that is another one for every number of observations: no episode is counted twice.
+        With a seed, that is another one for every path where a program begins: no episode is counted twice.
         """
         if self._origin is not None:
-            self._begin(int(np.random.SeedSequence([self._origin, place.observations]).generate_state(1)[0]))
+            other = int(np.random.SeedSequence([self._origin, place.path]).generate_state(1)[0])
+            self._begin(self._origin if place.path == 1 else other)
         return False
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from ..errors import InputError, SourceEnded
 from ..validation import shown
 from .source import Source
 
-__all__ = ["Function", "Restartable", "Stream", "convert"]
+__all__ = ["Factory", "Function", "Restartable", "Stream", "convert"]
 
 
 class Function(Source):
@@ -81,6 +81,23 @@ class Restartable(Source):
     def restart(self) -> None:
         """The next state comes from a new iterator."""
         self._states = None
+
+
+class Factory:
+    """Makes sources of one chain: as many as there are workers for it, each of which walks paths of its own.
+
+    Sources that draw random numbers must not all begin with the same seed.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        """``make``: gives a new source whenever it is called: a callable, an iterator, or a Source."""
+        if not callable(make):
+            raise InputError(f"a factory needs a function that makes sources, not {shown(make)}")
+        self._make = make
+
+    def source(self) -> Source:
+        """A new source."""
+        return convert(self._make())
 
 
 def convert(thing: Any) -> Source:

@@ -13,12 +13,13 @@ it is ended, its observation is lost, and it is started again for a new path.
 import contextlib
 import os
 import queue
+import shutil
 import subprocess
 import threading
 from collections.abc import Hashable, Sequence
 from typing import IO
 
-from ..errors import InputError, SourceError
+from ..errors import InputError, SourceError, SourceNotStarted
 from ..validation import real_number, shown
 from .source import Source
 
@@ -41,6 +42,16 @@ class Program(Source):
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes | None] = queue.Queue()
         self._restart = False
+
+    def check(self) -> None:
+        """Raises ``InputError`` if there is no such program, or no such directory."""
+        if self._directory is not None and not os.path.isdir(self._directory):
+            raise InputError(f"{shown(self.command)} cannot be started: there is no directory {self._directory}")
+        program = self.command[0]
+        if os.path.dirname(program):  # a path is relative to the directory; a bare name is looked for in PATH
+            program = os.path.join(self._directory or "", program)
+        if shutil.which(program) is None:
+            raise InputError(f"{shown(self.command)} cannot be started: there is no program {self.command[0]!r}")
 
     def advance(self) -> tuple[Hashable, bool]:
         """The program's next state."""
@@ -66,7 +77,7 @@ class Program(Source):
                 start_new_session=os.name == "posix",
             )
         except OSError as error:
-            raise SourceError(f"{shown(self.command)} could not be started: {error.strerror}") from None
+            raise SourceNotStarted(f"{shown(self.command)} could not be started: {error.strerror}") from None
         assert process.stdout is not None
         self._process, self._restart, self._answers = process, False, queue.Queue()
         threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()

@@ -24,6 +24,12 @@ class Place(NamedTuple):
 class Source:
     """One chain's source. A path goes on until the source is restarted or breaks off by itself."""
 
+    #: Whether its states follow from the number of the path, so that nobody else may have begun a path of that number.
+    is_seeded: bool = False
+
+    def check(self) -> None:
+        """Raises ``InputError`` if the source cannot work here. Nothing is started."""
+
     def advance(self) -> tuple[Hashable, bool]:
         """The next state, and whether it begins a new path (no transition led to it from the state before)."""
         raise NotImplementedError
@@ -46,6 +52,7 @@ class Source:
 class Repeating(Source):
     """A source that gives the same states whenever it begins, and can go on behind any of them."""
 
+    is_seeded = True
     #: How many of its observations another study has used; None if nobody has said.
     skipped: int | None = None
     #: Whether each state can be given once, whatever path it is told on: so it is with a recording.

@@ -68,7 +68,12 @@ class LiveIndex:
         return transitions
 
     def expected_index(self, chain: ChainRecord, pending: int) -> float:
-        """The index with T + pending for T. While T + pending is within a block, the index of its beginning stands."""
+        """The index with T + pending for T. While T + pending is within a block, the index of its beginning stands.
+
+        A chain without a transition is first, however many workers walk it; the one with the fewest goes before others.
+        """
+        if chain.transitions == 0:
+            return UNSEEN / (1 + pending) if pending else math.inf
         transitions = chain.transitions + pending
         if transitions < chain.look:
             transitions = self._last_look(chain.look)
@@ -168,14 +173,8 @@ class LiveIndex:
         return terms, sums
 
     def reindex(self, chain: ChainRecord) -> None:
-        """Computes the index again where pending observations have changed.
-
-        A chain without a transition is first, however many workers walk it; the one with the fewest goes before others.
-        """
-        if chain.transitions:
-            chain.index = self.expected_index(chain, chain.pending)
-        else:
-            chain.index = UNSEEN / (1 + chain.pending) if chain.pending else math.inf
+        """Computes the index again where pending observations have changed."""
+        chain.index = self.expected_index(chain, chain.pending)
 
     # -- whole chains
 

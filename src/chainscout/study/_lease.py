@@ -7,7 +7,7 @@ from collections.abc import Hashable, Set
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ..errors import ChainscoutError, ConnectionLost, Held, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
@@ -51,14 +51,15 @@ class Worker:
         *,
         steps: int = 1,
         wait: float | None = None,
-        continuing: bool = False,
+        continuing: bool | Set[str] = False,
         without: Set[str] = frozenset(),
     ) -> "Lease | None":
         """The best chain, for ``steps`` observations; None when the study is finished.
 
         ``seconds``: how long the lease lasts if this worker dies; while it lives, it renews its leases by itself.
         ``wait``: seconds to wait for a chain to become free, then ``NothingFree`` is raised; None: as long as it takes.
-        ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``.
+        ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``; or
+        the names of the chains for which that is so.
         ``without``: chains that it must not be.
         """
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
@@ -168,19 +169,28 @@ class Lease:
         self.seconds = seconds
         self.renewed = time.monotonic()
 
-    def tell(self, state: Hashable) -> None:
-        """Tells one observation, which is durable on return. After a lost connection it is told again, counted once."""
+    def tell(self, state: Hashable, *, observations: int | None = None) -> None:
+        """Tells one observation, which is durable on return. After a lost connection it is told again, counted once.
+
+        ``observations``: raises ``OutOfStep`` unless the chain has so many. A recording needs that: each of its states
+        is given once.
+        """
         if self.status is not LeaseStatus.HELD:
             what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
             raise LeaseLost(f"the lease of the chain {self.chain!r} is over: {what}")
         patience = time.monotonic() + PATIENCE
         while True:
             try:
-                told, _ = self._study._tell(self.chain, state, self.path, self.step, self.token)
+                told, _ = self._study._tell(
+                    self.chain, state, self.path, self.step, self.token, observations=observations
+                )
                 break
             except ConnectionLost:
                 if time.monotonic() > patience:
                     raise
+            except LeaseLost:
+                self._is_over(LeaseStatus.ENDED)
+                raise
         if self._worker is not None:
             self._worker._walker.remember(told)
         self.state = state
@@ -290,12 +300,15 @@ def grant(
 
 
 def move(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> PathRecord:
-    """Moves a lease from a path that ends to a new one of the same worker."""
+    """Ends the path of a lease, and moves the lease to a new path of the same worker."""
+    held = path.token, path.expires, path.promised
+    path.token, path.expires, path.promised = None, None, 0
+    _transitions.end(transaction, chain, path)
     following = _transitions.begin(transaction, chain, path.worker)
-    following.token, following.expires, following.promised = path.token, path.expires, path.promised
-    path.token, path.expires, path.promised, path.issued = None, None, 0, 0
+    following.token, following.expires, following.promised = held
     _transitions.issue(transaction, following)
     transaction.save_path(following)
+    transaction.save(chain)
     return following
 
 
@@ -343,12 +356,7 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
     """Records what became of the draw that was issued and not told."""
-    transaction.happened(kind.value, chain, **next_draw(path))
-
-
-def next_draw(path: PathRecord) -> dict[str, Any]:
-    """Names the draw that was issued for a path and not told."""
-    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+    transaction.happened(kind.value, chain, **_transitions.next_draw(path))
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:

@@ -21,25 +21,42 @@ MOST_UNSEEN = 64
 def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozenset()) -> ChainRecord | None:
     """The free chain to advance next; None if there is none. A chain whose lease has expired is free."""
     study = transaction.study
-    ended = _expired(transaction) if study.shared and study.leases else []
+    ended = _expired(transaction)
     floor = live.policy.floor
     if floor is not None:
         fewest = [c for c in transaction.least(1 + len(without)) + ended if c.number not in without]
         if fewest:
-            chain = min(fewest, key=lambda c: (c.transitions + c.pending, c.number))
-            if chain.transitions + chain.pending < floor(float(study.observations)):
+            chain = min(fewest, key=lambda c: (_expected(c), c.number))
+            if _expected(chain) < floor(float(study.observations)):
                 return chain
     found = transaction.top(1 + len(without))
     if ended or without:
         found = [chain for chain in found + ended if chain.number not in without]
-        return min(found, key=lambda c: (-c.index, c.number), default=None)
+        return min(found, key=lambda c: (-_free_index(live, c), c.number), default=None)
     return found[0] if found else None
 
 
 def _expired(transaction: Transaction) -> list[ChainRecord]:
     """The chains of shared paths whose lease has expired, and that are not set aside."""
+    if not (transaction.study.shared and transaction.study.leases):
+        return []
     found = (transaction.numbered(path.chain) for path in transaction.held(until=transaction.now))
     return [chain for chain in found if not chain.aside]
+
+
+def _pending(chain: ChainRecord) -> int:
+    """What leases will bring. A free chain that is blocked had one lease, which has expired and brings nothing."""
+    return 0 if chain.blocked else chain.pending
+
+
+def _expected(chain: ChainRecord) -> int:
+    """T with what leases will bring."""
+    return chain.transitions + _pending(chain)
+
+
+def _free_index(live: LiveIndex, chain: ChainRecord) -> float:
+    """The index without what an expired lease was promised."""
+    return live.expected_index(chain, 0) if chain.blocked else chain.index
 
 
 def preferred(
@@ -70,18 +87,19 @@ def preferred(
     return chain
 
 
-def batch(transaction: Transaction, live: LiveIndex, number: int) -> list[ChainRecord]:
+def batch(transaction: Transaction, live: LiveIndex, number: int, without: Set[int] = frozenset()) -> list[ChainRecord]:
     """The next ``number`` chains: pending observations count in T, and everything else is frozen."""
-    ended = _expired(transaction) if transaction.study.shared else []
-    chains = {c.number: c for c in transaction.top(number) + ended}
+    ended = _expired(transaction)
+    wanted = number + len(without)
+    chains = {c.number: c for c in transaction.top(wanted) + ended if c.number not in without}
     fewest: list[tuple[int, int]] = []
     floor = live.policy.floor
     if floor is not None:
-        chains.update((c.number, c) for c in transaction.least(number))
-        fewest = [(c.transitions + c.pending, k) for k, c in chains.items()]
+        chains.update((c.number, c) for c in transaction.least(wanted) if c.number not in without)
+        fewest = [(_expected(c), k) for k, c in chains.items()]
         heapq.heapify(fewest)
     pending = dict.fromkeys(chains, 0)
-    keys = {k: -c.index for k, c in chains.items()}
+    keys = {k: -_free_index(live, c) for k, c in chains.items()}
     order = [(key, k) for k, key in keys.items()]
     heapq.heapify(order)
     chosen: list[ChainRecord] = []
@@ -110,11 +128,6 @@ def batch(transaction: Transaction, live: LiveIndex, number: int) -> list[ChainR
     return chosen
 
 
-def _expected(chain: ChainRecord) -> int:
-    """T with what leases will bring."""
-    return chain.transitions + chain.pending
-
-
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
     """The index with this many more observations pending.
 
@@ -122,4 +135,4 @@ def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
     """
     if chain.transitions == 0:
         return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf
-    return live.expected_index(chain, chain.pending + pending)
+    return live.expected_index(chain, _pending(chain) + pending)

@@ -7,6 +7,7 @@ begins a new one: that costs one observation, and can never falsify a bound.
 import heapq
 import warnings
 from collections.abc import Set
+from typing import Any
 
 from ..errors import BarePathsWarning, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
@@ -71,13 +72,16 @@ class Walker:
             number, steps = known
             path = transaction.path(chain, number)
             # With another number of steps, somebody else has walked the path, or this walker does not know where.
-            return path if path is not None and not path.ended and path.steps == steps else None
-        if self.since is None:
+            if path is None or path.ended or path.steps != steps:
+                return None
+        elif self.since is None:
             return None
-        path = transaction.open_path(chain, self.name)
-        if path is None or transaction.study.observations == self.since:
-            return path
-        return None if any(line.path == path.number for line in transaction.log(chain, self.since)) else path
+        else:
+            path = transaction.open_path(chain, self.name)
+            if path is not None and transaction.study.observations != self.since:
+                later = transaction.log(chain, self.since)
+                path = None if any(line.path == path.number for line in later) else path
+        return path if path is not None and path.token is None else None  # a lease's path is its holder's
 
     def remember(self, path: PathRecord, repeated: int | None = None) -> None:
         """Notes where its path stands; to be called when the transaction is stored.
@@ -127,7 +131,8 @@ def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathReco
     if transaction.study.shared:
         before = transaction.path(chain, chain.paths)
         if before is not None and not before.ended:
-            before.ended = True
+            transaction.happened(EventKind.PATH_ENDED.value, chain, **next_draw(before), lost=False)
+            before.ended, before.issued = True, 0
             transaction.save_path(before)
     chain.paths += 1
     return PathRecord(chain.number, chain.paths, walker)
@@ -137,6 +142,11 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     """Gives the next draw of a path its place in the order of issue."""
     transaction.study.issues += 1
     path.issued = transaction.study.issues
+
+
+def next_draw(path: PathRecord) -> dict[str, Any]:
+    """Names the draw that was issued for a path and not told."""
+    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
 
 
 def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord, state: int) -> None:
@@ -164,6 +174,12 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
         issue(transaction, path)
 
 
+def check_observations(chain: ChainRecord, observations: int | None) -> None:
+    """Raises ``OutOfStep`` unless the chain has so many observations. None: whatever it has."""
+    if observations is not None and chain.observations != observations:
+        raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
+
+
 def is_repeated(
     transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int | None, state: int | None
 ) -> bool:
@@ -184,7 +200,7 @@ def is_repeated(
 
 def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     """Ends a path. A chain whose last paths ended without a transition is set aside."""
-    path.ended = True
+    path.ended, path.issued = True, 0
     if path.steps == 1:
         chain.barren += 1
         if chain.barren >= MOST_BARREN:

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
@@ -222,13 +222,16 @@ class Study:
     # -- asking and telling
 
     @overload
-    def ask(self) -> str: ...
+    def ask(self, *, without: Set[str] = frozenset()) -> str: ...
 
     @overload
-    def ask(self, number: int) -> list[str]: ...
+    def ask(self, number: int, *, without: Set[str] = frozenset()) -> list[str]: ...
 
-    def ask(self, number: int | None = None) -> str | list[str]:
-        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
+    def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
+        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer.
+
+        ``without``: chains that it must not be.
+        """
         if number is not None:
             number = whole_number(number, "number", meaning="how many observations are to be made")
         if not self.knows_policy:
@@ -236,12 +239,13 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             _stop.check_going(transaction)
             live = self._live(transaction.study)
+            excluded = frozenset(self._find(transaction, name).number for name in without)
             if number is None:
-                chain = _selection.first(transaction, live)
+                chain = _selection.first(transaction, live, excluded)
                 if chain is None or chain.cost > _budget.remaining(transaction):
                     raise _stop.nothing_free(transaction)
                 return chain.name
-            chosen = _selection.batch(transaction, live, number)
+            chosen = _selection.batch(transaction, live, number, excluded)
             if not chosen:
                 raise _stop.nothing_free(transaction)
             return [chain.name for chain in chosen]
@@ -311,8 +315,7 @@ class Study:
             if token is None:
                 if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
-                if observations is not None and chain.observations != observations:
-                    raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
+                _transitions.check_observations(chain, observations)
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
                 if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
                     return known, False
@@ -331,8 +334,11 @@ class Study:
                 if _transitions.is_repeated(transaction, chain, path, step, position):
                     if path.teller == token:
                         return path, False
-                    what = f"observation {step} of path {path.number} of the chain {chain.name!r}"
-                    raise OutOfStep(f"{what} was told before, under another lease")
+                    raise LeaseLost(
+                        f"observation {step} of path {path.number} of the chain {chain.name!r} was told before, under "
+                        "another lease: nothing was changed"
+                    )
+                _transitions.check_observations(chain, observations)
                 _lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
@@ -412,11 +418,11 @@ class Study:
                 path = self._main.path(transaction, chain)
             else:
                 path = _lease.held_path(transaction, chain, token)
-            detail = {} if path is None else _lease.next_draw(path)
+            detail = {} if path is None else _transitions.next_draw(path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
-            if token is not None and path is not None:
+            if path is not None and token is not None:
                 following = _lease.move(transaction, chain, path)
-            if path is not None:
+            elif path is not None:
                 _transitions.end(transaction, chain, path)
             _stop.settle(transaction, live)
         return following
@@ -463,7 +469,13 @@ class Study:
         return Worker(self, unicode_text(name, "a worker's name"), renews)
 
     def _grant(
-        self, worker: Worker | None, walker: Walker, seconds: float, steps: int, continuing: bool, without: Set[str]
+        self,
+        worker: Worker | None,
+        walker: Walker,
+        seconds: float,
+        steps: int,
+        continuing: bool | Set[str],
+        without: Set[str],
     ) -> Lease:
         """A lease of the best chain. Raises ``StudyFinished`` or ``NothingFree`` if there is none."""
         with self._lock, self._store.writing() as transaction:
@@ -477,7 +489,8 @@ class Study:
             except (StudyFinished, NothingFree) as error:
                 refusal: Exception = error
             else:
-                path = _lease.path_for(transaction, chain, walker, continuing)
+                continues = continuing if isinstance(continuing, bool) else chain.name in continuing
+                path = _lease.path_for(transaction, chain, walker, continues)
                 _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
                 walker.note(chain)
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)

@@ -118,11 +118,12 @@ add_path = _insert(path)
 set_path = _update(path, ("chain", "number"), PathRecord.FIXED)
 get_path = select(path).where(path.c.chain == bindparam("chain"), path.c.number == bindparam("number"))
 get_paths = select(path).where(path.c.chain == bindparam("chain")).order_by(path.c.number)
-latest_path = (
-    select(path)
-    .where(path.c.chain == bindparam("chain"), path.c.worker == bindparam("worker"))
-    .order_by(path.c.number.desc())
-    .limit(literal("1"))
+# The number alone comes from the index path_worker: SQLite would read all paths of the chain to sort whole rows.
+_latest = select(func.max(path.c.number)).where(
+    path.c.chain == bindparam("chain"), path.c.worker == bindparam("worker")
+)
+latest_path = select(path).where(
+    path.c.chain == bindparam("chain"), path.c.number == _latest.correlate(None).scalar_subquery()
 )
 held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
 expired = held.where(path.c.expires <= bindparam("until"))
