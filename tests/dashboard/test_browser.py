@@ -38,9 +38,11 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         assert "nothing to draw yet" in browser.text("#certificate")
         assert "token" not in browser.driver.current_url
         sources = simulated(PROBLEM)
-        lease = study.lease("rig 7", 600)
+        lease = study.worker("rig 7").lease(600)
+        assert lease is not None
         lease.tell(sources[lease.chain].advance()[0])
-        held = study.lease("rig 8", 600)
+        held = study.worker("rig 8").lease(600)
+        assert held is not None
         browser.until(lambda: "rig 8" in browser.text("#leases"))
         held.give_back()
 
@@ -66,7 +68,7 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
             lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(study.certificate().loss["sticky"])
         )
         browser.until(lambda: cell(study.certificate().loss["sticky"]) in browser.text("#certificate-legend"))
-        browser.until(lambda: browser.text("#leases") == "no chain is held")
+        browser.until(lambda: browser.text("#leases") == "no lease is held")
 
 
 def test_the_page_says_in_words_why_a_study_stopped(browser: Browser, run: Start, tmp_path: Path) -> None:
@@ -200,7 +202,7 @@ def test_no_barriers(browser: Browser, run: Start, where: Path, width: int, sche
     browser.resize(width)
     browser.emulate(scheme)
     with Study.open(where) as study:
-        study.lease("rig 7", 600)
+        study.worker("rig 7").lease(600)
         browser.show(run(where))
         browser.one("#table tbody button").click()
         browser.until(
@@ -236,7 +238,7 @@ def test_hostile_names_do_nothing(browser: Browser, run: Start, tmp_path: Path) 
     with Study.create(tmp_path / "study.db", {name: list(HOSTILE) for name in HOSTILE}, budget=10_000) as study:
         for t in range(100):
             study.tell(study.ask(), HOSTILE[t % len(HOSTILE)])
-        study.lease(HOSTILE[1][:100], 600)
+        study.worker(HOSTILE[1][:100]).lease(600)
     browser.show(run(tmp_path / "study.db"))
     browser.until(lambda: len(browser.all("#table tbody button")) == len(HOSTILE))
     for place in range(len(HOSTILE)):

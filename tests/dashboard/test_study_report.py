@@ -317,9 +317,9 @@ def test_events_of_paths_read_well() -> None:
     study.set_aside("a", "the rig is broken")
     study.take_up("a")
     assert [(event.kind, event.chain, event.detail) for event in StudyReport(study, "Study").events(after=1)] == [
-        ("path ended", "a", "worker main, path 1"),
-        ("path ended", "a", "worker main, path 2, an observation was lost"),
-        ("lease given back", "a", "worker rig 7, path 3, step 1, issued 5"),
+        ("path ended", "a", "worker main, path 1, step 2"),
+        ("path ended", "a", "worker main, path 2, step 2, an observation was lost"),
+        ("lease given back", "b", "worker rig 7, path 1, step 1"),
         ("set aside", "a", "reason the rig is broken"),
         ("taken up", "a", ""),
     ]

@@ -20,6 +20,14 @@ def lab(folder):
     return path
 
 
+@pytest.fixture
+def north(folder):
+    """A study of one chain: what is next is not in question."""
+    path = folder / "north.db"
+    run("new", path, "--chain", "north=idle,busy,down", "--budget", "40")
+    return path
+
+
 def test_a_whole_study_by_commands(lab):
     while True:
         found = CliRunner().invoke(main, ["ask", str(lab)])
@@ -70,11 +78,16 @@ def test_leases(lab):
     for _ in range(2):  # the second is a retry
         assert answer("tell", lab, "north", "idle", "--token", token, *place)["observations"] == 1
     assert "has ended" in run("tell", lab, "north", "busy", "--token", token, status=1)
-    again = answer("ask", lab, "--lease", "robot")  # the worker's own path goes on
-    assert (again["chain"], again["path"], again["state"], again["step"]) == ("north", 1, "idle", 2)
-    words = run("tell", lab, "north", "idle", "--token", again["token"], *place, status=1)
-    assert "observation 1 of path 1 of the chain 'north' was told before, under another lease" in words
     assert "not both" in run("ask", lab, "--lease", "robot", "--number", "2", status=2)
+
+
+def test_a_worker_goes_on_with_its_own_path(north):
+    run("tell", north, "north", "idle", "--token", answer("ask", north, "--lease", "robot")["token"])
+    lease = answer("ask", north, "--lease", "robot")
+    assert (lease["path"], lease["state"], lease["step"]) == (1, "idle", 2)
+    place = ("--path", "1", "--step", "1")
+    words = run("tell", north, "north", "idle", "--token", lease["token"], *place, status=1)
+    assert "observation 1 of path 1 of the chain 'north' was told before, under another lease" in words
 
 
 def test_a_retry_under_a_lease_needs_no_path_while_it_is_held(lab):
@@ -84,15 +97,15 @@ def test_a_retry_under_a_lease_needs_no_path_while_it_is_held(lab):
     assert "with another state" in run("tell", lab, "north", "busy", "--token", lease["token"], "--step", "1", status=2)
 
 
-def test_every_worker_walks_a_path_of_its_own_and_so_do_plain_calls(lab):
+def test_every_worker_walks_a_path_of_its_own_and_so_do_plain_calls(north):
     for worker in ("robot", "rig"):
-        lease = answer("ask", lab, "--lease", worker)
+        lease = answer("ask", north, "--lease", worker)
         assert (lease["chain"], lease["state"]) == ("north", None)
-        run("tell", lab, "north", "idle", "--token", lease["token"])
-    run("tell", lab, "north", "busy")
-    run("tell", lab, "north", "idle")
-    run("tell", lab, "north", "down", "--path", "3", "--step", "3")
-    with Study.open(lab, read_only=True) as study:
+        run("tell", north, "north", "idle", "--token", lease["token"])
+    run("tell", north, "north", "busy")
+    run("tell", north, "north", "idle")
+    run("tell", north, "north", "down", "--path", "3", "--step", "3")
+    with Study.open(north, read_only=True) as study:
         assert [(line.path, line.step, line.state) for line in study.log("north")] == [
             (1, 1, "idle"),
             (2, 1, "idle"),
@@ -135,7 +148,6 @@ def test_a_lease_is_renewed_and_given_back(lab):
     run("tell", lab, "north", "idle", *token)  # the half second alone would be over
     assert run("renew", lab, "north", *token, "--seconds", "30") == "north is held for 30 seconds\n"
     assert answer("give-back", lab, "north", *token) == {"chain": "north", "stop_reason": None}
-    assert answer("ask", lab, "--lease", "robot")["state"] == "idle"  # the worker's path goes on
     with Study.open(lab) as study:
         assert study.progress().lost == 0
         assert study.events()[-1].kind == "lease given back"

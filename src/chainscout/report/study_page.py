@@ -82,6 +82,7 @@ def _figures(overview: Overview) -> Table:
         ("observations a second", overview.rate),
         ("time left (estimate)", duration(overview.seconds_left)),
         ("leases", overview.leases),
+        ("paths begun", overview.paths),
         ("observations lost", overview.lost),
         ("as of", moment(overview.now)),
     ]
@@ -165,7 +166,7 @@ def _which(number: int, chains: int) -> str:
 
 def _leases(report: StudyReport) -> Table:
     rows = tuple((h.label, h.path, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
-    notes = () if rows else ("no chain is held",)
+    notes = () if rows else ("no lease is held",)
     return Table("Leases", ("chain", "path", "worker", "runs out in", "observations to come"), rows, notes)
 
 

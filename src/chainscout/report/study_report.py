@@ -76,6 +76,7 @@ class StudyReport:
             rate=pace.rate,
             seconds_left=None if progress.finished else _seconds_left(progress, certificate, pace.rate, pace.now),
             leases=progress.leases,
+            paths=progress.paths,
             lost=progress.lost,
             aside=progress.aside,
             events=progress.events,
@@ -281,9 +282,13 @@ class StudyReport:
         return tuple(happening(event) for event in self._study.events(after, limit))
 
 
+#: Details of an event that are said in other words, or are for programs.
+HIDDEN = frozenset({"lost", "issued"})
+
+
 def happening(event: "EventLine") -> Happening:
     """An event as it is shown."""
-    details = {key: value for key, value in event.detail.items() if value is not None and key != "lost"}
+    details = {key: value for key, value in event.detail.items() if value is not None and key not in HIDDEN}
     if event.kind is EventKind.FINISHED:
         details = {key: StopReason(value).words for key, value in details.items()}
     parts = [f"{key} {label(cell(value))}" for key, value in details.items()]

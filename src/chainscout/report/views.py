@@ -35,6 +35,8 @@ class Overview:
     rate: float | None
     #: Seconds until the budget, the target or the deadline ends the study at this pace; an estimate.
     seconds_left: float | None
+    #: Paths begun: the first observation of each brings no transition.
+    paths: int
     leases: int
     lost: int
     aside: int

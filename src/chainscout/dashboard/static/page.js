@@ -31,6 +31,7 @@ function showStudy(study) {
     ["time left (estimate)", duration(study.seconds_left)], ["observations", cell(study.observations)],
     ["observations a second", cell(study.rate)], ["chains", cell(study.chains)], ["policy", study.policy],
     ["δ", given(study.delta)], ["Λ of the estimates", cell(study.variability)], ["leases", cell(study.leases)],
+    ["paths begun", cell(study.paths)],
     ["observations lost", cell(study.lost)], ["last observation", study.last === null ? "—" : `${duration(study.now - study.last)} ago`],
   ]);
   one("notes").replaceChildren(...study.notes.map((note) => make("li", {}, note)));
@@ -56,7 +57,7 @@ function showEvent(event) {
 async function showLeases() {
   const leases = await get("/api/leases");
   if (leases.length === 0) {
-    one("leases").replaceChildren(make("p", { class: "dim" }, "no chain is held"));
+    one("leases").replaceChildren(make("p", { class: "dim" }, "no lease is held"));
     return;
   }
   const head = ["chain", "path", "worker", "runs out in", "to come"].map((title) => make("th", { scope: "col" }, title));
