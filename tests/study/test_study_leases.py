@@ -5,7 +5,6 @@ import threading
 import time
 
 import pytest
-from chainscout.study._lease import LeaseStatus
 from study_checks import check
 from study_driving import STATES, drive, nth_state
 from study_places import lease, set_clock
@@ -14,6 +13,7 @@ from study_rules import FLOOR, RULE, RULES
 from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
 from chainscout.policies import Policy
 from chainscout.study import Study
+from chainscout.study._lease import LeaseStatus
 
 
 def test_workers_get_the_best_chain_with_what_is_pending(place):

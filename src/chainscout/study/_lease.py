@@ -246,14 +246,14 @@ class Lease:
 
 
 def choose(
-    transaction: Transaction, live: LiveIndex, walker: Walker, steps: int, without: Set[int]
+    transaction: Transaction, live: LiveIndex, walker: Walker, steps: int, without: Set[int], continuing: bool
 ) -> tuple[ChainRecord, int]:
     """The chain for a worker, and how many of its ``steps`` the budget pays for.
 
     Raises ``StudyFinished`` or ``NothingFree`` if there is none.
     """
     _stop.check_going(transaction)
-    chain = _selection.preferred(transaction, live, walker, without)
+    chain = _selection.preferred(transaction, live, walker, without, continuing)
     affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
     if chain is None or affordable < 1:
         raise _stop.nothing_free(transaction, len(without))

@@ -60,14 +60,17 @@ def _free_index(live: LiveIndex, chain: ChainRecord) -> float:
 
 
 def preferred(
-    transaction: Transaction, live: LiveIndex, walker: Walker, without: Set[int] = frozenset()
+    transaction: Transaction, live: LiveIndex, walker: Walker, without: Set[int], continuing: bool
 ) -> ChainRecord | None:
     """The chain for a worker: the next one, or one with nearly the same index that the worker walks already.
 
     A new path costs a first observation, which brings no transition: W workers on K chains pay up to W·K of them.
+    ``continuing``: the latest path of the worker's name counts as its own.
     """
     chain = first(transaction, live, without)
-    if chain is None or walker.walks(chain) or live.policy.floor is not None:
+    if chain is None or walker.walks(chain) or live.policy.floor is not None or transaction.study.shared:
+        return chain
+    if continuing and transaction.open_path(chain, walker.name) is not None:
         return chain
     if chain.transitions == 0:  # its own one first, then one that nobody has begun
         unseen = [c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.number not in without] or [chain]

@@ -485,12 +485,12 @@ class Study:
             _stop.settle(transaction, live)
             excluded = frozenset(self._find(transaction, name).number for name in without)
             try:
-                chain, affordable = _lease.choose(transaction, live, walker, steps, excluded)
+                chain, affordable = _lease.choose(transaction, live, walker, steps, excluded, bool(continuing))
             except (StudyFinished, NothingFree) as error:
                 refusal: Exception = error
             else:
-                continues = continuing if isinstance(continuing, bool) else chain.name in continuing
-                path = _lease.path_for(transaction, chain, walker, continues)
+                stays = continuing if isinstance(continuing, bool) else chain.name in continuing
+                path = _lease.path_for(transaction, chain, walker, stays)
                 _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
                 walker.note(chain)
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
