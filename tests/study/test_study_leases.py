@@ -286,7 +286,7 @@ def test_a_repeat_is_accepted_from_the_token_that_told_it_alone(place):
     other = worker.lease()
     assert (other.path, other.step, other.state) == (1, 2, 1)
     study.tell("a", 1, path=1, step=1, token=held.token)  # it did tell it
-    with pytest.raises(OutOfStep, match="told before, under another lease"):
+    with pytest.raises(LeaseLost, match="told before, under another lease"):
         study.tell("a", 1, path=1, step=1, token=other.token)
     other.tell(0)
     study.tell("a", 0, path=1, step=2, token=other.token)

@@ -74,7 +74,7 @@ class Crew:
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them are back."""
         with ExitStack() as self._stack:
-            main = self._stack.enter_context(self._study.worker(NAME))
+            main = self._stack.enter_context(Worker(self._study, NAME))
             for name, source in self._sources.items():
                 self._copies[name] = [_Copy(Position(self._study, name, source), main)]
                 self._idle[name] = self._copies[name].copy()

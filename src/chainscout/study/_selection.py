@@ -75,7 +75,7 @@ def preferred(
     if chain.transitions == 0:  # its own one first, then one that nobody has begun
         unseen = [c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.number not in without] or [chain]
         return min(unseen, key=lambda c: (not walker.walks(c), c.observations + c.pending, c.number))
-    if chain.begun < CHEAP * chain.transitions:
+    if chain.begun + 1 <= CHEAP * chain.transitions:
         return chain
     least, left = CLOSE * chain.index, _budget.remaining(transaction)
     for _ in range(MOST_COMPARED):

@@ -466,6 +466,8 @@ class Study:
         """
         if not isinstance(name, str) or not name:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        if name == MAIN:
+            raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
         return Worker(self, unicode_text(name, "a worker's name"), renews)
 
     def _grant(
