@@ -108,7 +108,8 @@ class Model(RuleBasedStateMachine):
         if walk.states:
             self.barren[walk.chain] = 0
         walk.states.append(state)
-        self.known[walker][walk.chain] = walk, len(walk.states)
+        if walker is not None:
+            self.known[walker][walk.chain] = walk, len(walk.states)
 
     def end_walk(self, walk):
         walk.ended, walk.held = True, False
@@ -349,6 +350,9 @@ class Model(RuleBasedStateMachine):
         """Another process with the same name."""
         self.hands[worker] = self.study.worker(WORKERS[worker], renews=False)
         self.known[worker] = {}
+        for hold in self.holds:
+            if hold.worker == worker:
+                hold.worker = None  # the leases of the old process are not the new one's
 
     @rule(continuing=st.booleans())
     def reopen(self, continuing):

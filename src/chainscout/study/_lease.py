@@ -176,7 +176,7 @@ class Lease:
         is given once.
         """
         if self.status is not LeaseStatus.HELD:
-            what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
+            what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back, or lost"
             raise LeaseLost(f"the lease of the chain {self.chain!r} has ended: {what}")
         patience = time.monotonic() + PATIENCE
         while True:
@@ -188,9 +188,6 @@ class Lease:
             except ConnectionLost:
                 if time.monotonic() > patience:
                     raise
-            except LeaseLost:
-                self._is_over(LeaseStatus.ENDED)
-                raise
         if self._worker is not None:
             self._worker._walker.remember(told)
         self.state = state

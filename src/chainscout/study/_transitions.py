@@ -81,7 +81,9 @@ class Walker:
             if path is not None and transaction.study.observations != self.since:
                 later = transaction.log(chain, self.since)
                 path = None if any(line.path == path.number for line in later) else path
-        return path if path is not None and path.token is None else None  # a lease's path is its holder's
+        if path is None or path.token is None or transaction.study.shared:
+            return path
+        return None  # a lease's path is its holder's
 
     def remember(self, path: PathRecord, repeated: int | None = None) -> None:
         """Notes where its path stands; to be called when the transaction is stored.
