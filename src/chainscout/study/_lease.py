@@ -176,7 +176,7 @@ class Lease:
         is given once.
         """
         if self.status is not LeaseStatus.HELD:
-            what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back, or lost"
+            what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
             raise LeaseLost(f"the lease of the chain {self.chain!r} has ended: {what}")
         patience = time.monotonic() + PATIENCE
         while True:
