@@ -102,7 +102,7 @@ def test_every_layer_exists():
 @pytest.mark.parametrize("path", FILES, ids=shown)
 def test_files_are_about_one_thing(path):
     source = path.read_text(encoding="utf-8")
-    assert len(source.splitlines()) <= 400
+    assert len(source.splitlines()) <= 700
     assert ast.get_docstring(ast.parse(source))
 
 

@@ -64,7 +64,7 @@ def space_for(classes: int, rows: int) -> Space:
         **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "lean"), classes),
         **dict.fromkeys(("left", "right", "cell_term", "cell_gap", "cell_tied"), CELLS),
         **dict.fromkeys(("cell_c", "cell_nu", "cell_c_drift", "cell_nu_drift"), CELLS),
-        "offset": FAMILIES * rows, "cost": LEVELS * rows, "chosen": 4, "drift": 2,
+        "offset": FAMILIES * rows, "cost": LEVELS * rows, "chosen": 5, "drift": 2,
     }  # fmt: skip
     wholes = {"natural", "offset", "trial", "order"}
     return Space(
@@ -89,11 +89,24 @@ def kernel(function: Callable[..., float]) -> Callable[..., float]:
     return interpreted
 
 
+#: Searches are made at these powers, the next two above log(K/δ): see ``largest_loss``.
+GRID, LEAST = 1.2, 0.25
+
+
 def largest_loss(table: Table, size: int, log_inverse: float, space: Space | None = None) -> float:
-    """T·b: no loss of a chain of ``size`` ≥ 2 states is above b with more than the probability e^{−log_inverse}."""
+    """T·b: no loss of a chain of ``size`` ≥ 2 states is above b with more than the probability e^{−log_inverse}.
+
+    What a search finds for a smaller δ holds for δ too. Two are made, at the next two points of a fixed grid of
+    log(K/δ): so a smaller δ hardly ever has a smaller bound, however crude a search is.
+    """
     rows = len(table.exits)
     space = space_for(len(table.count), rows) if space is None else space
-    return kernel(evaluate)(table, rows, float(size), log_inverse, space)
+    step = math.ceil(math.log(max(log_inverse, LEAST)) / math.log(GRID) - 1e-9)
+    found = math.inf
+    for power in (step + 1, step):  # the boxes that stay in ``space`` are the nearer ones
+        spare = max(0.0, GRID**power - log_inverse)
+        found = min(found, kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space))
+    return found
 
 
 class Running:
@@ -123,7 +136,7 @@ class Running:
         for x in range(len(self._states)):
             self._place(x, packed, x)
         self._space = space_for(classes, len(self._states))
-        whole = largest_loss(self._table, self.size, self.log_inverse, self._space)
+        whole = kernel(evaluate)(self._table, len(self._states), float(self.size), self.log_inverse, 0.0, self._space)
         kernel(refresh)(self._table, len(self._states), float(self.size), self.log_inverse, self._space)
         return whole / counts.total
 
@@ -163,7 +176,9 @@ class Bounds:
             self.loss, self.total_variation = 0.0, 0.0
             self.entries = ((total, 0.0),)
             return
-        table = table_of([row for _, row in sorted(counts.rows().items())], size)
+        # In an order that does not depend on the states' numbers.
+        rows_of = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
+        table = table_of(rows_of, size)
         space = space_for(len(table.count), len(table.exits))
         self.loss = largest_loss(table, size, log_inverse, space) / total
         errors = np.maximum(space.high - space.estimate, space.estimate - space.low)

@@ -87,13 +87,18 @@ class Space(NamedTuple):
     cell_nu_drift: Any
     # a row and level each
     cost: Any
-    # what was chosen: family, level, pair, μ; and two numbers of the last cell
+    # what was chosen: family, level, pair, μ, and the smallest bound; two numbers of the last cell
     chosen: Any
     drift: Any
 
 
-def evaluate(table: Any, rows: int, size: float, log_inverse: float, space: Any) -> float:
-    """T·b, T times the bound: the full search. ``log_inverse`` is log(K/δ), ``size`` is S ≥ 2, ``rows`` ≥ 1."""
+def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: float, space: Any) -> float:
+    """T·b, T times the bound: the full search. ``size`` is S ≥ 2, ``rows`` ≥ 1.
+
+    The search is made for ``log_inverse`` ≥ log(K/δ), and the bound given for log(K/δ) = ``log_inverse`` − ``spare``:
+    the rows' terms hold there too, and only B is smaller. What is looked at does not depend on ``spare``, so that with
+    the same ``log_inverse`` a smaller δ never has a smaller bound.
+    """
     for x in range(rows):
         boxes_of_row(table, x, size, log_inverse, space)
     best = 0.0
@@ -109,6 +114,7 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, space: Any)
         top += 1
     top -= 1
     costs(table, rows, size, top, space)
+    space.chosen[4] = min(best, lemma(table, rows, size, log_inverse - spare, top, space))
     best = min(best, lemma(table, rows, size, log_inverse, top, space))
     reach = math.inf
     for family in range(FAMILIES):
@@ -118,8 +124,9 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, space: Any)
         if estimate > 1.1 * reach:
             continue
         reach = min(reach, estimate)
-        best = descend(table, rows, size, log_inverse, family, m, pair, mu, best, space)
-    return best * (1.0 + ABSOLUTE)
+        best = descend(table, rows, size, log_inverse, spare, family, m, pair, mu, best, space)
+    found: float = space.chosen[4]
+    return found * (1.0 + ABSOLUTE)
 
 
 def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) -> float:
@@ -274,10 +281,13 @@ def prepared(
 
 
 def descend(
-    table: Any, rows: int, size: float, log_inverse: float, family: int, m: int, pair: int, mu: float, best: float,
-    space: Any,
+    table: Any, rows: int, size: float, log_inverse: float, spare: float, family: int, m: int, pair: int, mu: float,
+    best: float, space: Any,
 ) -> float:  # fmt: skip
-    """The smaller of ``best`` and what a search along log μ finds at these scales: downhill, then by parabolas."""
+    """The smaller of ``best`` and what a search along log μ finds at these scales: downhill, then by parabolas.
+
+    ``space.chosen[4]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
+    """
     bound = prepared(table, rows, size, log_inverse, family, m, pair, space)
     # Three points, the middle one the lowest; what is not known is infinite.
     left = middle = right = math.log(mu)
@@ -291,6 +301,7 @@ def descend(
         for x in range(rows):
             space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
             total += space.term[x]
+        space.chosen[4] = min(space.chosen[4], total - mu * spare)
         if total < best:
             best = total
             space.chosen[0] = family
