@@ -253,6 +253,37 @@ def test_a_row_s_term_is_above_the_integrated_mixture(size, number):
     assert min(slack) < 0.1
 
 
+def test_a_row_that_is_given_up_pays_for_it():
+    """With a large μ a row's term is mostly what log Z < 0 costs: the boxes' loss alone would be too small."""
+    below_the_boxes = 0
+    for counts, rho, _, rng in random_rows(20, [2], 12):
+        table, space = prepared([counts], 3.0)
+        term = row.row_term(table, 0, 2.0, rho, 40.0, 0.01, space)
+        for law in laws_in_the_boxes(table, space, counts, 6, rng):
+            value = counts.sum() * ((reference_sharp.smoothed(counts) - law) ** 2).sum()
+            value -= 40.0 * reference_sharp.log_z(counts, law, rho)
+            assert term >= value - 1e-7
+            below_the_boxes += value > space.most[0]
+    assert below_the_boxes > 10
+
+
+def test_the_cells_cover_the_mode_s_box(monkeypatch):
+    """However narrow the first cell is."""
+    for name, size in (("mode_apart", 4), ("two_states", 2)):
+        looked_at = []
+        inner = getattr(row, name)
+        monkeypatch.setattr(row, name, lambda *a, f=inner, seen=looked_at: seen.append(a[2:4]) or f(*a))
+        for counts, rho, mu, _ in random_rows(20, [size], 13):
+            table, space = prepared([counts], 3.0)
+            looked_at.clear()
+            row.row_term(table, 0, float(size), rho, mu, 1e-9, space)
+            edge = space.low[0]
+            for left, right in sorted(looked_at):
+                assert left <= edge
+                edge = max(edge, right)
+            assert edge == space.high[0]
+
+
 def test_two_levels_at_once():
     """Row term at ρ̄ = 2.5ρ and its price ≥ N‖p − P̂‖² − μ·(log Z(ρ) + log Z(4ρ))/2."""
     slack = []
