@@ -27,9 +27,10 @@ author = "The chainscout developers"
 copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 exclude_patterns = ["_build", "_generated"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath", "amsmath"]
 smartquotes = False  # a prime in a formula is not a quotation mark
 
 # Names of this package must resolve. Others have no inventory here: reading one would need a network.

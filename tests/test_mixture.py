@@ -78,7 +78,7 @@ def test_the_largest_excess_by_hand():
 @given(count_tables(least=2), DELTAS)
 def test_the_mixture_certificate_is_the_reference(table, delta):
     other = Counts.from_transitions([[3, 1], [0, 2]])
-    found = certify({"a": Counts.from_transitions(table), "b": other}, delta)
+    found = certify({"a": Counts.from_transitions(table), "b": other}, delta, "mixture")
     assert found.loss["a"] == pytest.approx(reference_policies.mixture_certificate(table, 2, delta), **CLOSE)
     assert found.loss["b"] == pytest.approx(
         reference_policies.mixture_certificate(other.transitions, 2, delta), **CLOSE

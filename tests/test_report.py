@@ -83,7 +83,7 @@ def test_the_certified_loss_is_what_the_certificate_says_at_the_expected_counts(
         exits = [round(share[name] * 6_000 / 5)] * 5
         counts[name] = cs.Counts.from_transitions([[n if x == y else 0 for y in range(5)] for x, n in enumerate(exits)])
         assert chain.stationary == pytest.approx([0.2] * 5)
-    assert certify(counts, 0.05).max == pytest.approx(planned, rel=0.01)
+    assert certify(counts, 0.05, "mixture").max == pytest.approx(planned, rel=0.01)
 
 
 @pytest.mark.parametrize("chains", [1, 3])

@@ -1,15 +1,18 @@
 """A certificate: for each chain a number that its loss does not exceed, at all times, with probability 1 − δ."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..counts import Counts
 from ..errors import InputError
 from ..validation import failure_probability, one_of, shown, whole_number
-from . import asymptotic, entrywise, mixture, paper
+from . import asymptotic, entrywise, mixture, paper, sharp
 
 #: method → what its number is worth.
 METHODS = {
+    "sharp": "holds at all times at once with probability ≥ 1 − δ, whatever policy drew the samples; open chains have"
+    " 'mixture'",
     "mixture": "holds at all times at once with probability ≥ 1 − δ, whatever policy drew the samples",
     "paper": "holds up to the budget with probability ≥ 1 − δ; BA-MC's index",
     "entrywise": "holds at all times at once with probability ≥ 1 − δ; from the intervals of single entries",
@@ -31,6 +34,11 @@ class Certificate:
     loss: Mapping[str, float]
     delta: float
     method: str
+    #: chain → bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)), on the event of ``loss``; of closed chains, by ``sharp`` alone.
+    total_variation: Mapping[str, float] = field(default_factory=dict, repr=False, kw_only=True)
+    #: chain → (exits of a state, bound on the error of every probability out of it), on the event of ``loss``; of
+    #: closed chains, by ``sharp`` alone.
+    entries: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict, repr=False, kw_only=True)
 
     @property
     def max(self) -> float:
@@ -42,11 +50,41 @@ class Certificate:
         """Whether the bound is proved to hold with probability ≥ 1 − δ."""
         return self.method != "asymptotic"
 
+    def largest_error(self, exits: int = 100) -> float:
+        """A bound on |P̂(x,y) − P(x,y)| for every y and every state x that was left at least ``exits`` times.
+
+        It holds on the same event as ``loss``: all of them at once, with probability ≥ 1 − δ. It is nan if no state was
+        left so often, and infinite if a chain with such a state has no bounds on its entries.
+        """
+        whole_number(exits, "exits", meaning="how often a state must have been left")
+        if set(self.entries) != set(self.loss):
+            return math.inf
+        found = [error for rows in self.entries.values() for number, error in rows if number >= exits]
+        return max(found, default=math.nan)
+
+    def in_words(self, exits: int = 100) -> str:
+        """What the certificate says of single probabilities, in one sentence."""
+        error = self.largest_error(exits)
+        confidence = f"With probability at least {1 - self.delta:.4g}"
+        if math.isnan(error):
+            return f"No state was left {exits} times."
+        if error == math.inf:
+            return f"The certificate {self.method!r} says nothing of single probabilities here; 'sharp' does."
+        shown_error = math.ceil(error * 10_000) / 10_000
+        return (
+            f"{confidence}, no transition probability out of a state that was left {exits} times is off by more than"
+            f" {shown_error:g}."
+        )
+
 
 def certify(
     counts: Mapping[str, Counts], delta: float = 0.05, method: str = "mixture", budget: int | None = None
 ) -> Certificate:
-    """The certificate of these chains' counts. ``budget``: the observations up to which ``paper`` holds; None: ever."""
+    """The certificate of these chains' counts. ``budget``: the observations up to which ``paper`` holds; None: ever.
+
+    ``sharp`` gives a chain with open states its ``mixture`` certificate. Every chain has δ/K, whichever of the two it
+    has, so that all bounds hold at once with probability ≥ 1 − δ.
+    """
     failure_probability(delta)
     one_of(method, "method", METHODS)
     if not isinstance(counts, Mapping) or not counts or not all(isinstance(c, Counts) for c in counts.values()):
@@ -59,10 +97,32 @@ def certify(
         found = paper.bounds(chains, delta, budget)
     elif budget is not None:
         raise InputError(f"only the certificate 'paper' depends on a budget, and {method!r} was asked for")
+    elif method == "sharp":
+        return _sharp(counts, delta)
     else:
         module = {"mixture": mixture, "entrywise": entrywise, "asymptotic": asymptotic}[method]
         found = module.bounds(chains, delta)
     return Certificate(dict(zip(counts, found, strict=True)), delta, method)
+
+
+def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
+    """``sharp`` for closed chains and ``mixture`` for open ones, δ/K each."""
+    log_inverse = math.log(len(counts) / delta)
+    closed = {name: chain for name, chain in counts.items() if not chain.open_states}
+    found = dict(zip(closed, sharp.bounds(list(closed.values()), log_inverse), strict=True))
+    loss = {
+        name: found[name].loss
+        if name in found
+        else mixture.bound_from_exits(chain.visited_exits(), chain.size, log_inverse, open_states=True)
+        for name, chain in counts.items()
+    }
+    return Certificate(
+        loss,
+        delta,
+        "sharp",
+        total_variation={name: bounds.total_variation for name, bounds in found.items()},
+        entries={name: bounds.entries for name, bounds in found.items()},
+    )
 
 
 def need_certifiable(counts: Mapping[str, Counts], method: str) -> None:
@@ -76,5 +136,5 @@ def need_certifiable(counts: Mapping[str, Counts], method: str) -> None:
         if chain.open_states and method in ("paper", "entrywise"):
             raise InputError(
                 f"the certificate {method!r} needs the chains' states to be known beforehand, and those of"
-                f" {shown(name)} are only the ones seen; take 'mixture', or give the states"
+                f" {shown(name)} are only the ones seen; take 'sharp' or 'mixture', or give the states"
             )

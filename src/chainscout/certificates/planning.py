@@ -9,7 +9,7 @@ import numpy as np
 from ..chains import MarkovChain
 from ..counts import smoothing
 from ..guarantees import beta
-from . import mixture, paper
+from . import mixture, paper, sharp
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -30,6 +30,39 @@ def mixture_bound(problem: "Problem", delta: float) -> Bound:
         return mixture.bound_from_exits(exits.tolist(), chain.size, log_inverse)
 
     return bound
+
+
+def sharp_bound(problem: "Problem", delta: float) -> Bound:
+    """The ``sharp`` certificate at expected counts."""
+    log_inverse = math.log(len(problem) / delta)
+
+    def bound(chain: MarkovChain, transitions: float) -> float:
+        if chain.size == 1:
+            return 0.0
+        expected = chain.stationary[:, None] * chain.matrix * transitions
+        rows = [
+            {int(y): float(expected[x, y]) for y in np.flatnonzero(expected[x] > 0)}
+            for x in np.flatnonzero(chain.stationary * transitions > 1e-6)
+        ]
+        return sharp.largest_loss(sharp.table_of(rows, chain.size), chain.size, log_inverse) / transitions
+
+    return bound
+
+
+def least_transitions(chain: MarkovChain, target: float, bound: Bound, start: float) -> float:
+    """T with b(T) ≤ target, to half a per cent, for a bound that falls but is not smooth; ``start`` is a guess."""
+    high = start
+    while bound(chain, high) > target:
+        high *= 1.5
+        if high > BEYOND:
+            return math.inf
+    low = high / 1.5
+    while bound(chain, low) <= target and low > 1:
+        high, low = low, low / 1.5
+    while high > low * 1.005:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if bound(chain, middle) <= target else (middle, high)
+    return math.ceil(high)
 
 
 def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:

@@ -1,0 +1,202 @@
+"""The ``sharp`` certificate: a bound on the loss that knows how nearly deterministic each row is (MATH §9).
+
+The proof stands in docs/certificates.md. ``event`` holds what the bound's validity depends on, ``row`` one row's term,
+``search`` the choice of the free numbers. They are plain scalar Python over scratch space that the caller gives, and
+are compiled when the first certificate is asked for.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...compile import compiled, is_off
+from ...counts import Counts
+from .event import FAMILIES
+from .row import CELLS
+from .search import LEVELS, Space, Table, evaluate, move, refresh
+
+#: A row of counts: how often each successor was seen, without those never seen.
+Row = Mapping[int, float]
+
+
+def table_of(rows: Sequence[Row], size: int) -> Table:
+    """The counts of a chain of ``size`` states, row by row, in the shape that the kernels take.
+
+    Equal counts of a row are one class; the most frequent successor (of several, the first state) is a class alone.
+    """
+    start: list[int] = []
+    stop: list[int] = []
+    count: list[float] = []
+    times: list[float] = []
+    exits: list[float] = []
+    for row in rows:
+        mode = max(row, key=lambda y: (row[y], -y))
+        classes: dict[float, int] = {}
+        for y, number in row.items():
+            if y != mode:
+                classes[number] = classes.get(number, 0) + 1
+        unseen = size - len(row)
+        start.append(len(count))
+        count.append(float(row[mode]))
+        times.append(1.0)
+        for number in sorted(classes, reverse=True):
+            count.append(float(number))
+            times.append(float(classes[number]))
+        if unseen:
+            count.append(0.0)
+            times.append(float(unseen))
+        stop.append(len(count))
+        exits.append(float(sum(row.values())))
+    whole, real = np.int64, np.float64
+    return Table(
+        np.array(start, whole), np.array(stop, whole), np.array(count, real), np.array(times, real),
+        np.array(exits, real),
+    )  # fmt: skip
+
+
+def space_for(classes: int, rows: int) -> Space:
+    """Scratch space for a table of so many classes and rows."""
+    lengths = {
+        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "lean"), classes),
+        **dict.fromkeys(("left", "right", "cell_term", "cell_gap", "cell_tied"), CELLS),
+        **dict.fromkeys(("cell_c", "cell_nu", "cell_c_drift", "cell_nu_drift"), CELLS),
+        "offset": FAMILIES * rows, "cost": LEVELS * rows, "chosen": 5, "drift": 2,
+    }  # fmt: skip
+    wholes = {"natural", "offset", "trial", "order"}
+    return Space(
+        *(np.zeros(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)
+    )
+
+
+@lru_cache(maxsize=3)
+def kernel(function: Callable[..., float]) -> Callable[..., float]:
+    """A compiled kernel, or, with compilation off, one that is interpreted over lists."""
+    if not is_off():
+        return compiled(function, {}, cache=True)
+
+    def interpreted(table: Table, *arguments: Any) -> float:
+        arrays = arguments[-1]
+        lists = Space(*(array.tolist() for array in arrays))
+        found = function(Table(*(array.tolist() for array in table)), *arguments[:-1], lists)
+        for array, values in zip(arrays, lists, strict=True):
+            array[:] = values
+        return found
+
+    return interpreted
+
+
+#: Searches are made at these powers, the next two above log(K/δ): see ``largest_loss``.
+GRID, LEAST = 1.2, 0.25
+
+
+def largest_loss(table: Table, size: int, log_inverse: float, space: Space | None = None) -> float:
+    """T·b: no loss of a chain of ``size`` ≥ 2 states is above b with more than the probability e^{−log_inverse}.
+
+    What a search finds for a smaller δ holds for δ too. Two are made, at the next two points of a fixed grid of
+    log(K/δ): so a smaller δ hardly ever has a smaller bound, however crude a search is.
+    """
+    rows = len(table.exits)
+    space = space_for(len(table.count), rows) if space is None else space
+    step = math.ceil(math.log(max(log_inverse, LEAST)) / math.log(GRID) - 1e-9)
+    found = math.inf
+    for power in (step + 1, step):  # the boxes that stay in ``space`` are the nearer ones
+        spare = max(0.0, GRID**power - log_inverse)
+        found = min(found, kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space))
+    return found
+
+
+class Running:
+    """The bound of one closed chain while it grows: a full search, and then only the row that moved.
+
+    ``full`` searches; ``moved`` keeps the numbers that the last search has found. They stay good while the counts grow
+    by a few per cent, and the bound is valid however old they are.
+    """
+
+    def __init__(self, size: int, log_inverse: float) -> None:
+        self.size, self.log_inverse = size, log_inverse
+        self._states: list[int] = []
+
+    def full(self, counts: Counts) -> float:
+        """b of these counts by a full search."""
+        if counts.total == 0 or self.size == 1:
+            return math.inf if counts.total == 0 else 0.0
+        self._states = sorted(counts.rows())
+        packed = table_of([counts.rows()[x] for x in self._states], self.size)
+        # Room for as many classes as a row can come to have: the first class, and the rest of the states.
+        room = [int(min(self.size, math.isqrt(int(2 * n)) + 10)) for n in packed.exits]
+        self._start = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
+        classes = int(self._start[-1])
+        self._table = Table(
+            self._start[:-1].copy(), self._start[:-1].copy(), np.zeros(classes), np.zeros(classes), packed.exits.copy()
+        )
+        for x in range(len(self._states)):
+            self._place(x, packed, x)
+        self._space = space_for(classes, len(self._states))
+        whole = kernel(evaluate)(self._table, len(self._states), float(self.size), self.log_inverse, 0.0, self._space)
+        kernel(refresh)(self._table, len(self._states), float(self.size), self.log_inverse, self._space)
+        return whole / counts.total
+
+    def moved(self, counts: Counts, state: int) -> float:
+        """b of counts in which only the row of ``state`` has changed since the last call."""
+        if state not in self._states:
+            return self.full(counts)
+        x = self._states.index(state)
+        packed = table_of([counts.rows()[state]], self.size)
+        if len(packed.count) > self._start[x + 1] - self._start[x]:
+            return self.full(counts)
+        self._place(x, packed, 0)
+        self._table.exits[x] = packed.exits[0]
+        rows = len(self._states)
+        found = kernel(move)(self._table, rows, float(self.size), self.log_inverse, x, self._space)
+        return found / counts.total
+
+    def _place(self, x: int, packed: Table, row: int) -> None:
+        first, number = self._start[x], int(packed.stop[row] - packed.start[row])
+        part = slice(packed.start[row], packed.stop[row])
+        self._table.count[first : first + number] = packed.count[part]
+        self._table.times[first : first + number] = packed.times[part]
+        self._table.stop[x] = first + number
+
+
+class Bounds:
+    """What one evaluation says of a chain: b, and on the same event the rows' largest errors."""
+
+    def __init__(self, counts: Counts, log_inverse: float) -> None:
+        size, total = counts.size, counts.total
+        #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
+        self.loss, self.total_variation = math.inf, 1.0
+        self.entries: tuple[tuple[int, float], ...] = ()
+        if total == 0:
+            return
+        if size == 1:
+            self.loss, self.total_variation = 0.0, 0.0
+            self.entries = ((total, 0.0),)
+            return
+        # In an order that does not depend on the states' numbers.
+        rows_of = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
+        table = table_of(rows_of, size)
+        space = space_for(len(table.count), len(table.exits))
+        self.loss = largest_loss(table, size, log_inverse, space) / total
+        errors = np.maximum(space.high - space.estimate, space.estimate - space.low)
+        rows = np.minimum(1.0, 0.5 * np.add.reduceat(table.times * errors, table.start))
+        # Σ_x π̂(x)·½‖·‖₁ ≤ ½√(S·L), by the inequality of Cauchy and Schwarz twice; or row by row from the boxes.
+        widest = float(table.exits @ rows) / total
+        self.total_variation = min(widest, 0.5 * math.sqrt(size * self.loss)) * (1 + 1e-9)
+        largest = np.maximum.reduceat(errors, table.start)
+        self.entries = tuple(zip(table.exits.astype(np.int64).tolist(), largest.tolist(), strict=True))
+
+
+#: Chains beyond this number are shared by threads: the kernels leave Python's lock alone.
+FEW = 64
+
+
+def bounds(counts: Sequence[Counts], log_inverse: float) -> list[Bounds]:
+    """What is known of each chain; ``log_inverse`` is log(K/δ)."""
+    if len(counts) <= FEW:
+        return [Bounds(chain, log_inverse) for chain in counts]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda chain: Bounds(chain, log_inverse), counts, chunksize=16))

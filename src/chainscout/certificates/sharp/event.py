@@ -1,0 +1,211 @@
+"""The event on which ``sharp`` holds: its weights, the price of every choice, and a box for every entry.
+
+The certificate rests on one martingale a chain (docs/certificates.md, step A):
+
+    M = JOINT·Σ_f w_f Σ_m w_m E_o Π_x Z_x(ρ_x)  +  (SINGLE/S²)·Σ_{x,y} R_xy .
+
+While M < K/δ, two things hold. For every family f, level m and offsets o, Σ_x log Z_x(ρ_x) ≤ B. And every probability
+P(x,y) lies in a box. Everything that the validity of the bound depends on is in this file.
+"""
+
+import math
+from typing import Any
+
+#: The weights of the two parts of the martingale: joint tilts of all rows, and single entries.
+JOINT, SINGLE = 0.85, 0.15
+#: The families of offsets: all zero | geometric 1/2 | geometric 1/4 in steps of 16 | uniform on 0 … max(m, 0).
+FAMILIES = 4
+W_ZERO, W_HALF, W_QUARTER, W_UNIFORM = 0.74, 0.08, 0.10, 0.08
+#: The least level, and the sum of 1/((k+1.5)(k+2.5)), k = max(1−m, m−2), over all levels m ≥ LEAST_LEVEL: the levels
+#: from 2 on telescope to 1/1.5.
+LEAST_LEVEL = -1
+LEVEL_SUM = 1 / 1.5 + 1 / (1.5 * 2.5) + 1 / (2.5 * 3.5) + 1 / (3.5 * 4.5)
+#: The weights of the parts of R_xy: never went to y | always went to y | the Beta(½,½) mixture.
+NEVER, ALWAYS, BETA = 0.3, 0.3, 0.4
+#: Two neighbouring levels at once: the mean of ρ and 4ρ over ρ, and what a dimension of a row costs for it.
+PAIR_SCALE = 2.5
+PAIR_COST = 0.5 * math.log(1.25)
+#: No scale is below 4^LEAST_POWER: smaller ones are never useful.
+LEAST_POWER = -5
+
+#: What rounding can do: relative to the sum of absolute values of all terms, and at least.
+RELATIVE, ABSOLUTE = 2e-15, 1e-9
+
+
+def level_cost(m: int) -> float:
+    """−log w_m."""
+    k = max(1 - m, m - 2)
+    return math.log((k + 1.5) * (k + 2.5) * LEVEL_SUM)
+
+
+def family_cost(family: int) -> float:
+    """−log w_f."""
+    if family == 0:
+        return -math.log(W_ZERO)
+    if family == 1:
+        return -math.log(W_HALF)
+    if family == 2:
+        return -math.log(W_QUARTER)
+    return -math.log(W_UNIFORM)
+
+
+def offset_cost(family: int, offset: int, m: int, pair: int) -> float:
+    """−log of the probability of a visited row's offset at level m, or in the mean of the levels m and m + 1."""
+    if family == 1:
+        return (offset + 1) * math.log(2.0)
+    if family == 2:
+        return math.log(4.0 / 3.0) + offset * math.log(4.0)
+    if family == 3:
+        cost = math.log(max(m, 0) + 1.0)
+        if pair == 1:
+            cost = 0.5 * (cost + math.log(max(m + 1, 0) + 1.0))
+        return cost
+    return 0.0
+
+
+def power(family: int, m: int, offset: int) -> int:
+    """log₄ of a row's scale."""
+    return m - 2 * offset if family == 2 else m - offset
+
+
+def scale(power: int, pair: int) -> float:
+    """ρ = 4^power, or the mean of that and its fourfold."""
+    rho = math.ldexp(1.0, 2 * power)
+    return rho * PAIR_SCALE if pair == 1 else rho
+
+
+def joint_cost(log_inverse: float, family: int, m: int, pair: int) -> float:
+    """B without what the rows add: log(K/δ) − log JOINT − log w_f − log w_m.
+
+    For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs less log 2.
+    """
+    cost = log_inverse - math.log(JOINT) + family_cost(family)
+    if pair == 1:
+        return cost + 0.5 * (level_cost(m) + level_cost(m + 1)) - math.log(2.0)
+    return cost + level_cost(m)
+
+
+def row_cost(family: int, offset: int, m: int, pair: int, dimension: float) -> float:
+    """What one visited row adds to B."""
+    cost = offset_cost(family, offset, m, pair)
+    if pair == 1:
+        cost += PAIR_COST * dimension
+    return cost
+
+
+def entry_level(log_inverse: float, size: float) -> float:
+    """log of what no R_xy exceeds: log(K/δ) + log(S²/SINGLE)."""
+    return log_inverse + 2.0 * math.log(size) - math.log(SINGLE)
+
+
+def log_gamma(x: float) -> float:
+    """log Γ(x), x > 0, by Stirling's series from 12 on: the same bits wherever ``log`` has the same bits.
+
+    The first term left out is below 3e-15; ``upper_end`` allows for more.
+    """
+    product = 1.0
+    while x < 12.0:
+        product *= x
+        x += 1.0
+    y = 1.0 / (x * x)
+    series = (1.0 / 12 - y * (1.0 / 360 - y * (1.0 / 1260 - y * (1.0 / 1680 - y / 1188)))) / x
+    return (x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi) + series - math.log(product)
+
+
+def upper_end(count: float, exits: float, level: float) -> float:
+    """A number that P(x,y) does not exceed while R_xy ≤ e^level, ``count`` of ``exits`` steps having gone to y."""
+    if count >= exits:
+        return 1.0
+    first = log_gamma(count + 0.5)
+    second = log_gamma(exits - count + 0.5)
+    third = log_gamma(exits + 1.0)
+    mixture = first + second - third - math.log(math.pi)
+    slack = ABSOLUTE + RELATIVE * (abs(first) + abs(second) + abs(third))
+    if count <= 0.0:
+        # (NEVER + BETA·B(½, N+½)/π)·(1−p)^{−N} ≤ e^level
+        allowed = level + slack - math.log(NEVER + BETA * math.exp(mixture))
+        return min(1.0, -math.expm1(-allowed / exits) * (1.0 + 1e-12))
+    least = mixture + math.log(BETA) - level - slack
+    frequency = count / exits
+    rest = exits - count
+    largest = count * math.log(frequency) + rest * math.log1p(-frequency)
+    z = (largest - least) / exits
+    step = min(z + math.sqrt(z * z + 2.0 * frequency * z), math.sqrt(2.0 * z * (1.0 - frequency)))
+    p = frequency + step + 1e-14
+    if p > 1.0 - 1e-12:  # the likelihood may allow it: halve from outside
+        inside = frequency
+        p = 1.0 - 1e-12
+        if count * math.log(p) + rest * math.log1p(-p) >= least:
+            return 1.0
+        for _ in range(50):
+            middle = 0.5 * (inside + p)
+            if count * math.log(middle) + rest * math.log1p(-middle) >= least:
+                inside = middle
+            else:
+                p = middle
+        return min(1.0, p * (1.0 + 1e-12))
+    for _ in range(30):  # Newton's steps on a concave function stay outside
+        value = count * math.log(p) + rest * math.log1p(-p) - least
+        move = value / (count / p - rest / (1.0 - p))
+        if not move > 1e-12 * p:
+            break
+        p -= move
+    return min(1.0, p * (1.0 + 1e-11))
+
+
+def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any) -> None:
+    """Fills ``space.low`` and ``space.high`` of a row's classes, and ``space.most`` with what the boxes allow it."""
+    level = entry_level(log_inverse, size)
+    weight = 1.0 / 3.0  # α·S
+    exits = table.exits[x]
+    first = table.start[x]
+    last = table.stop[x]
+    least = 0.0
+    for i in range(first, last):
+        space.high[i] = upper_end(table.count[i], exits, level)
+        space.low[i] = 0.0
+        if table.count[i] > 0.0:
+            space.low[i] = max(0.0, 1.0 - upper_end(exits - table.count[i], exits, level))
+        space.estimate[i] = (table.count[i] + weight / size) / (exits + weight)
+        least += table.times[i] * space.low[i]
+    for i in range(first, last):  # the others have at least their lower ends
+        space.high[i] = max(space.low[i], min(space.high[i], 1.0 - (least - space.low[i]) + 1e-12))
+    space.most[x] = box_loss(table, x, space)
+
+
+def box_loss(table: Any, x: int, space: Any) -> float:
+    """An upper bound of N‖p − P̂‖² over the laws p in the boxes: min over ν of ν + Σ_y max_p (N(p − P̂)² − νp).
+
+    Each maximum is at an end of its box. Any ν gives a bound; the halving only makes it small.
+    """
+    exits = table.exits[x]
+    first = table.start[x]
+    last = table.stop[x]
+    best: float = 2.0 * exits
+    below = -2.0 * exits
+    above = 2.0 * exits
+    nu = 0.0
+    for _ in range(26):
+        total = nu
+        magnitude = abs(nu)
+        mass = 1.0
+        for i in range(first, last):
+            low = space.low[i]
+            high = space.high[i]
+            at_low = exits * (low - space.estimate[i]) * (low - space.estimate[i]) - nu * low
+            at_high = exits * (high - space.estimate[i]) * (high - space.estimate[i]) - nu * high
+            if at_high > at_low:
+                total += table.times[i] * at_high
+                magnitude += table.times[i] * abs(at_high)
+                mass -= table.times[i] * high
+            else:
+                total += table.times[i] * at_low
+                magnitude += table.times[i] * abs(at_low)
+                mass -= table.times[i] * low
+        best = min(best, total + RELATIVE * magnitude)
+        if mass > 0.0:
+            above = nu
+        else:
+            below = nu
+        nu = 0.5 * (below + above)
+    return best
