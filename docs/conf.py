@@ -35,7 +35,8 @@ smartquotes = False  # a prime in a formula is not a quotation mark
 
 # Names of this package must resolve. Others have no inventory here: reading one would need a network.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!chainscout).*")]
+# The store and what begins with an underscore are not for users, but signatures name their types.
+nitpick_ignore_regex = [("py:.*", r"(?!chainscout).*"), ("py:.*", r"chainscout\.store\..*|chainscout\..*\._.*")]
 
 html_theme = "furo"
 html_title = f"chainscout {__version__}"
