@@ -118,8 +118,10 @@ def test_asking_and_telling(writer: Client, where: Path) -> None:
     with Study.open(where) as study:
         chain = study.ask()
         step = study.continue_path(chain).step
-        assert writer.post("/api/ask", json={}).json() == {"chains": [chain]}
-        assert writer.post("/api/ask", json={"number": 3}).json() == {"chains": study.ask(3)}
+        place = study.chain(chain)
+        asked = writer.post("/api/ask", json={}).json()
+        assert asked == {"chains": [chain], "path": place.path, "state": place.last, "step": place.step}
+        assert writer.post("/api/ask", json={"number": 3}).json()["chains"] == study.ask(3)
         observation = {"chain": chain, "state": 1, "path": 1, "step": step}
         for _ in range(2):  # the second is a retry
             told = writer.post("/api/tell", json=observation)

@@ -169,9 +169,13 @@ class Restart(Body):
 
 
 class Asked(BaseModel):
-    """The chains to advance, in this order."""
+    """The chains to advance, in this order, and where the next plain observation of the first one belongs."""
 
     chains: list[str]
+    #: The path, the state that it is in (null: the next observation begins it), and that observation's number in it.
+    path: int
+    state: str | int | None
+    step: int
 
 
 class Told(BaseModel):

@@ -66,7 +66,13 @@ class Writing:
     async def ask(self, request: Request) -> Response:
         """POST /api/ask."""
         given = await read(request, Ask)
-        return await _answer(lambda: Asked(chains=self._study.ask(given.number)))
+
+        def work() -> Asked:
+            chains = self._study.ask(given.number)
+            place = self._study.chain(chains[0])
+            return Asked(chains=chains, path=place.path, state=place.last, step=place.step)
+
+        return await _answer(work)
 
     async def tell(self, request: Request) -> Response:
         """POST /api/tell."""
