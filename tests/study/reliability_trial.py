@@ -85,7 +85,7 @@ class Trial:
 
     def join(self) -> None:
         for process in self.running:
-            process.join(timeout=120)
+            process.join(timeout=900)  # a whole budget may be left, on a busy machine
             assert process.exitcode == 0
 
     def notes(self) -> list[list[Any]]:
