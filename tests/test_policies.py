@@ -395,7 +395,7 @@ def test_no_open_chain_starves(name):
     chains = {f"sticky-{k}": cs.MarkovChain([[0.9, 0.1], [0.1, 0.9]]) for k in range(3)}
     chains["fair"] = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
     with cs.learn(chains, 600, open_states=True, policy=name, progress=False) as study:
-        observations = [study.line(number).observations for number in range(len(chains))]
+        observations = list(study.allocation().values())
     assert min(observations) >= 10
     assert sum(observations) == 600
 
