@@ -415,7 +415,6 @@ def test_a_smaller_delta_hardly_ever_gives_a_smaller_bound(seed):
         bounds = bound_of(table, delta), bound_of(table, smaller)
         if bounds[0] > bounds[1] * (1 + 1e-9):
             wrong.append(bounds[0] / bounds[1])
-    print(len(wrong), max(wrong, default=1.0))
     assert len(wrong) <= 0.005 * tables
     assert max(wrong, default=1.0) < 1.02
 
