@@ -1,10 +1,11 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..study import EventKind
 from ..study.settings import deadline_text
-from .cells import finite, shown_index
+from .study_report import StudyReport
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -52,30 +53,28 @@ def set_aside(study: "Study") -> list[str]:
 
 def chains(study: "Study") -> Table:
     """Every chain: how much it was sampled, and what is known of its loss."""
-    certificate = study.certificate()
-    total = max(1, study.progress().observations)
-    names = sorted(certificate.loss, key=lambda name: -certificate.loss[name])[:MOST]
-    names.sort(key=list(certificate.loss).index)
-    rows = []
-    for name in names:
-        chain = study.chain(name)
-        rows.append(
-            (
-                name,
-                chain.states,
-                chain.observations,
-                chain.observations / total,
-                chain.transitions,
-                chain.paths,
-                shown_index(chain),
-                finite(certificate.loss[name]),
-            )
+    report = StudyReport(study, "")
+    overview = report.overview()
+    page = report.page(sort="certificate", descending=True, size=MOST)
+    rows = (
+        (
+            line.name,
+            line.states,
+            line.observations,
+            line.share,
+            line.transitions,
+            line.paths,
+            line.index,
+            line.certificate,
+            line.certified,
         )
-    columns = ("chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤")
-    notes = [f"the bound on all losses at once holds with probability ≥ {1 - certificate.delta:g}"]
-    if len(certificate.loss) > MOST:
-        notes.append(f"the {MOST} chains with the largest bounds of {len(certificate.loss):,}")
-    return Table("chains", columns, tuple(rows), (*notes, *certificate.notes))
+        for line in sorted(page.chains, key=attrgetter("number"))
+    )
+    columns = ("chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤", "at transition")
+    notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
+    if page.total > MOST:
+        notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
+    return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
 
 
 def estimate(study: "Study", chain: str) -> Table:

@@ -7,7 +7,11 @@ from itertools import islice, pairwise
 
 from ..certificates import ASSUMPTION, Certificate
 from ..certificates.mixture import bound_from_exits
-from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction
+from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+
+#: Without a target, certificates are computed from this T on, and from the beginning if there are at most so many
+#: chains: they say little before, and one costs as much as many observations.
+LONG = FEW = 100
 
 #: Two paths repeat each other if they begin alike and chance would bring that less often than this.
 UNLIKELY = 1e-9
@@ -47,23 +51,42 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
 
 
 def refresh(transaction: Transaction, chain: ChainRecord) -> None:
-    """Computes and stores the chain's certificate."""
-    chain.certificate = bound(transaction.study, chain, transaction.rows(chain))
+    """Computes and stores the chain's certificate and variability."""
+    study, rows = transaction.study, transaction.rows(chain)
+    chain.certificate = bound(study, chain, rows)
+    before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
+    study.variability += chain.variability - before
     chain.certified = chain.transitions
     transaction.save(chain)
 
 
-def refresh_due(transaction: Transaction, moved: Iterable[ChainRecord]) -> None:
-    """Refreshes the chains whose T has grown by 1 % since their certificate was computed, and those set aside."""
+def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
+    """Whether the chain's certificate is kept without a target, and drawn over time."""
+    return chain.transitions >= LONG or study.chains <= FEW
+
+
+def refresh_due(transaction: Transaction, moved: Iterable[ChainRecord]) -> list[ChainRecord]:
+    """Refreshes those of the chains that are due, and gives them.
+
+    A chain is due if its T has grown by 1 % since its certificate was computed, without a target by 5 %, or if it is
+    set aside.
+    """
+    study, found = transaction.study, []
+    part = 20 if study.target_loss is None else 100
     for chain in moved:
-        if chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // 100):
+        kept = study.target_loss is not None or is_shown(study, chain)
+        if kept and (chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // part)):
             refresh(transaction, chain)
+            found.append(chain)
+    return found
 
 
-def refresh_all(transaction: Transaction) -> None:
-    """Refreshes every chain that moved since its certificate was computed."""
-    for chain in transaction.stale():
+def refresh_all(transaction: Transaction) -> list[ChainRecord]:
+    """Refreshes every chain that moved since its certificate was computed, and gives them."""
+    found = list(transaction.stale())
+    for chain in found:
         refresh(transaction, chain)
+    return found
 
 
 def is_met(transaction: Transaction, target: float) -> bool:

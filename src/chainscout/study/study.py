@@ -576,8 +576,7 @@ class Study:
     def progress(self) -> Progress:
         """Where the study stands."""
         with self._lock, self._store.reading() as transaction:
-            certificate = None if transaction.study.target_loss is None else _certificate.largest(transaction)
-            stopped = _stop.stop_reason(transaction)
+            certificate, stopped = _certificate.largest(transaction), _stop.stop_reason(transaction)
             return Progress.of(transaction.study, certificate=certificate, stop_reason=stopped)
 
     @property
