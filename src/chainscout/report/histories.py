@@ -8,19 +8,22 @@ writer. ``totals`` does the same for what depends on all chains.
 
 import math
 import threading
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..certificates.mixture import bound_from_exits
+from ..certificates.certificate import loss_bound
+from ..counts import Counts
 from ..store import RowRecord, plug_in_variability
 from .totals import Totals, point_after
 
 if TYPE_CHECKING:
     from ..study import Browser, ChainLine, Progress
 
-#: Lines read in one transaction, and in one look: the rest is read at the next.
+#: Lines read in one transaction, and in one look, and seconds that one look takes: the rest is read at the next.
 PAGE = 2_000
 MOST_LINES = 200_000
+SECONDS = 1.0
 #: Histories that are kept.
 MOST_CHAINS = 200
 
@@ -28,12 +31,12 @@ MOST_CHAINS = 200
 class History:
     """One chain at the points: numbers of observations of the whole study."""
 
-    def __init__(self, line: "ChainLine", chains: int, delta: float, prior: Mapping[int, Mapping[int, int]]) -> None:
+    def __init__(self, line: "ChainLine", progress: "Progress", prior: Mapping[int, Mapping[int, int]]) -> None:
         self.number = line.number
-        self._open, self._weight = line.open, line.weight
-        self._log_inverse = math.log(chains / delta)
-        # A bound costs S steps and more: large chains get fewer points, each still a point of all chains.
-        self._stride = 1 if line.size <= 20 else 3 if line.size <= 100 else 8
+        self._open, self._weight, self._method = line.open, line.weight, progress.method
+        self._log_inverse = math.log(progress.chains / progress.delta)
+        # A bound costs S² steps and more: large chains get fewer points, each still a point of all chains.
+        self._stride = 1 if line.size <= 8 else 3 if line.size <= 24 else 8
         self._rows = {
             x: RowRecord(sum(row.values()), sum(n * n for n in row.values()), dict(row)) for x, row in prior.items()
         }
@@ -56,8 +59,8 @@ class History:
 
         ``observations``: of the study, counted before the chain's; up to there this chain's are all among the ``last``.
         """
-        limit = self.steps + MOST_LINES
-        while self.steps < min(last, limit):
+        limit, end = self.steps + MOST_LINES, time.monotonic() + SECONDS
+        while self.steps < min(last, limit) and time.monotonic() < end:
             lines = browser.observations(self.number, self._read, min(PAGE, last - self.steps))
             for line in lines:
                 self._mark_until(line.number - 1)
@@ -95,9 +98,10 @@ class History:
 
     def _bound(self) -> float | None:
         """ω·b where the reading has come to."""
-        exits = [self._rows[x].exits for x in sorted(self._rows)]
-        value = self._weight * bound_from_exits(exits, self._size, self._log_inverse, open_states=self._open)
-        return value if math.isfinite(value) else None
+        if not self._rows:
+            return None
+        counts = Counts.over({x: row.counts for x, row in self._rows.items()}, self._size, self._open)
+        return self._weight * loss_bound(counts, self._method, self._log_inverse)
 
 
 class Histories:
@@ -116,7 +120,7 @@ class Histories:
         with self._lock:
             history = self._known.pop(line.number, None)
             if history is None:
-                history = History(line, progress.chains, progress.delta, self._browser.prior_counts(line.number))
+                history = History(line, progress, self._browser.prior_counts(line.number))
             self._known[line.number] = history  # the latest asked for last
             if len(self._known) > MOST_CHAINS:
                 del self._known[next(iter(self._known))]

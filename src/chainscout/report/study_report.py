@@ -87,16 +87,16 @@ class StudyReport:
 
     def _certificate(self, progress: "Progress") -> float | None:
         """The largest of all; None while it is not known."""
-        if progress.chains <= MOST_COMPUTED:
-            return max(line.certificate for line in self.browser.page(limit=MOST_COMPUTED)[1])
         if progress.certificate is not None:
             return progress.certificate
+        if progress.chains <= MOST_COMPUTED:
+            return max(line.certificate for line in self.browser.page(limit=MOST_COMPUTED)[1])
         self._bounds.look(progress.observations)
         return self._bounds.largest
 
     def _notes(self, progress: "Progress", certificate: float | None) -> tuple[str, ...]:
         notes = StudyCertificate(
-            {}, progress.delta, "mixture", progress.lost, repeated=self._study.repeated_paths()
+            {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
         ).notes
         if certificate == math.inf:
             notes += ("there are chains without a transition, of which nothing is certified yet",)

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..store import ORDERS, ChainRecord, Observation, Outline, Transaction, plug_in_variability
 from ..validation import one_of, shown
 from . import _certificate
+from ._certificate import StudyCertificate
 from .views import ChainLine, LeaseLine, Pace
 
 if TYPE_CHECKING:
@@ -89,11 +90,12 @@ class Browser:
     def bounds(self, chains: Sequence[int]) -> list[float]:
         """ω·b of the chains of these numbers, from the counts as they are now."""
         with self._lock, self._store.reading() as transaction:
-            found = (transaction.numbered(chain) for chain in chains)
-            return [
-                _certificate.bound(transaction.study, chain, transaction.rows(chain)) if chain.transitions else math.inf
-                for chain in found
-            ]
+            return _certificate.bounds(transaction, map(transaction.numbered, chains))
+
+    def certificate(self, chains: Sequence[int]) -> StudyCertificate:
+        """What is known of the chains of these numbers at this moment."""
+        with self._lock, self._store.reading() as transaction:
+            return _certificate.certificate(transaction, map(transaction.numbered, chains))
 
     def states(self, chain: str) -> Sequence[Hashable]:
         """The chain's states as far as they are known; numbered ones as a range, however many there are."""
@@ -118,16 +120,18 @@ class Browser:
             return transaction.variability()
 
     def _line(self, transaction: Transaction, chain: ChainRecord) -> ChainLine:
-        known = self._known.get(chain.number)
+        study, known = transaction.study, self._known.get(chain.number)
+        stored = study.target_loss is not None
         now = chain.transitions, chain.size  # a new open state changes S and not T
         if known is None or known[0] != now:
             rows = transaction.rows(chain)
-            bound = _certificate.bound(transaction.study, chain, rows)
+            bound = math.inf if stored else _certificate.bound(study, chain, rows)
             known = now, bound, chain.weight * plug_in_variability(chain.size, rows)
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[chain.number] = known
-        return ChainLine.of(chain, certificate=known[1], variability=known[2], paths=chain.begun)
+        bound, certified = (chain.certificate, chain.certified) if stored else (known[1], chain.transitions)
+        return ChainLine.of(chain, certificate=bound, certified=certified, variability=known[2], paths=chain.begun)
 
     # -- observations
 

@@ -72,6 +72,8 @@ class Progress(_View):
     target_loss: float | None
     deadline: float | None
     delta: float
+    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    method: str
     policy: str
     #: Whether a chain is one physical process, which one worker holds at a time.
     shared: bool
@@ -170,8 +172,10 @@ class ChainLine(_View):
     transitions: int
     #: Paths begun.
     paths: int
-    #: ω·b from the counts as they are now; infinite before the first transition.
+    #: ω·b of the chain's first ``certified`` transitions; infinite before the first one. Of a study with a target it is
+    #: the stored one, which is less than 1 % old; else it is of this moment.
     certificate: float
+    certified: int
     #: ω·ΣĜ of the smoothed estimate.
     variability: float
     index: float

@@ -27,7 +27,7 @@ from ..records import ChainRecord, Observation, PathRecord, StudyRecord
 __all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "path", "prior", "row", "state", "study"]
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 5
+FORMAT = 6
 
 metadata = MetaData()
 
