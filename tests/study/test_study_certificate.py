@@ -1,4 +1,4 @@
-"""The certificate that a study promises: one method for good, the same numbers as from the counts, and a bounded memory."""
+"""The certificate that a study promises: one method for good, the numbers of the counts, and a bounded memory."""
 
 import itertools
 import math
@@ -58,7 +58,7 @@ def test_open_and_closed_chains_spend_delta_once():
     assert [found.method_of(name) for name in study.names] == ["mixture", "sharp"]
     assert "'mixture' for 1 with open states" in str(found)
     assert "of the other chains" in found.in_words()
-    with pytest.raises(InputError, match="has no chain 'opn' .did you mean open"):
+    with pytest.raises(InputError, match=r"has no chain 'opn' .did you mean open"):
         found.method_of("opn")
 
 
