@@ -2,7 +2,7 @@
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..study import Browser, EventKind, StopReason, StudyCertificate
@@ -36,8 +36,18 @@ def _whole(value: Any) -> Any:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
+class _Slow(NamedTuple):
+    """What is found anew only now and then, because it needs all chains at once."""
+
+    observations: int
+    #: Chain → the share that the policy tends to if the estimates are the truth.
+    aims: dict[int, float]
+    #: The certificate in a sentence; None of many chains.
+    words: str | None
+
+
 class StudyReport:
-    """What a study shows. Made once for a study: it remembers the policy's aim for a while."""
+    """What a study shows. Made once for a study: it remembers for a while what takes long to find."""
 
     def __init__(self, study: "Study", title: str) -> None:
         self._study = study
@@ -45,8 +55,7 @@ class StudyReport:
         #: The study a page at a time.
         self.browser = Browser(study)
         self._lock = threading.Lock()
-        #: The policy's aim, and how many observations there were when it was computed.
-        self._aims: tuple[int, dict[int, float]] = (-1, {})
+        self._slow: _Slow | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -80,8 +89,10 @@ class StudyReport:
         )
 
     def _notes(self, progress: "Progress") -> tuple[str, ...]:
-        notes = StudyCertificate(
-            {}, progress.delta, "mixture", progress.lost, repeated=self._study.repeated_paths()
+        words = self._looked(progress).words
+        notes: tuple[str, ...] = () if words is None else (words,)
+        notes += StudyCertificate(
+            {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
         ).notes
         if progress.certificate == math.inf:
             notes += ("there are chains of which nothing is certified yet",)
@@ -127,7 +138,7 @@ class StudyReport:
             paths=line.paths,
             share=line.observations / progress.observations if progress.observations else None,
             plug_in=line.variability / progress.variability if progress.variability > 0 else None,
-            aim=self._aim(line, progress),
+            aim=self._looked(progress).aims.get(line.number),
             certificate=finite(line.certificate),
             certified=line.certified,
             index=shown_index(line),
@@ -135,14 +146,15 @@ class StudyReport:
             aside=line.aside,
         )
 
-    def _aim(self, line: "ChainLine", progress: "Progress") -> float | None:
-        """The share that the policy tends to if the estimates are the truth; computed again when they have moved."""
+    def _looked(self, progress: "Progress") -> "_Slow":
+        """What takes long to find, of a study whose observations have grown by less than 1 % since."""
         with self._lock:
-            known, aims = self._aims
-            if known < 0 or progress.observations >= known + max(1, known // 100):
-                aims = shares.aims(self.browser)
-                self._aims = progress.observations, aims
-            return aims.get(line.number)
+            known = self._slow
+            if known is None or progress.observations >= known.observations + max(1, known.observations // 100):
+                few = progress.observations > 0 and progress.chains <= shares.MOST_CHAINS
+                words = self._study.certificate().in_words() if few else None
+                known = self._slow = _Slow(progress.observations, shares.aims(self.browser), words)
+            return known
 
     def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """A chain and the window of its matrix that begins at ``row`` and ``column``."""

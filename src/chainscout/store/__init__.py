@@ -1,7 +1,7 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .memory import MemoryStore
-from .opening import Where, check_place, exists, find, make
+from .opening import Where, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
     ChainRecord,
@@ -36,6 +36,7 @@ __all__ = [
     "check_place",
     "exists",
     "find",
+    "holds_database",
     "make",
     "plug_in_variability",
 ]

@@ -31,7 +31,8 @@ class StudyRecord:
 
     #: The fields that never change.
     FIXED: ClassVar = frozenset(
-        {"chains", "closed", "closed_pairs", "delta", "policy", "parameters", "shared"} | {"least_cost", "largest_cost"}
+        {"chains", "closed", "closed_pairs", "delta", "method", "policy", "parameters", "shared"}
+        | {"least_cost", "largest_cost"}
     )
 
     chains: int
@@ -41,6 +42,8 @@ class StudyRecord:
     closed: int
     closed_pairs: int
     delta: float
+    #: The certificate that the study promises, of closed chains: 'sharp' or 'mixture'. Open chains have 'mixture'.
+    method: str
     policy: str
     #: JSON of the policy's parameters.
     parameters: str

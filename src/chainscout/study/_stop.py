@@ -6,6 +6,7 @@ from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
 from . import _budget, _certificate, _history, _selection
 from ._index import LiveIndex
+from ._solutions import Solutions
 from .views import EventKind, StoredEnum
 
 
@@ -39,10 +40,15 @@ _EXTENSIONS = {
 }
 
 
-def settle(transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord] = ()) -> None:
+def settle(
+    transaction: Transaction,
+    live: LiveIndex,
+    moved: Iterable[ChainRecord] = (),
+    solutions: Solutions | None = None,
+) -> None:
     """Stops the study if there is a reason to. ``moved``: the chains that were just advanced."""
     study = transaction.study
-    _history.draw(transaction, _certificate.refresh_due(transaction, moved))
+    _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
     if study.stop_reason is not None:
         return
     reason = _reason(transaction, live)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from ..errors import InputError
 from ..store import ORDERS, ChainRecord, HistoryLine, Outline
 from ..validation import one_of, shown
+from . import _certificate
+from ._certificate import StudyCertificate
 from .views import ChainLine, LeaseLine, Pace
 
 if TYPE_CHECKING:
@@ -72,6 +74,11 @@ class Browser:
                 )
                 for path in transaction.held()[:limit]
             ]
+
+    def certificate(self, chains: Sequence[int]) -> StudyCertificate:
+        """What is known of the chains of these numbers at this moment."""
+        with self._lock, self._store.reading() as transaction:
+            return _certificate.certificate(transaction, map(transaction.numbered, chains))
 
     def states(self, chain: str) -> Sequence[Hashable]:
         """The chain's states as far as they are known; numbered ones as a range, however many there are."""

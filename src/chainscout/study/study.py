@@ -15,11 +15,13 @@ from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWa
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _lease, _selection, _stop, _transitions
+from . import _audit, _budget, _certificate, _lease, _plan, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
+from ._plan import StudyPlan
+from ._solutions import Solutions
 from ._stop import StopReason
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
@@ -48,6 +50,7 @@ class Study:
         self._policy = policy
         self._labels = Labels()
         self._main = Walker(MAIN)
+        self._solutions = Solutions()
         self._lock = threading.RLock()
         # A rule may need other functions when no end is in sight, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
@@ -63,6 +66,7 @@ class Study:
         *,
         target_loss: float | None = None,
         deadline: Any = None,
+        certificate: str | None = None,
         weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None,
         paths: str | None = None,
@@ -84,6 +88,7 @@ class Study:
                 delta=delta,
                 target_loss=target_loss,
                 deadline=deadline,
+                certificate=certificate,
                 weights=weights,
                 costs=costs,
                 paths=paths,
@@ -348,7 +353,7 @@ class Study:
             _transitions.observe(transaction, live, chain, path, position)
             if token is not None and path.promised == 0:
                 _lease.free(transaction, live, chain, path)
-            _stop.settle(transaction, live, (chain,))
+            _stop.settle(transaction, live, (chain,), self._solutions)
         return path, True
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
@@ -365,7 +370,7 @@ class Study:
                         position = self._labels.discover(transaction, chain, state)
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
-                _stop.settle(transaction, live, [chain for chain, _ in moved.values()])
+                _stop.settle(transaction, live, [chain for chain, _ in moved.values()], self._solutions)
             for _, path in moved.values():
                 self._main.remember(path)
 
@@ -549,7 +554,11 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction)
+            return _certificate.certificate(transaction, transaction.every())
+
+    def plan(self, target_loss: float | None = None) -> StudyPlan:
+        """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
+        return _plan.plan(self, target_loss)
 
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""

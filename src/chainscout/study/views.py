@@ -72,6 +72,8 @@ class Progress(_View):
     target_loss: float | None
     deadline: float | None
     delta: float
+    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    method: str
     policy: str
     #: Whether a chain is one physical process, which one worker holds at a time.
     shared: bool
