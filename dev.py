@@ -39,7 +39,7 @@ SOURCES_ONLY = {"spark": "pyspark"}
 #: An extra of half a gigabyte that is of no use without a GPU; the simulator comes with the test group.
 GPU_ONLY = {"gpu"}
 GPU_BENCHMARK = ROOT / "benchmarks" / "bench_gpu.py"
-GROUPS = ["--group", "test", "--group", "lint", "--group", "docs"]
+GROUPS = ["--group", "dev"]
 
 
 def with_extras(left_out: Iterable[str] = ()) -> str:
@@ -60,6 +60,10 @@ def everything() -> Path:
     """That and the extras that are built from sources, for system tests."""
     built = [option for package in SOURCES_ONLY.values() for option in ("--no-binary", package)]
     return prepare(".venv", "everything", ["-e", with_extras(GPU_ONLY), *GROUPS, *built])
+
+
+def with_release_tools() -> Path:
+    return prepare(".venv-release", "release", ["--group", "release"])
 
 
 def with_gpu() -> Path:
@@ -101,10 +105,15 @@ def lower_bounds() -> list[str]:
 # --- commands: each gives an exit status, and its docstring is its line of help ---------------------------------
 
 
+def program(name: str) -> str:
+    """A command of .venv."""
+    return str(place(ROOT / ".venv", "scripts") / name)
+
+
 def demo() -> int:
     """install the package into .venv and show what it does"""
     runtime()
-    return run([str(place(ROOT / ".venv", "scripts") / "chainscout"), "demo"])
+    return run([program("chainscout"), "demo"])
 
 
 def setup() -> int:
@@ -177,16 +186,35 @@ def coverage() -> int:
 
 
 def lint() -> int:
-    """run the linters: ruff, ruff's formatter, mypy"""
+    """run the linters: ruff, ruff's formatter, mypy, codespell, zizmor"""
     python = str(development())
     linters = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["mypy", "dev.py"])
-    return sum([run([python, "-m", *linter]) for linter in linters])
+    others = [[program("codespell")], [program("zizmor"), "--offline", "--quiet", "."]]
+    return sum([run(command) for command in (*[[python, "-m", *linter] for linter in linters], *others)])
 
 
 def docs() -> int:
     """build the documentation into docs/_build/html; a warning is an error"""
     options = ["--fail-on-warning", "--keep-going", "--quiet"]
     return run([str(development()), "-m", "sphinx", *options, "docs", "docs/_build/html"])
+
+
+def dist() -> int:
+    """build the sdist and the wheel into dist/, check both, and run the tests against the installed wheel"""
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    builder = str(with_release_tools())
+    # The wheel is built from the sdist, so that both are known to be whole.
+    status = run([builder, "-m", "build", "--no-isolation", "--outdir", "dist"])
+    built = sorted(str(path) for path in (ROOT / "dist").glob("chainscout-*"))
+    wheels = [path for path in built if path.endswith(".whl")]
+    status = status or run([builder, "-m", "twine", "check", "--strict", *built])
+    status = status or run([builder, "-m", "check_wheel_contents", *wheels])
+    if status:
+        return status
+    shutil.rmtree(ROOT / ".venv-wheel", ignore_errors=True)
+    python = str(prepare(".venv-wheel", "wheel", [f"{wheels[0]}[all]", "--group", "test"]))
+    where = "import chainscout, sys; sys.exit(not chainscout.__file__.startswith(sys.prefix))"
+    return run([python, "-c", where]) or run([python, *PYTEST])
 
 
 def bench() -> int:
@@ -203,7 +231,7 @@ def bench_gpu() -> int:
 
 def clean() -> int:
     """remove the environments and everything else that these commands make"""
-    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", ".venv-bench"]
+    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", ".venv-bench", ".venv-release", ".venv-wheel"]
     made += ["dist", "docs/_build", "chainscout-demo", ".coverage", ".coverage.*", ".hypothesis"]
     made += [".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
     for pattern in made:
@@ -227,6 +255,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "coverage": coverage,
     "lint": lint,
     "docs": docs,
+    "dist": dist,
     "bench": bench,
     "bench-gpu": bench_gpu,
     "clean": clean,

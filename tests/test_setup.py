@@ -221,10 +221,48 @@ def test_the_hooks_are_the_linters_of_ci():
     assert "lint" in targets(".ci/run", r"^targets=\((.*)\)$")
 
 
-def test_the_workflow_runs_the_targets_of_ci_on_the_oldest_and_newest_python_and_the_lowest_versions():
-    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    assert re.findall(r"run: make (.*)", workflow) == [*targets(".ci/run", r"^targets=\((.*)\)$"), "test-lowest"]
+def workflow(name: str) -> str:
+    return (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
+
+
+def test_the_workflow_runs_the_targets_of_ci_the_lowest_versions_and_the_package():
+    runs = re.findall(r"run: make (.*)", workflow("ci.yml"))
+    assert runs == [*targets(".ci/run", r"^targets=\((.*)\)$"), "test-lowest", "dist"]
+    assert re.findall(r"run: make (.*)", workflow("release.yml")) == ["dist"]
+
+
+def test_the_workflow_has_every_python_of_the_metadata_and_all_three_systems():
     label = "Programming Language :: Python :: 3."
     minors = sorted(int(c.removeprefix(label)) for c in PYPROJECT["project"]["classifiers"] if c.startswith(label))
-    assert re.findall(r"python: \[(.*)\]", workflow) == [f'"3.{minors[0]}", "3.{minors[-1]}"']
     assert PYPROJECT["project"]["requires-python"] == f">=3.{minors[0]}"
+    ends, between = (re.findall(r"\d+\.(\d+)", found) for found in re.findall(r"python: \[(.*)\]", workflow("ci.yml")))
+    assert [int(end) for end in ends] == [minors[0], minors[-1]]
+    assert sorted(int(minor) for minor in (*ends, *between)) == minors
+    (machines,) = re.findall(r"machine: \[(.*)\]", workflow("ci.yml"))
+    assert [machine.split("-")[0] for machine in machines.split(", ")] == ["ubuntu", "macos", "windows"]
+
+
+def test_actions_are_pinned_by_hash_and_one_action_has_one_version():
+    used = [use for name in ("ci.yml", "release.yml") for use in re.findall(r"uses: (.*)", workflow(name))]
+    assert used
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use) for use in used)
+    assert len({use.partition("@")[0] for use in used}) == len(set(used))
+
+
+def test_only_the_job_that_publishes_may_ask_for_an_identity():
+    assert "id-token" not in workflow("ci.yml")
+    before, publish = workflow("release.yml").split("  publish:\n")
+    assert "id-token" not in before
+    assert "id-token: write" in publish
+
+
+def test_every_convention_that_is_not_followed_has_its_reason():
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = re.findall(r"^\| ((?:[A-Z]+\d+(?:, )?)+) \|.*\| .+ \|$", page, re.M)
+    explained = [check for row in table for check in row.split(", ")]
+    assert sorted(explained) == sorted(PYPROJECT["tool"]["repo-review"]["ignore"])
+
+
+def test_the_citation_has_the_version_of_the_package():
+    version = re.findall(r'= "(.+)"', (ROOT / "src" / "chainscout" / "_version.py").read_text("utf-8"))
+    assert re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M) == version
