@@ -191,12 +191,37 @@ def test_an_interrupted_installation_makes_the_environment_anew(project, environ
 
 
 def test_the_lowest_versions_are_the_bounds_of_pyproject(dev):
-    left_out = {*dev.SOURCES_ONLY, *dev.GPU_ONLY}
+    left_out = {"all", *dev.SOURCES_ONLY, *dev.GPU_ONLY}
     extras = [e for name, e in PYPROJECT["project"]["optional-dependencies"].items() if name not in left_out]
     requirements = PYPROJECT["project"]["dependencies"] + [one for extra in extras for one in extra]
     requirements = [re.sub(r"\[.*\]", "", one) for one in requirements]  # 'psycopg[binary]' is pinned as psycopg
     lower = [one.partition(",")[0] for one in requirements]  # without an upper bound
     assert [pin.replace("==", ">=") for pin in dev.lower_bounds()] == lower
+
+
+def test_all_has_every_extra_that_wheels_bring_on_every_system(dev):
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    (listed,) = re.findall(r"^chainscout\[(.*)\]$", extras["all"][0])
+    assert sorted(listed.split(",")) == sorted(set(extras) - {"all", *dev.SOURCES_ONLY, *dev.GPU_ONLY})
+
+
+def test_the_base_has_no_figures_servers_drivers_or_frames(dev):
+    names = {re.match(r"[\w.-]+", one)[0] for one in PYPROJECT["project"]["dependencies"]}
+    assert names == {"numpy", "scipy", "numba", "cloudpickle", "click", "rich", "pydantic", "tomli-w", "sqlalchemy"}
+
+
+@pytest.mark.parametrize("names", [(), ("log",), ("logs", "every")])
+def test_an_extra_that_is_not_one_is_refused(dev, names):
+    with pytest.raises(dev.Refusal, match="extra needs names among all, plot, "):
+        dev.extra(*names)
+
+
+def test_an_extra_is_added_to_the_environment(dev, monkeypatch):
+    asked = []
+    monkeypatch.setattr(dev, "runtime", lambda: Path("python"))
+    monkeypatch.setattr(dev, "pip_install", lambda *arguments: asked.append(arguments))
+    assert dev.main(["extra", "logs", "spark"]) == 0
+    assert asked == [(Path("python"), "extra", ["-e", ".[logs,spark]", "--no-binary", "pyspark"])]
 
 
 def test_a_requirement_without_a_lower_bound_is_refused(dev, monkeypatch):

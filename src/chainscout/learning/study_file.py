@@ -56,7 +56,7 @@ class ChainTable(_Strict):
     weight: float | None = None
     cost: float | None = None
     command: list[str] | None = Field(default=None, min_length=1)
-    timeout: float = 60.0
+    timeout: float | str = 60.0
     matrix: list[list[float]] | None = None
     tolerance: float | None = None
     recorded: str | None = None
