@@ -15,9 +15,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: From the bottom to the top. A file imports only from layers below its own; files of one folder import each other.
 LAYERS = [
-    {"_version", "errors"},
+    {"_version", "installation"},
+    {"errors"},
     {"validation"},
-    {"specs", "rows"},
+    {"specs", "rows", "frames"},
     {"random", "compile"},
     {"chains", "counts"},
     {"problems"},

@@ -33,7 +33,7 @@ class Commands(click.Group):
             click.echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
             ctx.exit(FileError.exit_status)
         except KeyboardInterrupt as interruption:
-            click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            click.echo(f"chainscout: {str(interruption) or 'stopped'}", err=True)
             with suppress(OSError):
                 sys.stdout.flush()
             # An ordinary exit would wait for the threads that are still in the middle of a task.

@@ -1,6 +1,5 @@
 """``count``: from a log to counts, certificates, and what to sample next."""
 
-import datetime
 import re
 import warnings
 from pathlib import Path
@@ -14,8 +13,6 @@ from .rendering import as_json, show
 
 #: A terminal shows so many chains; JSON and files have all.
 MOST = 50
-
-_UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 
 
 @click.command()
@@ -80,14 +77,12 @@ def _named(where: str) -> str:
     return where.rpartition("@")[2] if "://" in where else Path(where).name
 
 
-def _gap(text: str | None) -> float | datetime.timedelta | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d*)?)(s|min|h|d)?", text)
-    if not found:
-        raise InputError(f"--gap must be a number or a duration such as 30s, 5min, 2h or 1d, not {text!r}")
-    number, unit = float(found[1]), found[2]
-    return number if unit is None else datetime.timedelta(**{_UNITS[unit]: number})
+def _gap(text: str | None) -> float | str | None:
+    """A number, or words that ``count_transitions`` reads as a duration."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _states(text: str | None) -> list[str] | list[int] | None:

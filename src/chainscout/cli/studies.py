@@ -165,6 +165,8 @@ def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
         else:
             content = FORMATS[kind](study)
             if out is None:
+                if kind == "npz" and sys.stdout.isatty():
+                    raise InputError("npz is binary, and this is a terminal: name a file with --out")
                 sys.stdout.buffer.write(content)
                 return
             try:
