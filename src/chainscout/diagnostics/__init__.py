@@ -1,0 +1,1 @@
+"""Is it a Markov chain at all?"""
