@@ -97,10 +97,9 @@ def deck_evidence(first, second):
 
 def over_rows(amounts):
     """The mean of the three products; ``amounts``: A of each discovered row, in order of discovery."""
-    products = []
-    for share in (lambda i: 0.8, lambda i: 0.2, lambda i: 1 / (i + 1)):
-        products.append(math.prod(1 - share(i) + share(i) * a for i, a in enumerate(amounts, start=1)))
-    return np.mean(products)
+    shares = (lambda i: 0.8, lambda i: 0.2, lambda i: 1 / (i + 1))
+    ranked = list(enumerate(amounts, start=1))
+    return np.mean([math.prod(1 - share(i) + share(i) * a for i, a in ranked) for share in shares])
 
 
 def looks_at_sameness(cards, declared=None):

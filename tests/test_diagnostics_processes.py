@@ -125,7 +125,7 @@ def test_the_weights_of_looks_sum_to_one():
 
 
 def test_a_deck_s_evidence_has_mean_one_given_the_pool():
-    """The mean over all ways to draw the smaller group, by hand: Σ_counts Dirichlet-multinomial = 1."""
+    """The mean over all ways to draw the smaller group, by hand: the Dirichlet-multinomial probability of them."""
     factorials = np.array([math.lgamma(n + 1) for n in range(30)])
     pool, drawn = np.array([3.0, 5.0, 4.0]), 5
     total, mean = 12, 0.0
@@ -136,8 +136,13 @@ def test_a_deck_s_evidence_has_mean_one_given_the_pool():
                 chance = math.comb(3, a) * math.comb(5, b) * math.comb(4, c) / math.comb(total, drawn)
                 part = np.array([a, b, c], float)
                 mean += chance * _decks.evidence(factorials, part, pool, 3, float(drawn), float(total))
-    # Draws with replacement can also leave the pool: what they take is missing.
-    assert 0.3 < mean <= 1
+    feasible = [(a, b, 5 - a - b) for a in range(4) for b in range(6) if 0 <= 5 - a - b <= 4]
+    shares = pool / total
+    expected = np.mean(
+        [sum(literal.dirichlet_multinomial(counts, m * shares) for counts in feasible) for m in (4, 16, 64)]
+    )
+    assert mean == pytest.approx(expected, rel=1e-12)
+    assert mean < 1  # a Dirichlet-multinomial law can also draw more of an outcome than the pool has
 
 
 def test_tails_are_the_hypergeometric_law_s():
@@ -211,7 +216,7 @@ def test_no_cards_are_no_evidence():
 
 
 def test_constants():
-    """Validity or the measured power depends on each of these: a change needs the tables of docs/diagnostics.md anew."""
+    """Validity or power depends on each of these: a change needs the tables of docs/diagnostics.md anew."""
     assert (_bets.STRENGTHS, _bets.SHARES, _bets.PRIOR) == ((4, 16, 64), (0.8, 0.1, 0.02), (0.5, 0.25, 0.25))
     assert (_bets.FEEDBACK, _bets.CAP, _bets.LEAST_PULL, _bets.MOST_PULL) == (0.3, 3, -3, 1)
     assert (_decks.STRENGTHS, _decks.WINDOW, _decks.SHORTEST) == ((4, 16, 64), 16, 2)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
+    from .diagnostics import Check, Diagnosis, diagnose
     from .errors import ChainscoutError
     from .experiment import Results, compare
     from .learning.learn import learn
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Certificate",
     "ChainscoutError",
+    "Check",
     "Counts",
+    "Diagnosis",
     "Estimate",
     "MarkovChain",
     "Paths",
@@ -39,6 +42,7 @@ __all__ = [
     "certify",
     "compare",
     "count_transitions",
+    "diagnose",
     "learn",
     "loss",
     "policies",
@@ -50,7 +54,9 @@ __all__ = [
 _HOMES = {
     "Certificate": "certificates",
     "ChainscoutError": "errors",
+    "Check": "diagnostics",
     "Counts": "counts",
+    "Diagnosis": "diagnostics",
     "Estimate": "certificates",
     "MarkovChain": "chains",
     "Paths": "paths",
@@ -61,6 +67,7 @@ _HOMES = {
     "certify": "certificates",
     "compare": "experiment",
     "count_transitions": "logs",
+    "diagnose": "diagnostics",
     "learn": "learning",
     "loss": "losses",
     "simulated": "sources",

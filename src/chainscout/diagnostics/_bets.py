@@ -40,19 +40,21 @@ class Bets(NamedTuple):
     log_value: Floats
     unseen_drift: Floats
     #: Of each row's slot: the count, and D.
-    count: Floats
+    counts: Floats
     drift: Floats
     #: Of each context: where its slots begin, its exits, and log R of each strength.
     context_first: Wholes
     context_exits: Floats
     log_ratio: Floats
     #: Of each context's slot: the count.
-    context_count: Floats
+    context_counts: Floats
     #: log ω of each share, and log E of the chain.
     log_weight: Floats
     log_total: Floats
-    #: Scratch: the stakes on the row's outcomes.
+    #: Scratch: the stakes on the row's outcomes, R of each strength, and B of each share.
     stake: Floats
+    ratio: Floats
+    base: Floats
 
 
 def bets_for(outcomes: Wholes, contexts: Wholes) -> Bets:
@@ -64,63 +66,22 @@ def bets_for(outcomes: Wholes, contexts: Wholes) -> Bets:
     widths = outcomes[contexts]
     cells, pairs = int(outcomes.sum()), int(widths.sum())
     return Bets(
-        np.cumsum(outcomes) - outcomes, np.zeros(rows, np.int64), *(np.zeros(rows) for _ in range(5)),
+        np.cumsum(outcomes) - outcomes, np.zeros(rows, np.int64), np.zeros(rows), np.zeros(rows), np.zeros(rows),
+        np.zeros(rows), np.zeros(rows),
         np.zeros(cells), np.zeros(cells),
         np.cumsum(widths) - widths, np.zeros(number), np.zeros(len(STRENGTHS) * number), np.zeros(pairs),
         np.log(np.array(PRIOR)), np.zeros(1), np.zeros(int(outcomes.max(initial=0)) + 1),
+        np.zeros(len(STRENGTHS)), np.zeros(len(SHARES)),
     )  # fmt: skip
 
 
 def bet(bets: Any, x: int, context: int, slot: int) -> float:
     """Plays one card of the row ``x`` whose outcome is ``slot``, and gives log E. A new outcome has the next slot."""
+    set_stakes(bets, x, context)
     seen = bets.seen[x]
     first = bets.first[x]
-    at = 3 * context
-    top = 0.0  # of the logarithms of R and 1, so that nothing overflows
-    for m in range(3):
-        top = max(top, bets.log_ratio[at + m])
-    heaviest = max(bets.log_weight[0], max(bets.log_weight[1], bets.log_weight[2]))
-    weight = 0.0
-    for i in range(3):
-        weight += math.exp(bets.log_weight[i] - heaviest)
-    rest = math.exp(-top)
-    mean = 0.0  # of R over the strengths, divided by e^top
-    for m in range(3):
-        mean += math.exp(bets.log_ratio[at + m] - top) / 3.0
-    plain = 0.0  # what r(y) is without the context's past
-    slope = 0.0  # what mean_m R^m·ρ_m(y) is multiplied by in r(y)
-    for i in range(3):
-        share = math.exp(bets.log_weight[i] - heaviest) / weight
-        base = (1.0 - SHARES[i]) * rest + SHARES[i] * mean
-        plain += share * (1.0 - SHARES[i]) * rest / base
-        slope += share * SHARES[i] / base
-    # r(y) is affine in q = n_xc(y)/θ̂(y).
-    there = bets.context_exits[context]
-    level = plain
-    rise = 0.0
-    for m in range(3):
-        ratio = slope * math.exp(bets.log_ratio[at + m] - top) / 3.0 / (there + STRENGTHS[m])
-        level += ratio * STRENGTHS[m]
-        rise += ratio
-    mass = bets.exits[x] + 0.5 * (seen + 1.0)
-    counts = bets.context_first[context]
-    for y in range(seen):
-        quotient = bets.context_count[counts + y] * mass / (bets.count[first + y] + 0.5)
-        bets.stake[y] = stake_on(level + rise * quotient, bets.drift[first + y])
-    bets.stake[seen] = stake_on(level, bets.unseen_drift[x])
     log_stake = math.log(bets.stake[slot])
-    # What the card says of the shares and of its context, before it is counted.
-    quotient = 0.0
-    if slot < seen:
-        quotient = bets.context_count[counts + slot] * mass / (bets.count[first + slot] + 0.5)
-    after = 0.0
-    for m in range(3):
-        ratio = (quotient + STRENGTHS[m]) / (there + STRENGTHS[m])
-        after += math.exp(bets.log_ratio[at + m] - top) * ratio / 3.0
-        bets.log_ratio[at + m] += math.log(ratio)
-    for i in range(3):
-        base = (1.0 - SHARES[i]) * rest + SHARES[i] * mean
-        bets.log_weight[i] += math.log(((1.0 - SHARES[i]) * rest + SHARES[i] * after) / base)
+    learn(bets, x, context, slot)
     # D of every outcome moves, also of those that did not happen.
     largest = -math.inf
     for y in range(seen):
@@ -131,9 +92,9 @@ def bet(bets: Any, x: int, context: int, slot: int) -> float:
     if slot == seen:
         bets.drift[first + slot] = bets.unseen_drift[x]
         bets.seen[x] = seen + 1
-    bets.count[first + slot] += 1.0
+    bets.counts[first + slot] += 1.0
     bets.exits[x] += 1.0
-    bets.context_count[counts + slot] += 1.0
+    bets.context_counts[bets.context_first[context] + slot] += 1.0
     bets.context_exits[context] += 1.0
     bets.bets[x] += 1.0
     bets.log_wealth[x] += log_stake
@@ -142,6 +103,66 @@ def bet(bets: Any, x: int, context: int, slot: int) -> float:
     bets.log_value[x] = value
     total: float = bets.log_total[0]
     return total
+
+
+def set_stakes(bets: Any, x: int, context: int) -> None:
+    """v(y) for every outcome of the row, and in the last place for all that it has not shown, before the card."""
+    at = 3 * context
+    top = 0.0  # of the logarithms of R and 1, so that nothing overflows
+    for m in range(3):
+        top = max(top, bets.log_ratio[at + m])
+    rest = math.exp(-top)
+    mean = 0.0  # of R over the strengths, divided by e^top as all that follows
+    for m in range(3):
+        bets.ratio[m] = math.exp(bets.log_ratio[at + m] - top)
+        mean += bets.ratio[m] / 3.0
+    heaviest = max(bets.log_weight[0], max(bets.log_weight[1], bets.log_weight[2]))
+    weight = 0.0
+    for i in range(3):
+        bets.base[i] = (1.0 - SHARES[i]) * rest + SHARES[i] * mean  # B_π
+        weight += math.exp(bets.log_weight[i] - heaviest)
+    plain = 0.0  # what r(y) is without the context's past
+    slope = 0.0  # what mean_m R^m·ρ_m(y) is multiplied by in r(y)
+    for i in range(3):
+        share = math.exp(bets.log_weight[i] - heaviest) / weight
+        plain += share * (1.0 - SHARES[i]) * rest / bets.base[i]
+        slope += share * SHARES[i] / bets.base[i]
+    # r(y) is affine in n_xc(y)/θ̂(y).
+    exits = bets.context_exits[context]
+    level = plain
+    rise = 0.0
+    for m in range(3):
+        part = slope * bets.ratio[m] / 3.0 / (exits + STRENGTHS[m])
+        level += part * STRENGTHS[m]
+        rise += part
+    seen = bets.seen[x]
+    first = bets.first[x]
+    for y in range(seen):
+        bets.stake[y] = stake_on(level + rise * excess(bets, x, context, y), bets.drift[first + y])
+    bets.stake[seen] = stake_on(level, bets.unseen_drift[x])
+
+
+def excess(bets: Any, x: int, context: int, y: int) -> float:
+    """n_xc(y)/θ̂(y), θ̂(y) = (n_x(y) + ½)/(N_x + (s_x + 1)/2), for an outcome that the row has shown."""
+    mass = bets.exits[x] + 0.5 * (bets.seen[x] + 1.0)
+    found: float = bets.context_counts[bets.context_first[context] + y] * mass / (bets.counts[bets.first[x] + y] + 0.5)
+    return found
+
+
+def learn(bets: Any, x: int, context: int, slot: int) -> None:
+    """What the card says of its context (R) and of the shares (ω), before it is counted; after `set_stakes`."""
+    at = 3 * context
+    exits = bets.context_exits[context]
+    quotient = excess(bets, x, context, slot) if slot < bets.seen[x] else 0.0
+    before = 0.0
+    after = 0.0
+    for m in range(3):
+        ratio = (quotient + STRENGTHS[m]) / (exits + STRENGTHS[m])  # ρ_m of the outcome
+        before += bets.ratio[m] / 3.0
+        after += bets.ratio[m] * ratio / 3.0
+        bets.log_ratio[at + m] += math.log(ratio)
+    for i in range(3):
+        bets.log_weight[i] += math.log1p(SHARES[i] * (after - before) / bets.base[i])
 
 
 def stake_on(ratio: float, drift: float) -> float:

@@ -174,9 +174,7 @@ def compare(
         scratch.part[y] = scratch.other[y] if 2.0 * window <= total else scratch.snapshot[before + y]
         if scratch.now[y] > 0.0:
             pool += 1
-    amount = weight * evidence(
-        deck.log_factorial, scratch.part, scratch.now, slots, min(window, total - window), total
-    )
+    amount = weight * evidence(deck.log_factorial, scratch.part, scratch.now, slots, min(window, total - window), total)
     look.gain[place] += amount
     if amount > look.best[x]:
         look.best[x] = amount
@@ -237,9 +235,7 @@ def sameness_look(deck: Any, slots: int, own: int, rest: int, scratch: Any) -> f
         scratch.part[y] = scratch.snapshot[mine + y] if own <= rest else scratch.snapshot[others + y]
     drawn = 2.0 ** min(own, rest)
     total = 2.0**own + 2.0**rest
-    return sameness_weight(own, rest) * evidence(
-        deck.log_factorial, scratch.part, scratch.other, slots, drawn, total
-    )
+    return sameness_weight(own, rest) * evidence(deck.log_factorial, scratch.part, scratch.other, slots, drawn, total)
 
 
 def whole_power(number: int) -> int:

@@ -26,7 +26,7 @@ class Known(NamedTuple):
     log_ratio: Floats
     log_mean: Floats
     #: Of each slot: the count.
-    count: Floats
+    counts: Floats
     #: For each share of rows that differ, log Π_x (1 − π + π·mean).
     log_product: Floats
 
@@ -52,7 +52,7 @@ def against(row: Any, cell: Any, law: Any, number: int, known: Any, trace: Any) 
         at = 5 * x
         top = -math.inf
         for m in range(5):
-            ratio = (known.count[cell[j]] / law[j] + STRENGTHS[m]) / (known.exits[x] + STRENGTHS[m])
+            ratio = (known.counts[cell[j]] / law[j] + STRENGTHS[m]) / (known.exits[x] + STRENGTHS[m])
             known.log_ratio[at + m] += math.log(ratio)
             top = max(top, known.log_ratio[at + m])
         mean = 0.0
@@ -61,7 +61,7 @@ def against(row: Any, cell: Any, law: Any, number: int, known: Any, trace: Any) 
         before = known.log_mean[x]
         after = top + math.log(mean)
         known.log_mean[x] = after
-        known.count[cell[j]] += 1.0
+        known.counts[cell[j]] += 1.0
         known.exits[x] += 1.0
         largest = -math.inf
         for i in range(3):

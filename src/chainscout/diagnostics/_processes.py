@@ -26,6 +26,10 @@ CONTEXTS = 64
 AGES = (16, 128, 1024)
 
 
+#: A table with up to so many places for each card is filled; a larger one is sorted.
+DENSE = 8
+
+
 class Cards(NamedTuple):
     """Transitions of one chain in order of issue, states by position."""
 
@@ -121,13 +125,20 @@ def _ranked(group: Wholes, value: Wholes, groups: int) -> tuple[Wholes, Wholes, 
     if not len(group):
         return np.empty(0, np.int64), np.zeros(groups, np.int64), np.empty(0, np.int64)
     span = int(value.max()) + 1
-    keys, first, inverse = np.unique(group * span + value, return_index=True, return_inverse=True)
-    order = np.lexsort((first, keys // span))
+    places = group * span + value
+    if groups * span > DENSE * len(group):  # a table would be mostly empty: number the pairs that occur
+        keys, places = np.unique(places, return_inverse=True)
+    else:
+        keys = np.arange(groups * span)
+    first = np.full(len(keys), len(group))
+    first[places[::-1]] = np.arange(len(group))[::-1]
+    found = np.flatnonzero(first < len(group))
+    order = found[np.lexsort((first[found], keys[found] // span))]
     owners = keys[order] // span
     numbers = np.bincount(owners, minlength=groups).astype(np.int64)
     rank = np.empty(len(keys), np.int64)
-    rank[order] = np.arange(len(keys)) - (np.cumsum(numbers) - numbers)[owners]
-    return rank[inverse], numbers, (keys[order] % span).astype(np.int64)
+    rank[order] = np.arange(len(order)) - (np.cumsum(numbers) - numbers)[owners]
+    return rank[places], numbers, (keys[order] % span).astype(np.int64)
 
 
 def _layout(source: Wholes, target: Wholes, label: Wholes, most: int = CONTEXTS) -> _Layout:
@@ -179,10 +190,10 @@ def _deck(cards: _Layout) -> tuple[_decks.Deck, _decks.Look, _decks.Scratch]:
     deck = _decks.Deck(
         start, order, cards.slot[order], cards.label[order], cards.outcomes, cards.labels, factorials
     )  # fmt: skip
-    whole = lambda: np.zeros(rows, np.int64)  # noqa: E731
+    wholes = np.zeros((4, rows), np.int64)
     look = _decks.Look(
-        np.zeros(number), np.full(number, np.inf), np.zeros(rows), whole(), whole(), np.full(rows, np.inf),
-        whole(), whole(), np.full(rows, -1, np.int64),
+        np.zeros(number), np.full(number, np.inf), np.zeros(rows), wholes[0], wholes[1], np.full(rows, np.inf),
+        wholes[2], wholes[3], np.full(rows, -1, np.int64),
     )  # fmt: skip
     widest = int(cards.outcomes.max(initial=1))
     scratch = _decks.Scratch(
@@ -283,9 +294,7 @@ def mean_over_chains(chain: Wholes, log_value: Floats, weights: Floats) -> Float
     return trace
 
 
-def _sums(
-    chain: Any, log_value: Any, log_weights: Any, number: int, leaves: int, log_tree: Any, trace: Any
-) -> None:
+def _sums(chain: Any, log_value: Any, log_weights: Any, number: int, leaves: int, log_tree: Any, trace: Any) -> None:
     """Sums of exponentials in a tree, so that a value that falls leaves no rounding of what it was."""
     for j in range(number):
         k = chain[j]

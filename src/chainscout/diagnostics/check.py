@@ -113,7 +113,9 @@ class LossRate:
 #: What a rate of losses can and cannot say.
 LOSSES_SAY = "this cannot show whether losses depend on the lost value"
 #: What it means that no check rejects.
-NOTHING_FOUND = "Nothing speaks against a Markov chain that does not change. That proves nothing: the data may be too few."
+NOTHING_FOUND = (
+    "Nothing speaks against a Markov chain that does not change. That proves nothing: the data may be too few."
+)
 
 
 @dataclass(frozen=True, slots=True)

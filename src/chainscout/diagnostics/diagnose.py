@@ -27,6 +27,9 @@ ALWAYS = 5
 #: A check's history has at most so many moments, and it names at most so many places.
 MOMENTS, PLACES = 200, 5
 
+#: What a chain is compared with by ``other``.
+OTHER = "other data"
+
 Wholes = npt.NDArray[np.int64]
 
 
@@ -84,13 +87,14 @@ def diagnose(
         name: _parts(chain, known.get(name), others.get(name)) for name, chain in chains.items()
     }  # fmt: skip
     kinds = ALWAYS + bool(known) + bool(others)
-    checks, blamed = [], {}
+    checks: list[Check] = []
+    blamed: dict[tuple[Kind, str], tuple[str, ...]] = {}
     remarks = [remark for chain in chains.values() for remark in chain.remarks]
     if len(chains) > 1:
         together, blamed, more = _together(chains, parts, weights, delta / kinds)
         checks += together
         remarks += more
-    checks += [_check(chains[name], part) for name, found in parts.items() for part in found]
+    checks += [_check(chains[name], part, delta / kinds) for name, found in parts.items() for part in found]
     left_out = max((check.left_out for check in checks), default=0)
     if left_out:
         remarks.append(
@@ -180,7 +184,9 @@ def _cut(name: str | None, paths: Paths) -> _Chain:
     owner = "" if name is None else f" of {name}"
     remarks = [f"{waiting} transitions{owner} wait: {why}."] if waiting else []
     if paths.unordered is not None:
-        remarks.append(f"The checks{owner} are not guaranteed, because the order of issue is not known: {paths.unordered}")
+        remarks.append(
+            f"The checks{owner} are not guaranteed, because the order of issue is not known: {paths.unordered}"
+        )
     cards = Cards(paths.path[places], paths.step[places], paths.source[places], paths.target[places])
     return _Chain(name, paths, places, cards, waiting, tuple(remarks))
 
@@ -297,7 +303,7 @@ def _other(chain: _Chain, other: _Chain) -> _Part:
     )  # fmt: skip
     everything = chain._replace(paths=_Named(tuple(place)))  # type: ignore[arg-type]
     places = _rows(everything, kept, None)
-    return _Part(Kind.SAMENESS, "other data", kept, math.exp(-kept.log_largest), places)
+    return _Part(Kind.SAMENESS, OTHER, kept, math.exp(-kept.log_largest), places)
 
 
 class _Named(NamedTuple):
@@ -306,7 +312,7 @@ class _Named(NamedTuple):
     states: tuple[Hashable, ...]
 
 
-def _check(chain: _Chain, part: _Part) -> Check:
+def _check(chain: _Chain, part: _Part, delta: float) -> Check:
     """The record of one check of one chain."""
     found = part.process
     issued = chain.paths.issued[chain.places[found.places]]
@@ -314,14 +320,14 @@ def _check(chain: _Chain, part: _Part) -> Check:
     level = 1.0 if unordered else min(1.0, part.level)
     return Check(
         chain.name, part.kind, part.by, exponential(found.log_value), exponential(found.log_largest), level,
-        sentence(chain.name, part.kind, part.by, level, part.where, part.process.log_value, unordered), part.where,
+        sentence(chain.name, part.kind, part.by, level, delta, part.where, unordered), part.where,
         len(found.places), found.left_out, _history(issued, found.log_values),
     )  # fmt: skip
 
 
 def _history(issued: Wholes, log_values: npt.NDArray[np.float64]) -> tuple[tuple[int, float], ...]:
     number = len(issued)
-    chosen = np.unique(np.linspace(0, number - 1, min(number, MOMENTS)).astype(np.int64)) if number else []
+    chosen = np.unique(np.linspace(0, number - 1, min(number, MOMENTS)).astype(np.int64)) if number else issued
     return tuple((int(issued[j]), float(log_values[j])) for j in chosen)
 
 
@@ -336,32 +342,128 @@ def _together(
 ) -> tuple[list[Check], dict[tuple[Kind, str], tuple[str, ...]], list[str]]:
     """The checks of all chains, and the chains that are to blame where one rejects."""
     kinds = list(dict.fromkeys((part.kind, part.by) for found in parts.values() for part in found))
-    names = list(chains)
     end, why = _common_end(chains)
+    unordered = any(chain.paths.unordered is not None for chain in chains.values())
     checks, blamed = [], {}
     for kind, by in kinds:
-        found = {name: part for name in names for part in parts[name] if (part.kind, part.by) == (kind, by)}
-        merged = _merged(chains, found, names, weights, end)
+        found = {name: part for name in chains for part in parts[name] if (part.kind, part.by) == (kind, by)}
+        own = _shares(found, weights) if kind is Kind.REFERENCE or by == OTHER else weights
+        merged = _merged(chains, found, own, end)
         if kind is Kind.CHANGE:
-            level = min(1.0, min(part.level / weights[name] for name, part in found.items()))
+            level = min(1.0, min(part.level / own[name] for name, part in found.items()))
         else:
-            level = math.exp(-max(0.0, float(merged.log_values.max(initial=0.0))))
-        if any(chain.paths.unordered is not None for chain in chains.values()):
-            level = 1.0
-        if level <= delta and kind is not Kind.CHANGE and not set(names) - set(found):
-            current = {str(name): exponential(part.process.log_value) for name, part in found.items()}
-            blamed[kind, by] = rejected_chains(current, delta)
-        elif level <= delta and kind is Kind.CHANGE:
-            blamed[kind, by] = tuple(
-                str(name) for name, part in found.items() if part.level / weights[name] <= delta
-            )  # fmt: skip
-        text = sentence(None, kind, by, level, (), merged.log_value, False, together=len(names))
+            level = math.exp(-merged.log_largest)
+        level = 1.0 if unordered else level
+        if level <= delta:
+            blamed[kind, by] = _blamed(kind, found, own, delta)
+        text = sentence(None, kind, by, level, delta, (), unordered, together=True)
         checks.append(
             Check(
                 None, kind, by, exponential(merged.log_value), exponential(merged.log_largest), level, text, (),
-                len(merged.log_values), sum(part.process.left_out for part in found.values()),
-                _history(merged.places, merged.log_values),
+                merged.cards, sum(part.process.left_out for part in found.values()),
+                _history(merged.issued, merged.log_values),
             )
         )  # fmt: skip
     remarks = [] if why is None else [f"The checks of all chains together {why}."]
     return checks, {key: value for key, value in blamed.items() if value}, remarks
+
+
+def _shares(found: Mapping[str | None, _Part], weights: Mapping[str | None, float]) -> dict[str | None, float]:
+    """The weights of the chains that the caller named for a check, which sum to at most one among themselves."""
+    total = sum(weights[name] for name in found)
+    return {name: weights[name] / total for name in found}
+
+
+def _blamed(
+    kind: Kind, found: Mapping[str | None, _Part], weights: Mapping[str | None, float], delta: float
+) -> tuple[str, ...]:
+    """The chains that are to blame, all at level δ at once.
+
+    Chains of one weight by closed testing on their values now; *change*, which is a level, and chains of different
+    weights by their own level over their weight.
+    """
+    if kind is Kind.CHANGE:
+        return tuple(str(name) for name, part in found.items() if part.level / weights[name] <= delta)
+    now = {str(name): exponential(part.process.log_value) for name, part in found.items()}
+    if len(set(weights.values())) > 1:
+        return tuple(name for name, value in now.items() if weights[name] * value >= 1 / delta)
+    others = {str(name): 1.0 for name in weights if name not in found}  # nothing to compare: still at one
+    return rejected_chains({**now, **others}, delta)
+
+
+class _Merged(NamedTuple):
+    """The weighted mean of all chains' e-values over the common order of issue."""
+
+    issued: Wholes
+    log_values: npt.NDArray[np.float64]
+    #: How many transitions were judged.
+    cards: int
+
+    @property
+    def log_value(self) -> float:
+        return float(self.log_values[-1]) if len(self.log_values) else 0.0
+
+    @property
+    def log_largest(self) -> float:
+        return max(0.0, float(self.log_values.max(initial=0.0)))
+
+
+def _merged(
+    chains: Mapping[str | None, _Chain],
+    found: Mapping[str | None, _Part],
+    weights: Mapping[str | None, float],
+    end: int | None,
+) -> _Merged:
+    """The mean, and its value after every card: the largest of the mean, never the mean of the largest.
+
+    ``end``: the number of issue at which the common queue ends; None: there is no common order of issue, so that only
+    the values of this moment can be averaged.
+    """
+    names = list(weights)
+    share = np.array([weights[name] for name in names])
+    number = {name: place for place, name in enumerate(names)}
+    issued, owner, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+    for name, part in found.items():
+        chain = chains[name]
+        numbers = chain.paths.issued[chain.places[part.process.places]]
+        keep = np.arange(len(numbers)) == len(numbers) - 1 if end is None else numbers < end
+        issued.append(numbers[keep])
+        owner.append(np.full(int(keep.sum()), number[name], np.int64))
+        values.append(part.process.log_values[keep])
+    numbers = np.concatenate(issued)
+    order = np.argsort(numbers, kind="stable")
+    log_values = _processes.mean_over_chains(np.concatenate(owner)[order], np.concatenate(values)[order], share)
+    if end is None:
+        cards = sum(len(part.process.places) for part in found.values())
+        return _Merged(numbers[order][-1:], log_values[-1:], cards)
+    return _Merged(numbers[order], log_values, len(numbers))
+
+
+def _common_end(chains: Mapping[str | None, _Chain]) -> tuple[int | None, str | None]:
+    """The number of issue at which the queue of all chains ends, None if their numbers are not of one count; and a
+    remark about it.
+    """
+    every = [chain.paths for chain in chains.values()]
+    issued = np.concatenate([paths.issued for paths in every])
+    if len(np.unique(issued)) < len(issued):
+        return None, "compare their values of this moment only, because their data have no common order of issue"
+    order = np.argsort(issued)
+    sizes = np.cumsum([0] + [paths.size for paths in every])
+    source = np.concatenate(
+        [np.where(p.source >= 0, p.source + at, p.source) for p, at in zip(every, sizes, strict=False)]
+    )
+    target = np.concatenate(
+        [np.where(p.target >= 0, p.target + at, p.target) for p, at in zip(every, sizes, strict=False)]
+    )
+    zeros = np.zeros(len(issued), np.int64)
+    told = np.concatenate([paths.told for paths in every])
+    united = Paths(
+        int(sizes[-1]), path=zeros, step=zeros, source=source[order], target=target[order], issued=issued[order],
+        told=told[order],
+    )  # fmt: skip
+    stop, why = queue_end(united)
+    if stop == len(united):
+        return int(issued.max(initial=0)) + 1, None
+    number = int(united.issued[stop])
+    behind = (united.source[stop:] >= 0) & (united.target[stop:] >= 0)
+    return number, f"end before {int(behind.sum())} transitions: {why}" if behind.any() else None

@@ -10,13 +10,15 @@ from typing import Any, Self, overload
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
+from ..chains import MarkovChain
 from ..counts import Counts
+from ..diagnostics import Diagnosis
 from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..paths import Paths
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _lease, _paths, _selection, _stop, _transitions
+from . import _audit, _budget, _certificate, _diagnosis, _lease, _paths, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
@@ -558,6 +560,17 @@ class Study:
         """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
+
+    def diagnose(
+        self,
+        *,
+        reference: Mapping[str, MarkovChain] | None = None,
+        other: "Study | Mapping[str, Paths] | None" = None,
+        delta: float | None = None,
+    ) -> Diagnosis:
+        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
+        with self._lock, self._store.reading() as transaction:
+            return _diagnosis.of_study(transaction, self._labels, reference, other, delta)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
