@@ -27,7 +27,7 @@ from test_certificate_coverage import check, lower_bound
 
 import chainscout as cs
 from chainscout.diagnostics import _bets, _decks, _processes
-from chainscout.diagnostics.diagnose import queue_end
+from chainscout.diagnostics._diagnose import queue_end
 from chainscout.paths import PENDING
 
 DELTA = 0.05

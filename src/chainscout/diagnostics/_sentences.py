@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .check import Kind, Place, quoted
+from ._check import Kind, Place, quoted
 
 #: What is compared, in words.
 WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
@@ -67,8 +67,9 @@ def _found(kind: Kind, by: str, place: Place) -> str:
         return f"after {state}, the next state depends on what came before {state}{most}"
     if kind is Kind.CHANGE:
         return (
-            f"the law of the steps from {state} changes: {quoted(place.outcome)} follows more or less often between "
-            f"draws {place.first} and {place.last} than before"
+            f"the law of the steps from {state} changes: {quoted(place.outcome)} follows {place.before:.0%} of the time"
+            f" before draw {place.moment}, and {place.after:.0%} from then on (most likely; the evidence lies between"
+            f" draws {place.first} and {place.last})"
         )
     if kind is Kind.REFERENCE:
         return f"the steps from {state} do not follow the known matrix"

@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import xlogy
 
 from ..chains import MarkovChain
 from ..errors import InputError
 from ..paths import LOST, PENDING, Paths
 from ..validation import failure_probability, shown
 from . import _processes
+from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential
 from ._processes import AGES, Cards, Process
 from ._sentences import sentence
-from .check import Check, Diagnosis, Kind, LossRate, Place, exponential
-
-__all__ = ["diagnose", "rejected_chains"]
 
 #: Checks that are always made: order, change, and sameness by worker, by path and by age.
 ALWAYS = 5
@@ -265,14 +264,37 @@ def _change(chain: _Chain) -> _Part:
         evidence = -math.log(max(1e-300, 2.0 * found.row_levels[i]))
         if evidence <= math.log(2):
             break
+        state, outcome = int(found.process.states[i]), int(found.outcomes[i])
+        cards = np.flatnonzero(chain.cards.source == state)
+        moment, before, after = likely_change(chain.cards.target[cards] == outcome)
         places.append(
             Place(
-                paths.states[int(found.process.states[i])], evidence,
-                outcome=paths.states[int(found.outcomes[i])],
+                paths.states[state], evidence, outcome=paths.states[outcome],
                 first=int(issued[found.first[i]]), last=int(issued[found.last[i]]),
+                moment=int(issued[cards[moment]]), before=before, after=after,
             )
         )  # fmt: skip
     return _Part(Kind.CHANGE, "time", found.process, found.level, tuple(places))
+
+
+def likely_change(hits: npt.NDArray[np.bool_]) -> tuple[int, float, float]:
+    """Where a row of hits and misses most likely changes, and the shares of hits before and from there on.
+
+    The split with the largest likelihood: it describes a change that a check has found, and is no check itself.
+    """
+    number = len(hits)
+    if number < 2:
+        return 0, float(hits.mean()), float(hits.mean())
+    split = np.arange(1, number)
+    first = np.cumsum(hits, dtype=np.int64)[:-1]
+    likelihood = _binomial(first, split) + _binomial(int(hits.sum()) - first, number - split)
+    best = int(split[int(np.argmax(likelihood))])
+    return best, float(hits[:best].mean()), float(hits[best:].mean())
+
+
+def _binomial(hits: npt.NDArray[np.int64], number: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The largest log-likelihood of so many hits."""
+    return np.asarray(xlogy(hits, hits / number) + xlogy(number - hits, 1 - hits / number))
 
 
 def _reference(chain: _Chain, known: MarkovChain) -> _Part:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, overload
 
-__all__ = ["Check", "Diagnosis", "Kind", "LossRate", "Place"]
-
 
 class Kind(StrEnum):
     """What a check is about."""
@@ -33,13 +31,17 @@ class Place:
     label: Hashable | None = None
     #: The outcome that became rarer or more frequent.
     outcome: Hashable | None = None
-    #: The numbers of issue between which a change shows most clearly.
+    #: The numbers of issue between which a change shows most clearly, compared with all before.
     first: int | None = None
     last: int | None = None
+    #: The number of issue at which the change most likely happened, and the outcome's share before and from then on.
+    moment: int | None = None
+    before: float | None = None
+    after: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The place as plain data."""
-        names = ("state", "label", "outcome", "first", "last")
+        names = ("state", "label", "outcome", "first", "last", "moment", "before", "after")
         return {
             **{name: getattr(self, name) for name in names if getattr(self, name) is not None},
             "log_evidence": self.log_evidence,
