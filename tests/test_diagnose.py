@@ -160,6 +160,21 @@ def test_the_most_likely_change():
     assert likely_change(np.array([True])) == (0, 1.0, 1.0)
 
 
+def test_an_estimate_is_no_reference():
+    """A matrix from 1,000 transitions is not the process's: most of 20 processes that did not change are rejected."""
+    rejected = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        matrix = rng.dirichlet(np.ones(5), 5)
+        states = walk(4000, seed, matrix)
+        earlier, later = Paths.from_walks([states[:1000]], 5), Paths.from_walks([states[1000:]], 5)
+        estimate = cs.MarkovChain(earlier.counts().matrix())
+        found = cs.diagnose(later, reference=estimate, other=earlier)
+        rejected += one(found, "reference").level <= 0.05
+        assert one(found, "sameness", "other data").level > 0.05 / 20
+    assert rejected > 10
+
+
 # -- several chains
 
 

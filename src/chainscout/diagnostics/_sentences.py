@@ -63,7 +63,7 @@ def _denied(kind: Kind, by: str) -> str:
 def _found(kind: Kind, by: str, place: Place) -> str:
     state = quoted(place.state)
     if kind is Kind.ORDER:
-        most = "" if place.label is None else f", most clearly after {quoted(place.label)}"
+        most = "" if place.label is None else f", most clearly when that was {quoted(place.label)}"
         return f"after {state}, the next state depends on what came before {state}{most}"
     if kind is Kind.CHANGE:
         return (
