@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from test_logs_agree import logs
 import chainscout as cs
 from chainscout.cli import main
 from chainscout.errors import InputError, LogError
-from chainscout.logs import read_paths
+from chainscout.logs import read_paths, walks
 
 NAMES = {"chain": "id", "time": "at", "state": "what", "path": "part", "order": "nth"}
 
@@ -129,3 +130,21 @@ def test_the_command_finds_memory_in_a_log(tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, [*words, "--lag", "2"])
     assert refused.exit_code == 2
     assert "--diagnose looks at single steps: it goes with a lag of 1" in refused.output
+
+
+def test_the_memory_that_is_stated() -> None:
+    """25 bytes a row are kept of what was read, and 75 with the paths made of it; 100 at most on the way."""
+    number = 50_000
+    steps = ((f"chain {j // 2_000}", 1, j % 2_000 + 1, int(j % 2_000 == 0), j % 5, 0) for j in range(number))
+    tracemalloc.start()
+    try:
+        found = walks.gathered(steps)
+        kept, _ = tracemalloc.get_traced_memory()
+        paths = walks.paths_of(found, None, untyped=False)
+        both, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(chain.transitions for chain in paths.values()) == number - 25
+    assert kept < 30 * number
+    assert both < 85 * number
+    assert peak < 100 * number
