@@ -236,7 +236,7 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         for sentence in aside:
             click.echo(sentence, err=True)
         if aside:
-            click.echo("study.take_up(name) in Python takes a chain up again", err=True)
+            click.echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study), json_output)
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.

@@ -10,9 +10,7 @@ from typing import Any, Self, overload
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
-from ..chains import MarkovChain
 from ..counts import Counts
-from ..diagnostics import Diagnosis
 from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..paths import Paths
 from ..policies import Policy
@@ -20,13 +18,14 @@ from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Wh
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
 from . import _audit, _budget, _certificate, _diagnosis, _lease, _paths, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
+from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
 from ._stop import StopReason
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Step
 
 __all__ = ["Study"]
 
@@ -261,8 +260,10 @@ class Study:
         step: int | None = None,
         *,
         token: str | None = None,
-    ) -> None:
+    ) -> Step:
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
+
+        Gives where the path's next observation belongs.
 
         It continues the path that this open study walks on the chain, or begins one: the first tell of a chain begins a
         path, unless the study was opened with ``continuing=True``.
@@ -279,6 +280,7 @@ class Study:
             told, new = self._tell(chain, state, path, step, token)
             if token is None:
                 self._main.remember(told, None if new else step)
+            return Step(told.number, told.steps + 1)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
         """Adds an observation of a source that repeats itself, if nobody has told it before.
@@ -353,7 +355,7 @@ class Study:
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        pairs = _pairs(observations)
+        pairs = _transitions.checked_pairs(observations)
         moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
         with self._lock:
             with self._store.writing() as transaction:
@@ -400,13 +402,18 @@ class Study:
         transaction.expect_rows(rows)
         return found
 
-    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
+    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
+        Gives where that one belongs.
         ``lost``: an observation was lost with the path; the certificate will say so.
         ``token``: of the lease whose path it is; without one, the path is the one that this open study walks.
         """
-        self._restart(chain, token, lost)
+        following = self._restart(chain, token, lost)
+        if following is None:
+            place = self.chain(chain)
+            return Step(place.path, place.step)
+        return Step(following.number, following.steps + 1)
 
     def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
         """The path that comes next under the lease, or None without a lease."""
@@ -561,16 +568,9 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
-    def diagnose(
-        self,
-        *,
-        reference: Mapping[str, MarkovChain] | None = None,
-        other: "Study | Mapping[str, Paths] | None" = None,
-        delta: float | None = None,
-    ) -> Diagnosis:
+    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
         """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
-        with self._lock, self._store.reading() as transaction:
-            return _diagnosis.of_study(transaction, self._labels, reference, other, delta)
+        return _diagnosis.of_study(self, reference, other, delta)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
@@ -682,19 +682,3 @@ class Study:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""
         with self._lock, self._store.reading() as transaction:
             _audit.audit(transaction)
-
-
-def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
-    """A batch as a list of pairs. A text of two letters is not a pair."""
-    if not isinstance(observations, Iterable):
-        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
-    found = []
-    for number, thing in enumerate(observations, start=1):
-        pair: Any = None if isinstance(thing, str) else thing
-        try:
-            chain, state = pair
-        except (TypeError, ValueError):
-            what = f"observation {number} of the batch"
-            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
-        found.append((chain, state))
-    return found
