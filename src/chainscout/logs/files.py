@@ -4,7 +4,7 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..errors import InputError, LogError
 from ..validation import shown
 from .request import CountRequest, Kind
-from .spool import Spool, guarded
+from .spool import BATCH, Spool, guarded
 from .statement import counting, positional, table_named
 
 if TYPE_CHECKING:
@@ -122,6 +122,13 @@ class Files:
         """The answer to a small request about the log."""
         with guarded(self.name):
             return list(self.spool.connection.execute(*positional(statement)).fetchall())
+
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer, a batch in memory at a time."""
+        with guarded(self.name):
+            answer = self.spool.connection.execute(*positional(statement))
+            while rows := answer.fetchmany(BATCH):
+                yield from rows
 
     def close(self) -> None:
         """Nothing is held but the spool."""
