@@ -92,7 +92,7 @@ def read_paths(
     path: str | None = None,
     order: str | None = None,
     table: str | None = None,
-    gap: float | datetime.timedelta | None = None,
+    gap: float | str | datetime.timedelta | None = None,
     missing: str = "error",
     states: States = None,
     memory_limit: str | None = None,
@@ -107,7 +107,7 @@ def read_paths(
     """
     one_of(missing, "missing", MISSING)
     request, arrays_only = _request(chain, time, state, path, order, table, gap=gap, missing=missing)
-    if arrays_only or _is_table(where):
+    if arrays_only or (not is_stream(where) and _is_table(where)):
         rows = _paths(where) if arrays_only else arrays.from_table(where, request)
         return walks.paths_of(walks.gathered(arrays.steps(rows, request)), states, untyped=False)
     spool = Spool(memory_limit, threads, temp_directory)
@@ -136,7 +136,7 @@ def _request(
     *,
     lag: int = 1,
     sliding: bool = False,
-    gap: float | datetime.timedelta | None,
+    gap: float | str | datetime.timedelta | None,
     missing: str,
 ) -> tuple[CountRequest, bool]:
     """What is asked, and whether the log is arrays of states without columns."""

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..errors import InputError, LogError
 from ..validation import shown
 from .request import CountRequest, Kind
-from .spool import BATCH, Spool, guarded
+from .spool import Spool, guarded
 from .statement import counting, positional, table_named
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ class Files:
     def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
         """The rows of an answer, a batch in memory at a time."""
         with guarded(self.name):
-            answer = self.spool.connection.execute(*positional(statement))
-            while rows := answer.fetchmany(BATCH):
-                yield from rows
+            yield from self.spool.streamed(*positional(statement))
 
     def close(self) -> None:
         """Nothing is held but the spool."""
