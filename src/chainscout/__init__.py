@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .learning.learn import learn
     from .logs import count_transitions
     from .losses import loss
+    from .paths import Paths
     from .policies import Policy
     from .problems import Problem
     from .sources.simulated import simulated
@@ -29,6 +30,7 @@ __all__ = [
     "Counts",
     "Estimate",
     "MarkovChain",
+    "Paths",
     "Policy",
     "Problem",
     "Results",
@@ -51,6 +53,7 @@ _HOMES = {
     "Counts": "counts",
     "Estimate": "certificates",
     "MarkovChain": "chains",
+    "Paths": "paths",
     "Policy": "policies",
     "Problem": "problems",
     "Results": "experiment",

@@ -283,7 +283,7 @@ class StudyReport:
 
 
 #: Details of an event that are said in other words, or are for programs.
-HIDDEN = frozenset({"lost", "issued"})
+HIDDEN = frozenset({"lost", "issued", "told"})
 
 
 def happening(event: "EventLine") -> Happening:

@@ -252,7 +252,8 @@ class Observation(NamedTuple):
     state: int
     #: When it was told, in seconds since 1970.
     time: float
-    #: The number of its draw in the order of issue, lost draws included.
+    #: The number of its draw in the order of issue, lost draws included; 0: it is not known, because a plain tell
+    #: continued a path of a lease.
     issued: int
 
 

@@ -139,7 +139,7 @@ def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathReco
     if transaction.study.shared:
         before = transaction.path(chain, chain.paths)
         if before is not None and not before.ended:
-            transaction.happened(EventKind.PATH_ENDED.value, chain, **next_draw(before), lost=False)
+            transaction.happened(EventKind.PATH_ENDED.value, chain, **next_draw(transaction, before), lost=False)
             before.ended, before.issued = True, 0
             transaction.save_path(before)
     chain.paths += 1
@@ -152,9 +152,10 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     path.issued = transaction.study.issues
 
 
-def next_draw(path: PathRecord) -> dict[str, Any]:
-    """Names the draw that was issued for a path and not told."""
-    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+def next_draw(transaction: Transaction, path: PathRecord) -> dict[str, Any]:
+    """Names the draw that was issued for a path and not told, and how many observations were told when it ended."""
+    place = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+    return {**place, "told": transaction.study.observations}
 
 
 def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord, state: int) -> None:
@@ -166,7 +167,9 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     else:
         live.count(transaction, chain, path.last, state)  # what the rule raises, it raises before anything is changed
         chain.barren = 0
-    if path.issued == 0:
+    # A plain tell can continue a path after its lease has ended. Nobody knows when its draw was issued; 0 says so.
+    issued_unknown = path.issued == 0 and path.last is not None and path.token is None and not study.shared
+    if path.issued == 0 and not issued_unknown:
         issue(transaction, path)
     path.last = state
     path.steps += 1

@@ -12,10 +12,11 @@ from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..paths import Paths
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _lease, _selection, _stop, _transitions
+from . import _audit, _budget, _certificate, _lease, _paths, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
@@ -418,7 +419,7 @@ class Study:
                 path = self._main.path(transaction, chain)
             else:
                 path = _lease.held_path(transaction, chain, token)
-            detail = {} if path is None else _transitions.next_draw(path)
+            detail = {} if path is None else _transitions.next_draw(transaction, path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
             if path is not None and token is not None:
                 following = _lease.move(transaction, chain, path)
@@ -552,6 +553,11 @@ class Study:
         """The transitions of a chain, warm start included."""
         with self._lock, self._store.reading() as transaction:
             return self._labels.counts(transaction, self._find(transaction, chain))
+
+    def paths(self, chain: str) -> Paths:
+        """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
+        with self._lock, self._store.reading() as transaction:
+            return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""

@@ -132,7 +132,8 @@ class LogLine:
     state: Hashable
     #: Seconds since 1970.
     time: float
-    #: The number of its draw in the order of issue; draws that were lost have numbers too.
+    #: The number of its draw in the order of issue; draws that were lost have numbers too. 0: it is not known,
+    #: because a plain tell continued a path of a lease.
     issued: int
 
 
