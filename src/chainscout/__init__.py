@@ -10,6 +10,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import policies, problems, sources
+    from .answers import Answer, Cost, LongRunShare, PassageTime, Reach, answer
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
@@ -25,17 +26,23 @@ if TYPE_CHECKING:
     from .study import Study
 
 __all__ = [
+    "Answer",
     "Certificate",
     "ChainscoutError",
+    "Cost",
     "Counts",
     "Estimate",
+    "LongRunShare",
     "MarkovChain",
+    "PassageTime",
     "Paths",
     "Policy",
     "Problem",
+    "Reach",
     "Results",
     "Study",
     "__version__",
+    "answer",
     "certify",
     "compare",
     "count_transitions",
@@ -48,6 +55,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "answer": "answers",
+    "Reach": "answers",
+    "PassageTime": "answers",
+    "LongRunShare": "answers",
+    "Cost": "answers",
+    "Answer": "answers",
     "Certificate": "certificates",
     "ChainscoutError": "errors",
     "Counts": "counts",

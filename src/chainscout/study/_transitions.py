@@ -6,11 +6,12 @@ begins a new one: that costs one observation, and can never falsify a bound.
 
 import heapq
 import warnings
-from collections.abc import Set
+from collections.abc import Hashable, Iterable, Set
 from typing import Any
 
-from ..errors import BarePathsWarning, OutOfStep
+from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
+from ..validation import shown
 from . import _certificate
 from ._index import LiveIndex
 from .views import EventKind
@@ -150,6 +151,22 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     """Gives the next draw of a path its place in the order of issue."""
     transaction.study.issues += 1
     path.issued = transaction.study.issues
+
+
+def checked_pairs(observations: Any) -> list[tuple[str, Hashable]]:
+    """A batch as a list of pairs. A text of two letters is not a pair."""
+    if not isinstance(observations, Iterable):
+        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
+    found = []
+    for number, thing in enumerate(observations, start=1):
+        pair: Any = None if isinstance(thing, str) else thing
+        try:
+            chain, state = pair
+        except (TypeError, ValueError):
+            what = f"observation {number} of the batch"
+            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
+        found.append((chain, state))
+    return found
 
 
 def next_draw(transaction: Transaction, path: PathRecord) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, overload
 
+from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
@@ -16,7 +17,7 @@ from ..paths import Paths
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _lease, _paths, _selection, _stop, _transitions
+from . import _answers, _audit, _budget, _certificate, _lease, _paths, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
@@ -351,7 +352,7 @@ class Study:
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        pairs = _pairs(observations)
+        pairs = _transitions.checked_pairs(observations)
         moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
         with self._lock:
             with self._store.writing() as transaction:
@@ -559,6 +560,20 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
+    def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
+               asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
+        """What is known of a question about a chain, from the chain's log in one pass.
+
+        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ.
+        ``method``, ``asked``, ``losses``: as ``chainscout.answer`` takes them. What the study was warm-started with is
+        not read.
+        """
+        return _answers.answered(self, chain, question, delta, method=method, asked=asked, losses=losses)
+
+    def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
+        """One question put to all K chains, with δ/K each, so that all answers hold together."""
+        return _answers.of_all_chains(self, question, losses)
+
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
         with self._lock, self._store.reading() as transaction:
@@ -669,19 +684,3 @@ class Study:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""
         with self._lock, self._store.reading() as transaction:
             _audit.audit(transaction)
-
-
-def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
-    """A batch as a list of pairs. A text of two letters is not a pair."""
-    if not isinstance(observations, Iterable):
-        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
-    found = []
-    for number, thing in enumerate(observations, start=1):
-        pair: Any = None if isinstance(thing, str) else thing
-        try:
-            chain, state = pair
-        except (TypeError, ValueError):
-            what = f"observation {number} of the batch"
-            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
-        found.append((chain, state))
-    return found
