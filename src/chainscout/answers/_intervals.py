@@ -104,6 +104,8 @@ def _ever(decks: Decks, terms: Terms, delta: float) -> Interval:
         this = Interval(low, high, ones / decided if decided else None, number, found.waits, notes)
         if best is None or high - low < best[0]:
             best = high - low, this
+        if open_ones == 0:
+            break  # a longer cap would change nothing but its weight
     assert best is not None
     return replace(best[1], lower=lower, upper=upper)
 
@@ -171,11 +173,12 @@ def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: fl
     best = math.inf
     for k, cap in _caps(decks):
         level = math.log(2 * len(wanted) / (delta * cap_weight(k)))
-        longest_part, largest_rest = 0.0, 0.0
+        longest_part, largest_rest, cut = 0.0, 0.0, False
         for x in wanted.tolist():
             found = episodes(decks, terms, cap, start=x, most=MOST_FOR_M)
             over = found.result != ARRIVED
             number = len(over)
+            cut = cut or bool(over.any())
             rest = betting.most_mean_within(*_coin(int(over.sum()), number), level)
             largest_rest = max(largest_rest, rest)
             if largest_rest >= 1:
@@ -184,6 +187,8 @@ def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: fl
             longest_part = max(longest_part, cap * part)
         if largest_rest < 1:
             best = min(best, longest_part / (1 - largest_rest))
+        if not cut:
+            break
     if math.isinf(best):
         return Longest(best, "there are too few cards of some states to bound how long a walk can take from there")
     return Longest(best)
@@ -215,6 +220,8 @@ def _passage(decks: Decks, terms: Terms, delta: float) -> Interval:
             found = episodes(decks, terms, cap)
             level = math.log(1 / (PART_OF_AN_END * delta * cap_weight(k)))
             upper = min(upper, _upper_passage(found, cap, bound.bound, level))
+            if (found.result == ARRIVED).all():
+                break
     return Interval(lower, upper, mean, number, whole.waits, notes)
 
 
@@ -263,7 +270,10 @@ def _anchored(decks: Decks, terms: Terms, anchor: int, delta: float) -> Interval
         low = 0.0
         for k, cap in _caps(decks):
             level = math.log(1 / (PART_OF_AN_END * delta * cap_weight(k)))
-            low = max(low, _lower_share(cycles(decks, terms, anchor, cap, complement=complement), bound, cap, level))
+            found = cycles(decks, terms, anchor, cap, complement=complement)
+            low = max(low, _lower_share(found, bound, cap, level))
+            if not found.early.any():
+                break
         ends.append(low)
     return Interval(ends[0], 1 - ends[1], mean, len(whole.inside), whole.waits)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..compile import compiled, is_off
 
-__all__ = ["extreme_rows", "kernel", "walk_costs", "walk_cycles", "walk_episodes"]
+__all__ = ["deal", "extreme_rows", "kernel", "walk_costs", "walk_cycles", "walk_episodes"]
 
 
 @cache
@@ -16,6 +16,32 @@ def kernel(function: Any) -> Any:
 
 
 # -- replay
+
+
+def deal(source, target, late, count, first, place, ends, card):
+    """Deals the cards to their rows: the last row is of the starts. See ``replay.decks_of``.
+
+    With an empty ``card`` it counts into ``count`` how many cards each row has; then it deals them from ``first`` on.
+    ``ends``: 0 while a row can be read, then 1 or 2: a pending card, or one that was given up late.
+    """
+    size = len(count) - 1
+    for number in range(len(source)):
+        x = source[number]
+        if x < 0:
+            x = size
+        if ends[x] > 0:
+            continue
+        y = target[number]
+        if y >= 0:
+            if len(card) > 0:
+                card[first[x] + place[x]] = y
+                place[x] += 1
+            else:
+                count[x] += 1
+        elif y == -1:
+            ends[x] = 1
+        elif late[number]:
+            ends[x] = 2
 
 
 def walk_episodes(first, card, pointer, kind, start, starts, cap, result, length, state):

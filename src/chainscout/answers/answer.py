@@ -165,7 +165,7 @@ def _exact(chain: MarkovChain, terms: Terms, method: str | None) -> Answer:
     return Answer(terms.question, found, found, found, 0.0, True, "exact")
 
 
-def certain(terms: Terms) -> float | None:
+def _certain(terms: Terms) -> float | None:
     """The answer where no draw matters: a start in the target, no steps, one state whose cost counts."""
     question = terms.question
     if isinstance(question, LongRunShare) or terms.start in (UNKNOWN, WHERE_PATHS_START):
@@ -180,7 +180,7 @@ def certain(terms: Terms) -> float | None:
     return None if not over else 0.0 if law[terms.kind == ARRIVED].sum() == law.sum() else math.inf
 
 
-def vacuous(terms: Terms) -> tuple[float, float]:
+def _vacuous(terms: Terms) -> tuple[float, float]:
     """The ends of an answer of which nothing is known."""
     question = terms.question
     if isinstance(question, Cost):
@@ -191,11 +191,11 @@ def vacuous(terms: Terms) -> tuple[float, float]:
 
 def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, independent: bool) -> Answer:
     notes: tuple[str, ...] = () if beforehand else (_BEFOREHAND,)
-    known = certain(terms)
+    known = _certain(terms)
     if known is not None:
         return Answer(terms.question, known, known, known, delta, True, "replay", 0, None, ())
     if terms.start == UNKNOWN:
-        low, high = vacuous(terms)
+        low, high = _vacuous(terms)
         where = getattr(terms.question, "start", None)
         said = "the start of the question is a state that was not seen yet"
         return Answer(terms.question, None, low, high, delta, True, "replay", 0, where, (said, *notes))
@@ -249,7 +249,7 @@ def _from_counts(
 ) -> Answer:
     if method in ("exact", "replay"):
         raise InputError(f"counts have no order, so that they cannot be answered by {method!r}")
-    known = certain(terms)
+    known = _certain(terms)
     if known is not None:
         return Answer(terms.question, known, known, known, delta, True, "row-likelihood")
     if method in ("delta", "posterior"):
@@ -259,7 +259,7 @@ def _from_counts(
         return Answer(terms.question, estimate, low, high, delta, False, method, notes=(note,))
     if terms.start in (UNKNOWN, WHERE_PATHS_START) and not isinstance(terms.question, LongRunShare):
         raise InputError("counts without their order do not say where paths start: give the question a start")
-    low, high = vacuous(terms)
+    low, high = _vacuous(terms)
     notes: tuple[str, ...] = ()
     if isinstance(terms.question, LongRunShare):
         notes = ("counts without their order do not bound a long-run share",)

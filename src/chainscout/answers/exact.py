@@ -8,7 +8,7 @@ from ..errors import InputError
 from ._terms import ARRIVED, LAW, ON, Terms
 from .question import Cost, LongRunShare, PassageTime, Reach
 
-__all__ = ["gradient", "value", "values"]
+__all__ = ["gradient", "start_law", "value", "values"]
 
 _Array = npt.NDArray[np.float64]
 

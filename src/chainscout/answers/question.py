@@ -16,9 +16,9 @@ from ..validation import label_from_text, real_number, shown, truth_value, whole
 __all__ = ["KEYWORDS", "Cost", "LongRunShare", "PassageTime", "Question", "Reach"]
 
 #: A start: a state, a law over states (a mapping, kept as pairs), or None for where paths start.
-Start: TypeAlias = Hashable | Mapping[Hashable, float] | None
+_Start: TypeAlias = Hashable | Mapping[Hashable, float] | None
 #: One state, or several.
-States: TypeAlias = Hashable | Iterable[Hashable]
+_States: TypeAlias = Hashable | Iterable[Hashable]
 
 #: Words of the grammar. A state with such a label is written in quotes.
 KEYWORDS = frozenset(
@@ -66,7 +66,7 @@ class Question:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-def _start(start: Start) -> Any:
+def _start(start: _Start) -> Any:
     """A start as it is kept: None, a label, or a law as a tuple of pairs (label, probability)."""
     if start is None:
         return None
@@ -97,7 +97,7 @@ def _hashable(value: Any, name: str) -> Hashable:
     return value  # type: ignore[no-any-return]
 
 
-def _states(states: States, name: str, least: int = 1) -> tuple[Hashable, ...]:
+def _states(states: _States, name: str, least: int = 1) -> tuple[Hashable, ...]:
     """Labels as a tuple: one label, or a list, tuple or set of them. A tuple that is a label is given in a list."""
     several = isinstance(states, list | tuple | AbstractSet | range)
     listed = list(states) if several else [states]  # type: ignore[arg-type]

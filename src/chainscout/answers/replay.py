@@ -12,12 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..paths import LOST, PENDING, START, Paths
+from ..paths import Paths
 from ..random import splitmix
-from ._kernels import kernel, walk_costs, walk_cycles, walk_episodes
+from ._kernels import deal, kernel, walk_costs, walk_cycles, walk_episodes
 from ._terms import LAW, ON, Terms
 
-__all__ = ["Cycles", "Decks", "Episodes", "Returns", "cycles", "decks_of", "episodes", "returns"]
+__all__ = [
+    "AWAITED", "BLOCKED", "DRAWN", "HORIZON", "Cycles", "Decks", "Episodes", "Returns", "cycles", "decks_of",
+    "episodes", "returns",
+]  # fmt: skip
 
 _Array = npt.NDArray[np.float64]
 _IntegerArray = npt.NDArray[np.int64]
@@ -43,21 +46,19 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     then it ends its row for ever. ``independent_losses``: the user says that no loss depended on what was drawn.
     """
     size = paths.size
-    row = np.where(paths.source == START, size, paths.source)
-    blocks = np.where(paths.target == PENDING, AWAITED, DRAWN)
-    if not independent_losses:
-        blocks[paths.late_losses(by_row=True)] = BLOCKED
-    order = np.argsort(row, kind="stable")
-    rows, targets, stops = row[order], paths.target[order], blocks[order]
-    # Cards behind the first block of their row are not readable.
-    before = np.concatenate([[0], np.cumsum(stops > 0)])
-    begin = np.searchsorted(rows, np.arange(size + 1))
-    readable = (targets != LOST) & (before[1:] - before[begin[rows]] == 0)
-    ends = np.zeros(size + 1, dtype=np.int64)
-    blocked = np.flatnonzero(stops > 0)[::-1]
-    ends[rows[blocked]] = stops[blocked]  # the first one is written last
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows[readable], minlength=size + 1))])
-    return Decks(first.astype(np.int64), np.ascontiguousarray(targets[readable]), ends)
+    late = np.zeros(len(paths), dtype=np.bool_)
+    if not independent_losses and paths.lost:
+        late = paths.late_losses(by_row=True)
+    count, ends, place = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
+    first = np.zeros(size + 2, dtype=np.int64)
+    nothing = np.zeros(0, dtype=np.int64)
+    kernel(deal)(paths.source, paths.target, late, count, first, place, ends, nothing)
+    first[1:] = np.cumsum(count)
+    card = np.empty(int(first[-1]), dtype=np.int64)
+    if len(card):
+        ends[:] = 0
+        kernel(deal)(paths.source, paths.target, late, count, first, place, ends, card)
+    return Decks(first, card, ends)
 
 
 # -- coins of our own: keyed by the question and the episode, and never drawn again
@@ -125,6 +126,9 @@ HORIZON = 2.5
 def returns(decks: Decks, terms: Terms, steps: int | None, discount: float | None) -> Returns:
     """Replays a cost over so many states, or a discounted one, as it is (not normalised)."""
     number = len(decks.card) + 1
+    shortest = steps if discount is None else int(HORIZON / (1 - discount))
+    if not terms.absorbing.any():  # each state of an episode but the last takes a card
+        number = len(decks.card) // max(1, (shortest or 1) - 1) + 1
     result, state = np.zeros(number), np.zeros(1, np.int64)
     tails = np.zeros(0, np.int64)
     horizon, factor = steps, 1.0
