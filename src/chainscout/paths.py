@@ -302,7 +302,7 @@ def _whole(values: Any, name: str) -> _IntegerArray:
 
 def _in_order(target: _IntegerArray) -> _IntegerArray:
     """When each value became known, if all were told in the order of issue."""
-    known = np.cumsum(target >= 0)
+    known = np.cumsum(target >= 0, dtype=np.int64)
     known[target == PENDING] = 0
     return known
 
