@@ -10,6 +10,7 @@ import click
 from .._version import __version__
 from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, take_up, tell
+from .answers import answer
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
@@ -48,7 +49,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, take_up, status, diagnose, audit, export,
+    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, diagnose, audit, export,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

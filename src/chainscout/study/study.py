@@ -8,6 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, overload
 
+from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
@@ -16,7 +17,19 @@ from ..paths import Paths
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _diagnosis, _lease, _paths, _plan, _selection, _stop, _transitions
+from . import (
+    _answers,
+    _audit,
+    _budget,
+    _certificate,
+    _diagnosis,
+    _lease,
+    _paths,
+    _plan,
+    _selection,
+    _stop,
+    _transitions,
+)
 from ._certificate import StudyCertificate
 from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
@@ -580,6 +593,20 @@ class Study:
     def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
         """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
         return _diagnosis.of_study(self, reference, other, delta)
+
+    def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
+               asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
+        """What is known of a question about a chain, from the chain's log in one pass.
+
+        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ.
+        ``method``, ``asked``, ``losses``: as ``chainscout.answer`` takes them. What the study was warm-started with is
+        not read.
+        """
+        return _answers.answered(self, chain, question, delta, method=method, asked=asked, losses=losses)
+
+    def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
+        """One question put to all K chains, with δ/K each, so that all answers hold together."""
+        return _answers.of_all_chains(self, question, losses)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
