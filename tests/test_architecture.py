@@ -17,7 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"_version", "errors"},
     {"validation"},
-    {"specs", "rows"},
+    {"specs", "rows", "logarithm"},
     {"random", "compile"},
     {"chains", "counts"},
     {"problems"},
