@@ -18,7 +18,7 @@ LAYERS = [
     {"_version", "installation"},
     {"errors"},
     {"validation"},
-    {"specs", "rows", "frames"},
+    {"specs", "rows", "frames", "logarithm"},
     {"random", "compile"},
     {"chains", "counts"},
     {"problems", "paths"},
