@@ -11,11 +11,11 @@ from typing import Any, Self, overload
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _lease, _selection, _stop, _transitions
+from . import _audit, _batch, _budget, _certificate, _lease, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
@@ -101,6 +101,7 @@ class Study:
         rule = given.policy
         assert isinstance(rule, Policy)
         study = cls(make(where, given.content(chains)), rule)
+        study._main.is_first = True
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
             if given.target_loss is not None:
@@ -275,9 +276,9 @@ class Study:
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path")
         with self._lock:
-            told, new = self._tell(chain, state, path, step, token)
-            if token is None:
-                self._main.remember(told, None if new else step)
+            told, own = self._tell(chain, state, path, step, token)
+            if token is None and own:
+                self._main.remember(told)
             return Step(told.number, told.steps + 1)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
@@ -310,7 +311,7 @@ class Study:
         repeating: bool = False,
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
-        """The path, and whether the observation was added to it; else the same one was told before."""
+        """The path, and whether whoever told this goes on with it; a retry says nothing of that."""
         with self._lock, self._store.writing() as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
@@ -319,14 +320,14 @@ class Study:
                 if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 _transitions.check_observations(chain, observations)
+                _lease.check_plain(transaction, chain)
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
                 if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
                     return known, False
                 _stop.check_not_stopped(transaction.study)
                 _lease.sweep(transaction, live)
-                _lease.check_not_held(transaction, chain)
                 _budget.check_price(transaction, chain.cost, "the observation")
-                path = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
+                path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
                 _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
             else:
                 known = None if number is None else transaction.path(chain, number)
@@ -342,6 +343,7 @@ class Study:
                         "another lease: nothing was changed"
                     )
                 _transitions.check_observations(chain, observations)
+                own = True
                 _lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
@@ -349,11 +351,11 @@ class Study:
             if token is not None and path.promised == 0:
                 _lease.free(transaction, live, chain, path)
             _stop.settle(transaction, live, (chain,))
-        return path, True
+        return path, own
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        pairs = _pairs(observations)
+        pairs = _batch.pairs(observations)
         moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
         with self._lock:
             with self._store.writing() as transaction:
@@ -385,8 +387,8 @@ class Study:
             known = chains.get(name) if isinstance(name, str) else None
             if known is None:
                 chain = self._find(transaction, name)
-                _lease.check_not_held(transaction, chain)
-                known = chains[name] = chain, _transitions.own_path(transaction, chain, self._main)
+                _lease.check_plain(transaction, chain)
+                known = chains[name] = chain, _transitions.own_path(transaction, chain, self._main)[0]
                 last[chain.number] = known[1].last
             chain, path = known
             position = self._labels.position(transaction, chain, state)
@@ -405,7 +407,8 @@ class Study:
 
         Gives where that one belongs.
         ``lost``: an observation was lost with the path; the certificate will say so.
-        ``token``: of the lease whose path it is; without one, the path is the one that this open study walks.
+        ``token``: of the lease whose path it is; without one, the path is the one that this open study walks, or else
+        the latest one of plain tells; in a study with shared paths, the chain's one path.
         """
         following = self._restart(chain, token, lost)
         if following is None:
@@ -423,11 +426,14 @@ class Study:
             if token is None:
                 _lease.sweep(transaction, live)
                 _lease.check_not_held(transaction, chain)
-                path = self._main.path(transaction, chain)
+                path = _transitions.left_path(transaction, chain, self._main)
             else:
                 path = _lease.held_path(transaction, chain, token)
-            detail = {} if path is None else _transitions.next_draw(path)
-            transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+            if path is not None:
+                detail = _transitions.next_draw(path)
+                transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+            elif lost:
+                transaction.happened(EventKind.OBSERVATION_LOST.value, chain)
             if path is not None and token is not None:
                 following = _lease.move(transaction, chain, path)
             elif path is not None:
@@ -496,13 +502,14 @@ class Study:
             excluded = frozenset(self._find(transaction, name).number for name in without)
             try:
                 chain, affordable = _lease.choose(transaction, live, walker, steps, excluded, bool(continuing))
-            except (StudyFinished, NothingFree) as error:
+            except (StudyFinished, NothingFree, Held) as error:
                 refusal: Exception = error
             else:
                 stays = continuing if isinstance(continuing, bool) else chain.name in continuing
                 path = _lease.path_for(transaction, chain, walker, stays)
                 _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
                 walker.note(chain)
+                walker.tokens[chain.number] = path.token or ""
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
@@ -567,7 +574,7 @@ class Study:
             return self._progress_of(transaction, self._find(transaction, name))
 
     def _progress_of(self, transaction: Transaction, chain: ChainRecord) -> ChainProgress:
-        path = self._main.path(transaction, chain)
+        path = _transitions.main_path(transaction, chain, self._main)
         position = None if path is None else path.last
         last = None if position is None else self._labels.label(transaction, chain, position)
         number, step = _transitions.next_place(transaction, chain, self._main)
@@ -671,19 +678,3 @@ class Study:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""
         with self._lock, self._store.reading() as transaction:
             _audit.audit(transaction)
-
-
-def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
-    """A batch as a list of pairs. A text of two letters is not a pair."""
-    if not isinstance(observations, Iterable):
-        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
-    found = []
-    for number, thing in enumerate(observations, start=1):
-        pair: Any = None if isinstance(thing, str) else thing
-        try:
-            chain, state = pair
-        except (TypeError, ValueError):
-            what = f"observation {number} of the batch"
-            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
-        found.append((chain, state))
-    return found
