@@ -444,6 +444,26 @@ def test_leases_are_checked(place, change, words):
         study.worker(options.pop("worker")).lease(**options)
 
 
+def test_a_chain_that_never_gives_a_first_state_starves_no_other(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    for number in range(20):
+        held = lease(study, f"w{number}")
+        held.abandon() if held.chain == "a" else held.tell(0)
+    assert study.allocation() == {"a": 0, "b": 10}
+    assert study.chain("a").aside
+    assert not study.chain("b").aside
+    study.take_up("a")
+    assert not study.chain("a").aside
+
+
+def test_a_lease_is_of_a_chain_that_can_be_paid(place):
+    study = place.create({"a": 2, "b": 2}, 0.3, policy=RULE, costs={"a": 0.1, "b": 0.3})
+    lease(study, "w").tell(0)
+    assert not study.finished
+    assert study.ask() == "a"
+    assert lease(study, "v").chain == "a"
+
+
 # -- shared paths: a chain is one physical process
 
 

@@ -116,7 +116,7 @@ class Model(RuleBasedStateMachine):
 
     def end_walk(self, walk):
         walk.ended, walk.held = True, False
-        if len(walk.states) == 1:
+        if len(walk.states) <= 1:
             self.barren[walk.chain] += 1
             if self.barren[walk.chain] >= 10:
                 self.aside.add(walk.chain)

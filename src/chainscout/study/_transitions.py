@@ -243,7 +243,7 @@ def is_repeated(
 def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     """Ends a path. A chain whose last paths ended without a transition is set aside."""
     path.ended, path.issued = True, 0
-    if path.steps == 1:
+    if path.steps <= 1:  # also a path that never gave its first state
         chain.barren += 1
         if chain.barren >= MOST_BARREN:
             set_aside(transaction, chain, f"its last {chain.barren} paths brought no transition")
