@@ -36,6 +36,34 @@ def _whole(value: Any) -> Any:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
+#: What is said beside stored certificates.
+STORED = "certificates are stored, and computed anew when a chain has 1 % more transitions: each says as of which one"
+
+
+class _Words:
+    """What is known of single probabilities, as of 1 % fewer transitions of each chain at most."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        #: Chain → T, and its certificate then.
+        self._known: dict[int, tuple[int, StudyCertificate]] = {}
+
+    def of(self, progress: "Progress") -> str:
+        """The sentence about all chains; only those that have grown are looked at."""
+        for line in self._browser.page(limit=progress.chains)[1]:
+            last = self._known[line.number][0] if line.number in self._known else -1
+            if last < 0 or line.transitions >= last + max(1, last // 100):
+                self._known[line.number] = line.transitions, self._browser.certificate([line.number])
+        parts = [part for _, part in self._known.values()]
+        return StudyCertificate(
+            {name: loss for part in parts for name, loss in part.loss.items()},
+            progress.delta,
+            progress.method,
+            entries={name: rows for part in parts for name, rows in part.entries.items()},
+            opened=frozenset().union(*(part.opened for part in parts)),
+        ).in_words()
+
+
 class StudyReport:
     """What a study shows; made once for a study, for it remembers what is dear to find."""
 
@@ -48,6 +76,7 @@ class StudyReport:
         other = None if second is None else Browser(second)
         self._shares = Shares(self.browser, other)
         self._bounds = Bounds(self.browser, other)
+        self._words = _Words(self.browser)
         self._histories = Histories(self.browser, other)
 
     def overview(self) -> Overview:
@@ -63,6 +92,7 @@ class StudyReport:
             stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
             delta=progress.delta,
+            method=progress.method,
             chains=progress.chains,
             observations=progress.observations,
             used=_whole(progress.used),
@@ -98,6 +128,10 @@ class StudyReport:
         notes = StudyCertificate(
             {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
         ).notes
+        if progress.chains <= MOST_COMPUTED:
+            notes = (self._words.of(progress), *notes)
+        if progress.certificate is not None:
+            notes += (STORED,)
         if certificate == math.inf:
             notes += ("there are chains without a transition, of which nothing is certified yet",)
         if progress.aside:
@@ -182,6 +216,7 @@ class StudyReport:
             plug_in=self._shares.plug_in(line),
             aim=self._shares.aim(line),
             certificate=finite(line.certificate),
+            certified=line.certified,
             index=shown_index(line),
             leases=line.leases,
             aside=line.aside,
@@ -208,7 +243,12 @@ class StudyReport:
         tables = [tuple(map(tuple, part[rows, columns].tolist())) for part in parts]
         window = Window(row, column, states, tuple(labels[columns]), *tables)
         return Chain(
-            self._line(line, progress.observations), progress.delta, known.count("never"), known.count("rarely"), window
+            line=self._line(line, progress.observations),
+            delta=progress.delta,
+            never=known.count("never"),
+            rarely=known.count("rarely"),
+            words=self.browser.certificate([number]).in_words(),
+            window=window,
         )
 
     def number(self, name: str) -> int:

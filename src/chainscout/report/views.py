@@ -16,6 +16,8 @@ class Overview:
     stopped: str | None
     policy: str
     delta: float
+    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    method: str
     chains: int
     observations: int
     #: What was spent and what can be spent, in ``unit``.
@@ -67,6 +69,8 @@ class Line:
     plug_in: float | None
     aim: float | None
     certificate: float | None
+    #: The certificate is that of the chain's first so many transitions.
+    certified: int
     index: float | None
     #: Leases that workers hold now.
     leases: int
@@ -121,6 +125,8 @@ class Chain:
     #: States whose rows were never left, and rarely.
     never: int
     rarely: int
+    #: What is known of single probabilities, in a sentence.
+    words: str
     window: Window
 
 
