@@ -54,7 +54,12 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
 
 def bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> list[float]:
     """ω_k·b_k of some chains, from the counts as they are now."""
-    return [chain.weight * _loss(found) for chain, found in _all_bounds(transaction, chains)]
+    return [_current(chain, found) for chain, found in _all_bounds(transaction, chains)]
+
+
+def _current(chain: ChainRecord, found: _Bounds) -> float:
+    """ω_k·b_k of this moment. The stored one stands if it is of this moment: both are bounds on the same event."""
+    return chain.certificate if 0 < chain.transitions == chain.certified else chain.weight * _loss(found)
 
 
 def _loss(found: _Bounds) -> float:
@@ -139,10 +144,7 @@ def largest(transaction: Transaction) -> float:
 
 
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
-    """What is known of these chains' losses, times their weights, at this moment.
-
-    Where the stored bound is of this moment, it stands: it may be that of another search, on the same event.
-    """
+    """What is known of these chains' losses, times their weights, at this moment."""
     study = transaction.study
     opened = set()
     losses: dict[str, float] = {}
@@ -150,8 +152,7 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
     entries: dict[str, Sequence[tuple[int, float]]] = {}
     aside = []
     for chain, found in _all_bounds(transaction, chains):
-        fresh = 0 < chain.transitions == chain.certified
-        losses[chain.name] = chain.certificate if fresh else chain.weight * _loss(found)
+        losses[chain.name] = _current(chain, found)
         if not isinstance(found, float):
             variation[chain.name], entries[chain.name] = found.total_variation, found.entries
         if chain.open:
