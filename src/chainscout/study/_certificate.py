@@ -54,12 +54,7 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
 
 def bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> list[float]:
     """ω_k·b_k of some chains, from the counts as they are now."""
-    return [_current(chain, found) for chain, found in _all_bounds(transaction, chains)]
-
-
-def _current(chain: ChainRecord, found: _Bounds) -> float:
-    """ω_k·b_k of this moment. The stored one stands if it is of this moment: both are bounds on the same event."""
-    return chain.certificate if 0 < chain.transitions == chain.certified else chain.weight * _loss(found)
+    return [chain.weight * _loss(found) for chain, found in _all_bounds(transaction, chains)]
 
 
 def _loss(found: _Bounds) -> float:
@@ -102,16 +97,11 @@ def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions |
     found = math.inf
     if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
         found = chain.weight * solutions.bound(study, chain, rows)
-    if found == math.inf or is_near(found, study.target_loss):
+    if found == math.inf or study.target_loss is None or found <= NEAR * study.target_loss:
         found = bound(study, chain, rows)
     chain.certificate = found
     chain.certified = chain.transitions
     transaction.save(chain)
-
-
-def is_near(certificate: float, target: float | None) -> bool:
-    """Whether a certificate from an old search is so near the target that a new search may decide otherwise."""
-    return target is not None and target / NEAR <= certificate <= target * NEAR
 
 
 def refresh_due(transaction: Transaction, moved: Iterable[ChainRecord], solutions: Solutions | None) -> None:
@@ -144,7 +134,7 @@ def largest(transaction: Transaction) -> float:
 
 
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
-    """What is known of these chains' losses, times their weights, at this moment."""
+    """What is known of these chains' losses, times their weights, at this moment: a function of the counts alone."""
     study = transaction.study
     opened = set()
     losses: dict[str, float] = {}
@@ -152,7 +142,7 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
     entries: dict[str, Sequence[tuple[int, float]]] = {}
     aside = []
     for chain, found in _all_bounds(transaction, chains):
-        losses[chain.name] = _current(chain, found)
+        losses[chain.name] = chain.weight * _loss(found)
         if not isinstance(found, float):
             variation[chain.name], entries[chain.name] = found.total_variation, found.entries
         if chain.open:

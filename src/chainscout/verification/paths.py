@@ -161,17 +161,12 @@ def followed(
         return _on_device(problem, observations, replications, level, log_inverse, seed)
     uniform = policies.get("uniform")
     prepared = prepare(problem, uniform, observations, engine, [1.0] * len(problem), 1, False)
-    head = prepared.rule.head
 
     def some(replications: range) -> Array:
         found = np.zeros((len(replications), len(problem), RECORDED))
-        path = np.zeros(observations, np.int64)
         for k, chain in enumerate(problem.chains.values()):
-            size, law, row = chain.size, int(prepared.law_starts[k]), int(prepared.starts[k]) + head
             for r, replication in enumerate(replications):
-                where = (seed, replication, k, size, size + head)
-                arguments = partial(_walk_arguments, where, law, row)
-                call(engine, _ready("walk", engine), [prepared.laws, prepared.table, path], arguments)
+                path = walk_path(prepared, k, chain.size, observations, seed, replication, engine)
                 found[r, k] = follow_path(path, chain.matrix, level, log_inverse, engine)
         return found
 
@@ -196,6 +191,18 @@ def _nothing_found() -> Array:
     found = np.zeros(RECORDED)
     found[SHORTFALL] = -math.inf
     return found
+
+
+def walk_path(
+    prepared: Any, chain: int, size: int, observations: int, seed: int, replication: int, engine: str
+) -> npt.NDArray[np.int64]:
+    """The states of a chain in a replication, as the engine draws them; ``prepared``: the engine's tables."""
+    head = prepared.rule.head
+    path = np.zeros(observations, np.int64)
+    where = (seed, replication, chain, size, size + head)
+    arguments = partial(_walk_arguments, where, int(prepared.law_starts[chain]), int(prepared.starts[chain]) + head)
+    call(engine, _ready("walk", engine), [prepared.laws, prepared.table, path], arguments)
+    return path
 
 
 def _walk_arguments(where: tuple[int, ...], law: int, row: int, arrays: list[Any]) -> tuple[Any, ...]:
