@@ -36,6 +36,10 @@ def _whole(value: Any) -> Any:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
+#: What is said beside stored certificates.
+STORED = "certificates are stored, and computed again when their chains have grown: each says of how many transitions"
+
+
 class _Slow(NamedTuple):
     """What is found anew only now and then, because it needs all chains at once."""
 
@@ -67,6 +71,7 @@ class StudyReport:
             stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
             delta=progress.delta,
+            method=progress.method,
             chains=progress.chains,
             observations=progress.observations,
             used=_whole(progress.used),
@@ -94,6 +99,7 @@ class StudyReport:
         notes += StudyCertificate(
             {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
         ).notes
+        notes += (STORED,)
         if progress.certificate == math.inf:
             notes += ("there are chains of which nothing is certified yet",)
         if progress.aside:
@@ -175,7 +181,14 @@ class StudyReport:
         parts = (estimate.transitions, estimate.matrix, estimate.lower, estimate.upper)
         tables = [tuple(map(tuple, part[rows, columns].tolist())) for part in parts]
         window = Window(row, column, states, tuple(labels[columns]), *tables)
-        return Chain(self._line(line, progress), progress.delta, known.count("never"), known.count("rarely"), window)
+        return Chain(
+            line=self._line(line, progress),
+            delta=progress.delta,
+            never=known.count("never"),
+            rarely=known.count("rarely"),
+            words=self.browser.certificate([number]).in_words(),
+            window=window,
+        )
 
     def number(self, name: str) -> int:
         """The number of the chain of this name."""
