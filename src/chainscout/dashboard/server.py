@@ -13,6 +13,7 @@ from ..errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from uvicorn import Server
 
+    from ..study import Study
     from .application import Dashboard
 
 #: Connections at once, and seconds that a request's head may take.
@@ -46,7 +47,7 @@ def serve(
     title = "Study" if "://" in where else f"Study {Path(where).name}"
     with ExitStack() as stack:
         study, second = (stack.enter_context(Study.open(where, read_only=True)) for _ in range(2))
-        writing = stack.enter_context(Study.open(where, continuing=True)) if writable else None
+        writing = stack.enter_context(writing_study(where)) if writable else None
         listening = stack.enter_context(_listen(host, port))
         number = listening.getsockname()[1]
         server = make_server(Dashboard(study, second, title, writing), key, host, number)
@@ -54,6 +55,14 @@ def serve(
         ready(f"http://{name}:{number}/?token={key}")
         with suppress(KeyboardInterrupt):  # which uvicorn passes on when it has ended
             asyncio.run(server.serve(sockets=[listening]))
+
+
+def writing_study(where: str) -> "Study":
+    """The study, opened to be changed by requests: its wait for other writers ends before a request's own time."""
+    from ..study import Study
+    from .work import FOR_WRITERS
+
+    return Study.open(where, continuing=True, patience=FOR_WRITERS)
 
 
 def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Server":

@@ -12,13 +12,13 @@ from .memory import MemoryStore
 from .protocol import Store
 from .records import Content
 from .sql import SqlStore, codec, statements
-from .sql.database import Database, taken
+from .sql.database import PATIENCE, Database, taken
 from .sql.postgres import Postgres
 from .sql.schema import FORMAT
 from .sql.sqlite import Sqlite, open_file
 from .sql.sqlite_files import new_file
 
-__all__ = ["Where", "check_place", "exists", "find", "make"]
+__all__ = ["PATIENCE", "Where", "check_place", "exists", "find", "make"]
 
 #: A path, a postgresql:// address, or None for memory.
 Where = str | os.PathLike[str] | None
@@ -43,11 +43,18 @@ def make(where: Where, content: Content) -> Store:
     return SqlStore(database, floor=content.floor)
 
 
-def find(where: Where, read_only: bool = False) -> Store:
-    """The store of an existing study. Raises `FileError` if there is none, or if it has another format."""
+def find(where: Where, read_only: bool = False, patience: float = PATIENCE) -> Store:
+    """The store of an existing study. Raises `FileError` if there is none, or if it has another format.
+
+    ``patience``: seconds that a writing transaction waits for its turn before it raises `Busy`.
+    """
     if where is None:
         raise InputError("a study in memory cannot be opened again: create it with a path or an address")
-    database = Postgres(str(where), read_only) if _is_address(where) else open_file(_path(where), read_only)
+    database: Database
+    if _is_address(where):
+        database = Postgres(str(where), read_only, patience)
+    else:
+        database = open_file(_path(where), read_only, patience)
     try:
         _check_format(database)
     except BaseException:

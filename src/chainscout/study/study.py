@@ -13,7 +13,7 @@ from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..policies import Policy
-from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
+from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
 from . import _audit, _budget, _certificate, _lease, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
@@ -115,14 +115,17 @@ class Study:
         *,
         read_only: bool = False,
         continuing: bool = False,
+        patience: float = PATIENCE,
     ) -> Self:
         """The study that exists at ``where``. Its chains begin new paths at their next tells.
 
         ``policy``: needed if the study's policy is not built in; it must be the one that the study was created with.
         ``read_only``: the study cannot be changed through this object; a policy that is not built in may be left out.
         ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
+        ``patience``: seconds that a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
-        store = find(where, read_only)
+        real_number(patience, "patience", above=0.0, meaning="seconds that a change waits for other writers")
+        store = find(where, read_only, patience)
         try:
             with store.reading() as transaction:
                 stored = transaction.study

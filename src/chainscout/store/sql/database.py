@@ -9,12 +9,15 @@ from sqlalchemy import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql import Executable
 
-from ...errors import ChainscoutError, InputError
+from ...errors import Busy, ChainscoutError, InputError
 from ...validation import is_unicode, shown
 from .schema import metadata
 from .statements import Bulk
 
-__all__ = ["Database", "taken"]
+__all__ = ["PATIENCE", "Database", "taken"]
+
+#: Seconds that a writer waits in the queue before it reports that another writer is stuck.
+PATIENCE = 600.0
 
 
 def taken(where: str) -> InputError:
@@ -43,11 +46,13 @@ class Database:
     #: Whether ``SELECT … FOR UPDATE`` is needed to keep other writers out.
     locks_rows = False
 
-    def __init__(self, dialect: Dialect, where: str, read_only: bool) -> None:
+    def __init__(self, dialect: Dialect, where: str, read_only: bool, patience: float) -> None:
         self.dialect = dialect
         #: What messages call this database.
         self.where = where
         self.read_only = read_only
+        #: Seconds that a writer waits for its turn.
+        self.patience = patience
         #: The chain that ``ask`` is about to ask for, where it was read with the beginning of a transaction.
         self.foreseen: list[Any] | None = None
         self._known: dict[Executable, _Compiled] = {}
@@ -184,6 +189,11 @@ class Database:
     def now(self) -> float:
         """Seconds since 1970, by one clock for all workers."""
         raise NotImplementedError
+
+    def busy(self) -> Busy:
+        """The error of a writer whose turn did not come."""
+        held = f"another process has held the write lock of {self.where} for {self.patience:g} seconds"
+        return Busy(f"{held}: nothing was changed")
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
         """The driver's error in our words, or None if it is not an error of the driver."""

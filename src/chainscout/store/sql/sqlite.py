@@ -23,7 +23,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, FileError
 from . import sqlite_files as files
-from .database import Database
+from .database import PATIENCE, Database
 
 __all__ = ["Sqlite", "open_file"]
 
@@ -35,10 +35,8 @@ _CHECKPOINT_ROWS = 100_000
 _CHECKPOINT_SIZE = 32 * 2**20
 #: Kilobytes of the file that a connection keeps in memory: the upper levels of the indices of a million chains.
 _CACHE = 64 * 1024
-#: Seconds that a writer waits in the queue before it reports that another writer is stuck.
-_PATIENCE = 600.0
 #: SQLite waits by itself for this long (milliseconds) before our loop asks again.
-_BUSY = 5_000
+_BUSY = 1_000
 
 #: How many connections this process has to each file. Whoever opens or closes a file without SQLite holds the gate.
 _IN_USE: Counter[Path] = Counter()
@@ -52,8 +50,8 @@ class Sqlite(Database):
 
     begin_writing = "BEGIN IMMEDIATE"
 
-    def __init__(self, path: Path, read_only: bool) -> None:
-        super().__init__(dialects.dialect(paramstyle="named"), str(path), read_only)
+    def __init__(self, path: Path, read_only: bool, patience: float = PATIENCE) -> None:
+        super().__init__(dialects.dialect(paramstyle="named"), str(path), read_only, patience)
         self.path = path
         self._uri = f"file:{quote(str(path.absolute()))}?mode={'ro' if read_only else 'rw'}"
         #: Transactions since the last check point, and rows changed before it.
@@ -85,7 +83,7 @@ class Sqlite(Database):
                 _IN_USE[self.path.resolve()] += 1
             self._changes = 0
             if not self.read_only and files.log_size(self.path) > _CHECKPOINT_SIZE:
-                self._checkpoint()
+                self._checkpoint(time.monotonic() + self.patience)
 
     def disconnect(self) -> None:
         with _GATE:
@@ -106,28 +104,31 @@ class Sqlite(Database):
 
     def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction. A writer waits for its turn."""
+        end = time.monotonic() + self.patience
         if write:
             self._written += 1
             changes = self._connection.total_changes
             if self._written >= _CHECKPOINT_EVERY or changes - self._changes >= _CHECKPOINT_ROWS:
                 self._written, self._changes = 0, changes
-                self._checkpoint()
-        self._queue(self.begin_writing if write else self.begin_reading)
+                self._checkpoint(end)
+        self._queue(self.begin_writing if write else self.begin_reading, end)
         return None if first is None else self.run(first).fetchone()
 
-    def _queue(self, statement: str) -> None:
-        patience = time.monotonic() + _PATIENCE
+    def _queue(self, statement: str, end: float) -> None:
+        """Runs a statement that may have to wait, until the moment ``end`` of the monotonic clock."""
         while True:
             try:
                 self.execute(statement, {})
                 return
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > patience:
+                if "locked" not in str(error):
                     raise
+                if time.monotonic() > end:
+                    raise self.busy() from None
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self, end: float) -> None:
         """Copies the write-ahead log into the file, while the write lock keeps every commit out."""
-        self._queue("BEGIN IMMEDIATE")
+        self._queue("BEGIN IMMEDIATE", end)
         try:
             with closing(self._open()) as helper:
                 helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -160,7 +161,7 @@ class Sqlite(Database):
         if "readonly" in text:
             return FileError(f"{self.path} may not be written ({text}): nothing was changed")
         if "locked" in text:
-            return FileError(f"another process has held the write lock of {self.path} for {_PATIENCE:.0f} seconds")
+            return self.busy()
         if "unable to open" in text:
             return FileError(f"{self.path} could not be opened{self._because_of_its_folder() or f' ({text})'}")
         return None
@@ -179,7 +180,7 @@ class Sqlite(Database):
         )
 
 
-def open_file(path: Path, read_only: bool) -> Sqlite:
+def open_file(path: Path, read_only: bool, patience: float) -> Sqlite:
     """The study in an existing file. Raises `FileError` if it is not a study, or if its log is damaged."""
     _check_file(path)
     # Where this process has the file open, the log was checked before. It must not be checked again, because closing
@@ -187,7 +188,7 @@ def open_file(path: Path, read_only: bool) -> Sqlite:
     with _GATE:
         if not _IN_USE[path.resolve()]:
             files.check_log(path)
-    return Sqlite(path, read_only)
+    return Sqlite(path, read_only, patience)
 
 
 def _check_file(path: Path) -> None:
