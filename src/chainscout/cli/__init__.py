@@ -14,7 +14,7 @@ from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
 from .reports import report, serve
-from .studies import audit, export, extend, learn, new, status
+from .studies import audit, backup, export, extend, learn, new, status
 from .verification import verify
 
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, status, audit, export,
+    new, learn, extend, ask, tell, renew, give_back, status, audit, backup, export,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""``new``, ``extend``, ``status``, ``audit``, ``export`` and ``learn``: a study from its beginning to its estimates."""
+"""``new``, ``extend``, ``status``, ``audit``, ``backup``, ``export``, ``learn``: a study from start to estimates."""
 
 import json
 import sys
@@ -141,6 +141,21 @@ def audit(where: str, json_output: bool) -> None:
         f"{where}: all is what the {number:,} logged observations say",
         json_output,
     )
+
+
+@click.command()
+@click.argument("file")
+@click.argument("copy")
+@click.option("--without-log", is_flag=True, help="Copy what the file alone has, if its write-ahead log is lost.")
+@as_json
+def backup(file: str, copy: str, without_log: bool, json_output: bool) -> None:
+    """Copy the file of a study, also while it is written to. The copy is one file, complete and checked."""
+    from ..store import backup as make_backup
+
+    make_backup(file, copy, without_log=without_log)
+    with opened(copy, read_only=True) as study:
+        number = study.progress().observations
+    say({"copy": copy, "observations": number}, f"{copy}: a copy with {number:,} observations", json_output)
 
 
 @click.command()

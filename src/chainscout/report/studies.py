@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..study import EventKind
+from ..study import Browser, EventKind
 from ..study.settings import deadline_text
 from .cells import finite, shown_index
 from .tables import Table
@@ -31,7 +31,7 @@ def status(study: "Study") -> list[Table]:
         ("set aside", state.aside),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
-    notes = set_aside(study)
+    notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
     return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]

@@ -98,6 +98,7 @@ class StudyReport:
         notes = StudyCertificate(
             {}, progress.delta, "mixture", progress.lost, repeated=self._study.repeated_paths()
         ).notes
+        notes += self.browser.notes()
         if certificate == math.inf:
             notes += ("there are chains without a transition, of which nothing is certified yet",)
         if progress.aside:

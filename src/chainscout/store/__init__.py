@@ -1,7 +1,7 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .memory import MemoryStore
-from .opening import PATIENCE, Where, check_place, exists, find, make
+from .opening import PATIENCE, Where, backup, check_place, exists, find, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
     ChainRecord,
@@ -32,6 +32,7 @@ __all__ = [
     "StudyRecord",
     "Transaction",
     "Where",
+    "backup",
     "check_place",
     "exists",
     "find",

@@ -18,7 +18,7 @@ from .sql.schema import FORMAT
 from .sql.sqlite import Sqlite, open_file
 from .sql.sqlite_files import new_file
 
-__all__ = ["PATIENCE", "Where", "check_place", "exists", "find", "make"]
+__all__ = ["PATIENCE", "Where", "backup", "check_place", "exists", "find", "make"]
 
 #: A path, a postgresql:// address, or None for memory.
 Where = str | os.PathLike[str] | None
@@ -61,6 +61,22 @@ def find(where: Where, read_only: bool = False, patience: float = PATIENCE) -> S
         database.close()
         raise
     return SqlStore(database)
+
+
+def backup(where: Where, copy: Where, *, without_log: bool = False) -> None:
+    """Makes a copy of a study in a new file, whoever writes to the study meanwhile.
+
+    ``without_log``: copies what the file alone has, if its write-ahead log is lost.
+    """
+    if _is_address(where) or _is_address(copy):
+        raise InputError("a study in PostgreSQL is copied by pg_dump and pg_restore, which come with PostgreSQL")
+    if where is None or copy is None:
+        raise InputError("a backup is made from one file to another, and a study in memory has none")
+    source = _path(where)
+    database = Sqlite(source, read_only=True, alone=True) if without_log else open_file(source, True, PATIENCE)
+    with closing(database):
+        _check_format(database)
+        database.copy_to(_path(copy))
 
 
 def check_place(where: Where) -> None:
@@ -108,26 +124,25 @@ def _check_format(database: Database) -> None:
 
 def _fill(database: Database, content: Content) -> None:
     """Makes the tables and writes the study into them, in one transaction; then closes the connection."""
-    labels = ({"number": k, "labels": codec.pack_json(found)} for k, found in content.label_lists.items())
+    labels = (codec.label_list_columns(k, found) for k, found in content.label_lists.items())
     chains = (codec.chain_columns(chain, content.floor) for chain in content.chains)
     states = (
-        {"chain": k, "position": x, "label": codec.pack_json(label)}
-        for k, known in content.open_labels.items()
-        for x, label in enumerate(known)
+        codec.state_columns(k, x, label) for k, known in content.open_labels.items() for x, label in enumerate(known)
     )
     rows = (codec.row_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
+    priors = (codec.prior_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
     with closing(database), database.transaction(write=True):
         database.make_alone()
         if database.has_tables():
             raise taken(f"a study in {database.where}")
         database.make_tables()
-        for lines, *kinds in (
+        for lines, kind in (
             (labels, statements.add_label_list),
             (chains, statements.add_chain),
             (states, statements.add_state),
-            (rows, statements.add_row, statements.add_prior),
+            (rows, statements.add_row),
+            (priors, statements.add_prior),
         ):
             while page := list(islice(lines, _PAGE)):
-                for kind in kinds:
-                    database.run_many(kind, page)
+                database.run_many(kind, page)
         database.run(statements.add_study, codec.study_columns(content.study))

@@ -35,6 +35,10 @@ class Browser:
         #: Chain → T and S, certificate and variability as last computed.
         self._known: dict[int, tuple[tuple[int, int], float, float]] = {}
 
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of the place where the study is kept."""
+        return self._store.notes()
+
     # -- chains
 
     def page(

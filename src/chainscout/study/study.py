@@ -140,6 +140,9 @@ class Study:
             raise
         return study
 
+    def __reduce__(self) -> Any:
+        raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
+
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
         with self._lock:

@@ -186,6 +186,10 @@ class Database:
     def check_whole(self) -> None:
         """Raises `FileError` if the database finds that it is damaged."""
 
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the database that whoever looks at the study should read."""
+        return ()
+
     def now(self) -> float:
         """Seconds since 1970, by one clock for all workers."""
         raise NotImplementedError

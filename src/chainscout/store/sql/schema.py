@@ -27,7 +27,7 @@ from ..records import ChainRecord, Observation, PathRecord, StudyRecord
 __all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "path", "prior", "row", "state", "study"]
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 5
+FORMAT = 6
 
 metadata = MetaData()
 
@@ -78,7 +78,7 @@ study = Table(
 )
 
 #: Lists of labels. Chains with the same labels share one list.
-label_list = Table("label_list", metadata, _number(), _column("labels", Text))
+label_list = Table("label_list", metadata, _number(), _column("labels", Text), _column("check_sum", BigInteger))
 
 chain = Table(
     "chain",
@@ -135,11 +135,25 @@ row = Table(
 
 #: The counts that a study was warm-started from. The log does not contain them.
 prior = Table(
-    "prior", metadata, _part("chain"), _part("state"), _column("counts", LargeBinary), sqlite_with_rowid=False
+    "prior",
+    metadata,
+    _part("chain"),
+    _part("state"),
+    _column("counts", LargeBinary),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
 )
 
 #: The states of chains with open states, in order of discovery.
-state = Table("state", metadata, _part("chain"), _part("position"), _column("label", Text), sqlite_with_rowid=False)
+state = Table(
+    "state",
+    metadata,
+    _part("chain"),
+    _part("position"),
+    _column("label", Text),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
+)
 Index("state_label", state.c.chain, state.c.label, unique=True)
 
 log = Table("log", metadata, *_columns(Observation))

@@ -90,7 +90,7 @@ add_study = _insert(study)
 set_study = _update(study, ("id",))
 
 add_label_list = _insert(label_list)
-get_label_list = select(label_list.c.labels).where(label_list.c.number == bindparam("number"))
+get_label_list = select(label_list).where(label_list.c.number == bindparam("number"))
 
 # -- chains
 
@@ -144,11 +144,11 @@ get_row = _lookup(row, "chain", "state")
 get_rows = select(row).where(row.c.chain == bindparam("chain")).order_by(row.c.state)
 
 add_prior = _insert(prior)
-get_prior = select(prior.c.state, prior.c.counts).where(prior.c.chain == bindparam("chain")).order_by(prior.c.state)
+get_prior = select(prior).where(prior.c.chain == bindparam("chain")).order_by(prior.c.state)
 
 add_state = _insert(state)
-get_position = select(state.c.position).where(state.c.chain == bindparam("chain"), state.c.label == bindparam("label"))
-get_states = select(state.c.label).where(state.c.chain == bindparam("chain")).order_by(state.c.position)
+get_position = select(state).where(state.c.chain == bindparam("chain"), state.c.label == bindparam("label"))
+get_states = select(state).where(state.c.chain == bindparam("chain")).order_by(state.c.position)
 
 # -- the log and the events
 

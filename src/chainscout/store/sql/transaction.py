@@ -194,14 +194,16 @@ class SqlTransaction:
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         key = {"chain": chain.number, "label": codec.pack_json(label)}  # nothing to flush: `discover` writes at once
         found = self._database.run(statements.get_position, key).fetchone()
-        return None if found is None else int(found[0])
+        return None if found is None else codec.state_record(found)[0]
 
     def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
-        return tuple(codec.unpack_json(text) for (text,) in self._all(statements.get_states, chain=chain.number))
+        found = [codec.state_record(values) for values in self._all(statements.get_states, chain=chain.number)]
+        if [position for position, _ in found] != list(range(chain.size)):
+            raise FileError(f"the study is damaged: a state of the chain {chain.name!r} is missing")
+        return tuple(label for _, label in found)
 
     def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
-        found = self._all(statements.get_prior, chain=chain.number)
-        return {state: codec.unpack_counts(counts) for state, counts in found}
+        return dict(map(codec.prior_record, self._all(statements.get_prior, chain=chain.number)))
 
     # -- the log and the events
 
@@ -249,6 +251,7 @@ class SqlTransaction:
 
     def check_whole(self) -> None:
         self._cache.forget()
+        self._store.forget_labels()
         self._database.check_whole()
 
     # -- changing
@@ -262,8 +265,7 @@ class SqlTransaction:
         self._rows[chain.number, position] = row
 
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
-        values = {"chain": chain.number, "position": position, "label": codec.pack_json(label)}
-        self._database.run(statements.add_state, values)
+        self._database.run(statements.add_state, codec.state_columns(chain.number, position, label))
 
     def save_path(self, path: PathRecord) -> None:
         self._changed_paths[path.chain, path.number] = path
@@ -370,6 +372,10 @@ class SqlStore:
             raise FileError(f"there is no study in {self.database.where}")
         return SqlTransaction(self, codec.study_record(found))
 
+    def forget_labels(self) -> None:
+        """Reads lists of labels again."""
+        self._label_lists.clear()
+
     def label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
         """A list of labels. It never changes, so it is read once."""
         if number is None:
@@ -378,8 +384,11 @@ class SqlStore:
             found = self.database.run(statements.get_label_list, {"number": number}).fetchone()
             if found is None:
                 raise FileError(f"the study is damaged: the list of labels {number} is missing")
-            self._label_lists[number] = tuple(codec.unpack_json(found[0]))
+            self._label_lists[number] = codec.label_list_record(found)
         return self._label_lists[number]
+
+    def notes(self) -> tuple[str, ...]:
+        return self.database.notes()
 
     def close(self) -> None:
         self.database.close()
