@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InputError
 from ..study import Browser, EventKind
 from ..study.settings import deadline_text
 from .cells import finite, shown_index
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
+#: States of a chain whose matrix is shown entry by entry.
+MOST_STATES = 1_000
 
 
 def status(study: "Study") -> list[Table]:
@@ -81,6 +84,11 @@ def chains(study: "Study") -> Table:
 def estimate(study: "Study", chain: str) -> Table:
     """The estimated matrix of a chain, entry by entry, with intervals."""
     found = study.estimate(chain)
+    if len(found.states) > MOST_STATES:
+        raise InputError(
+            f"a table of every entry is for at most {MOST_STATES:,} states, and the chain {chain!r} has"
+            f" {len(found.states):,}: 'chainscout serve' shows its matrix a part at a time"
+        )
     rows = [
         (
             found.states[x],

@@ -197,17 +197,17 @@ class StudyReport:
         progress, line = self._study.progress(), self.browser.line(number)
         self._shares.look(progress.observations)
         estimate = self._study.estimate(line.name)
-        wide = (estimate.upper - estimate.lower).max(axis=1, initial=0.0) > WIDE
+        wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
-        labels = [label(state) for state in estimate.states]
-        rows, columns = slice(row, row + size), slice(column, column + size)
+        rows, columns = range(row, row + size), range(column, column + size)
+        stationary = estimate.stationary
         states = tuple(
-            State(labels[x], int(estimate.exits[x]), finite(float(estimate.stationary[x])), known[x])  # type: ignore[arg-type]
-            for x in range(len(labels))[rows]
+            State(label(estimate.states[x]), int(estimate.exits[x]), finite(float(stationary[x])), known[x])  # type: ignore[arg-type]
+            for x in range(len(known))[row : row + size]
         )
-        parts = (estimate.transitions, estimate.matrix, estimate.lower, estimate.upper)
-        tables = [tuple(map(tuple, part[rows, columns].tolist())) for part in parts]
-        window = Window(row, column, states, tuple(labels[columns]), *tables)
+        tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
+        names = tuple(label(state) for state in estimate.states[column : column + size])
+        window = Window(row, column, states, names, *tables)
         return Chain(
             self._line(line, progress.observations), progress.delta, known.count("never"), known.count("rarely"), window
         )
