@@ -154,7 +154,7 @@ def test_leases(writer: Client, where: Path) -> None:
         assert (refused.status_code, refused.json()["kind"]) == (409, kind)
     for step, state in ((1, 0), (1, 0), (2, 3), (2, 3)):  # each of them twice: the second is a retry
         mine = {**told, "step": step, "state": state, "token": lease["token"]}
-        assert writer.post("/api/tell", json=mine).status_code == 200
+        assert writer.post("/api/tell", json=mine).json() == {"path": lease["path"], "next_step": step + 1}
     late = writer.post("/api/tell", json={**told, "step": 3, "token": lease["token"]})
     assert (late.status_code, late.json()["kind"]) == (409, "LeaseLost")
     with Study.open(where) as study:
@@ -172,7 +172,8 @@ def test_a_worker_goes_on_with_its_own_path(tmp_path: Path) -> None:
             client.post("/api/tell", json={"chain": "a", "state": path, "token": lease["token"]})
         again = client.post("/api/lease", json={"worker": "Julia"}).json()
         assert (again["path"], again["state"], again["step"]) == (1, 1, 2)
-        client.post("/api/restart", json={"chain": "a", "token": again["token"]})
+        restarted = client.post("/api/restart", json={"chain": "a", "token": again["token"]})
+        assert restarted.json() == {"path": 3, "next_step": 1}
         assert client.post("/api/tell", json={"chain": "a", "state": 0, "token": again["token"]}).status_code == 200
         assert client.post("/api/lease", json={"worker": "Julia", "steps": 7}).json()["path"] == 3
         nothing = client.post("/api/lease", json={"worker": "R"})

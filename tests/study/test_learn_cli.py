@@ -102,7 +102,7 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     alone = CliRunner().invoke(main, ["learn", str(study_file(folder, bad % "alone")), "--json", *workers])
     assert alone.exit_code == 1, alone.exception
     line, further = alone.stderr.splitlines()
-    assert further == "study.take_up(name) in Python takes a chain up again"
+    assert further == f"'chainscout take-up {folder / 'alone.db'} CHAIN' takes a chain up again"
     assert line.startswith("chain 'bad' was set aside: ")
     assert line.endswith(reason) or f"{reason}:" in line
     assert json.loads(alone.stdout)[0]["notes"] == [line]
@@ -111,8 +111,7 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     assert found.exit_code == 0, found.exception
     assert found.stderr.splitlines()[:-1] == [line]
     assert answer("status", folder / "beside.db")[0]["notes"] == [line]
-    with Study.open(folder / "beside.db") as study:
-        study.take_up("bad")
+    assert run("take-up", folder / "beside.db", "bad") == "bad is no longer set aside; finished (budget)\n"
     assert answer("status", folder / "beside.db")[0]["notes"] == []
 
 
@@ -121,6 +120,8 @@ def test_learn_refuses_a_program_that_is_not_there_before_anything_is_made(folde
     text = 'where = "x.db"\nbudget = 30\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
     words = "chains.bad: ['./nosuch'] cannot be started: there is no program './nosuch'"
     assert words in run("learn", study_file(folder, text), *workers, status=1)
+    module = text.replace('["./nosuch"]', json.dumps([sys.executable, "-m", "nosuch"]))
+    assert "Python finds no module 'nosuch'" in run("learn", study_file(folder, module), *workers, status=1)
     assert not (folder / "x.db").exists()
 
 

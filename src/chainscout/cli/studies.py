@@ -1,6 +1,5 @@
 """``new``, ``extend``, ``status``, ``audit``, ``backup``, ``export``, ``learn``: a study from start to estimates."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import FileError, InputError
+from ..validation import shown
 from .problems import delta_option
-from .rendering import as_json, show
+from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -23,7 +23,10 @@ where_argument = click.argument("where", metavar="FILE|ADDRESS")
 
 def say(content: Any, text: str, json_output: bool) -> None:
     """One answer: JSON on one line, or text."""
-    click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False) if json_output else text)
+    if json_output:
+        echo_json(content)
+    else:
+        echo(text, exact=True)
 
 
 @contextmanager
@@ -215,7 +218,7 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             **found.settings.given(),
         )
     except KeyboardInterrupt:
-        click.echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
+        echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
         raise SystemExit(130) from None
     finally:
         if executor is not None:
@@ -223,9 +226,9 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     with study:
         aside = studies.set_aside(study)
         for sentence in aside:
-            click.echo(sentence, err=True)
+            echo(sentence, err=True)
         if aside:
-            click.echo("study.take_up(name) in Python takes a chain up again", err=True)
+            echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study), json_output)
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.
@@ -270,6 +273,8 @@ def _states(text: str) -> int | list[str]:
     try:
         return int(text)
     except ValueError:
+        if text.strip().lstrip("+-").isdecimal():  # too long a number for Python
+            raise InputError(f"--chain must be given a number of states that can be had, not {shown(text)}") from None
         return text.split(",")
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +38,14 @@ def matrix(study: "Study", report: StudyReport, number: int) -> Iterator[bytes]:
         part = estimate.window(range(x, x + 1), range(len(estimate.states)))
         columns = (part.matrix, part.lower, part.upper, part.transitions)
         values = zip(estimate.states, *(column[0].tolist() for column in columns), strict=True)
-        yield b"".join(_line([start, *found]) for found in values)
+        yield _lines((start, *found) for found in values)
 
 
 def _line(values: list[Any]) -> bytes:
+    return _lines([values])
+
+
+def _lines(lines: Iterable[Sequence[Any]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow([plain(value) for value in values])
+    csv.writer(text, lineterminator="\r\n").writerows(map(plain, values) for values in lines)
     return text.getvalue().encode("utf-8", "backslashreplace")

@@ -15,7 +15,7 @@ from .parameters import Ask, Asked, Body, GiveBack, Leased, Renew, Restart, Take
 from .work import change
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Step, Study
 
 Given = TypeVar("Given", bound=Body)
 
@@ -119,8 +119,8 @@ class Writing:
             given.chain, lambda: self._study.restart(given.chain, lost=given.lost, token=given.token)
         )
 
-    async def _done(self, chain: str, act: Callable[[], None]) -> Response:
-        """What is done to one chain, and the number of its next observation.
+    async def _done(self, chain: str, act: "Callable[[], Step | None]") -> Response:
+        """What is done to one chain, and where the next observation belongs: of the path that was walked, or plain.
 
         When it is done, an answer that says otherwise would be wrong: a study that cannot be read just then gives no
         numbers.
@@ -131,9 +131,9 @@ class Writing:
                 self._study.chain(chain)
             except InputError as error:
                 raise Missing(str(error)) from None
-            act()
+            done = act()
             try:
-                place = self._study.chain(chain)
+                place = done or self._study.chain(chain)
             except ChainscoutError:
                 return Told(path=None, next_step=None)
             return Told(path=place.path, next_step=place.step)

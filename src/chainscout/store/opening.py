@@ -90,7 +90,10 @@ def exists(where: Where) -> bool:
     if where is None:
         return False
     if not _is_address(where):
-        return _path(where).exists()
+        try:
+            return _path(where).exists()
+        except OSError as error:
+            raise FileError(f"{where} could not be read: {error.strerror}") from None
     with closing(Postgres(str(where), read_only=True)) as database, database.transaction(write=False):
         return database.has_tables()
 
@@ -107,6 +110,8 @@ def _path(where: Any) -> Path:
         raise InputError(f"a study is kept at a path or at postgresql://…, not at {shown(where)}")
     if not isinstance(where, (str, os.PathLike)) or not str(where):
         raise InputError(f"where must be a path, a postgresql:// address or None, not {shown(where)}")
+    if "\0" in str(where):
+        raise InputError(f"where must be a path, and no path has a zero in it: {shown(where)}")
     return Path(unicode_text(str(where), "where"))
 
 

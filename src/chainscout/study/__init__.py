@@ -6,7 +6,7 @@ from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
 from .study import Study
-from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress
+from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress, Step
 
 __all__ = [
     "Browser",
@@ -20,6 +20,7 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "Step",
     "StopReason",
     "Study",
     "StudyCertificate",

@@ -23,7 +23,7 @@ from ._lease import Lease, Worker
 from ._stop import StopReason
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Step
 
 __all__ = ["Study"]
 
@@ -264,8 +264,10 @@ class Study:
         step: int | None = None,
         *,
         token: str | None = None,
-    ) -> None:
+    ) -> Step:
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
+
+        Gives where the path's next observation belongs.
 
         It continues the path that this open study walks on the chain, or begins one: the first tell of a chain begins a
         path, unless the study was opened with ``continuing=True``.
@@ -282,6 +284,7 @@ class Study:
             told, new = self._tell(chain, state, path, step, token)
             if token is None:
                 self._main.remember(told, None if new else step)
+            return Step(told.number, told.steps + 1)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
         """Adds an observation of a source that repeats itself, if nobody has told it before.
@@ -403,13 +406,18 @@ class Study:
         transaction.expect_rows(rows)
         return found
 
-    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
+    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
+        Gives where that one belongs.
         ``lost``: an observation was lost with the path; the certificate will say so.
         ``token``: of the lease whose path it is; without one, the path is the one that this open study walks.
         """
-        self._restart(chain, token, lost)
+        following = self._restart(chain, token, lost)
+        if following is None:
+            place = self.chain(chain)
+            return Step(place.path, place.step)
+        return Step(following.number, following.steps + 1)
 
     def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
         """The path that comes next under the lease, or None without a lease."""

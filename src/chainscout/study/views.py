@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..errors import FileError
 
@@ -19,6 +19,7 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "Step",
     "StoredEnum",
 ]
 
@@ -117,6 +118,14 @@ class ChainProgress(_View):
     #: Leases that workers hold now.
     leases: int
     aside: bool
+
+
+class Step(NamedTuple):
+    """Where an observation belongs."""
+
+    #: The number of its path in the chain, and its own number in the path, from 1.
+    path: int
+    step: int
 
 
 @dataclass(frozen=True)

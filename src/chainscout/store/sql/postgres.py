@@ -42,7 +42,7 @@ class Postgres(Database):
             raise MissingExtraError("a study in PostgreSQL", "postgres") from None
         try:
             url = make_url(address).set(drivername="postgresql+psycopg")
-        except ArgumentError:
+        except (ArgumentError, ValueError):  # a port that is no number
             raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
         make_dialect: Any = url.get_dialect()
         dialect = make_dialect(dbapi=psycopg)

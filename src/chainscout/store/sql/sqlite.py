@@ -301,6 +301,7 @@ class Sqlite(Database):
 
 def open_file(path: Path, read_only: bool, patience: float) -> Sqlite:
     """The study in an existing file. Raises `FileError` if it is not a study, or if its log is damaged."""
+    _check_kind(path)
     files.check_local(path)
     # Where this process has the file open, the log was checked before. It must not be checked again, because closing
     # the index of the log would take away this process's locks.
@@ -312,6 +313,18 @@ def open_file(path: Path, read_only: bool, patience: float) -> Sqlite:
     return Sqlite(path, read_only, patience)
 
 
+def _check_kind(path: Path) -> None:
+    """Raises `FileError` unless there is a file, which a directory, a pipe and a device are not."""
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        raise FileError(f"there is no study at {path}") from None
+    except OSError as error:
+        raise FileError(f"{path} could not be read: {error.strerror}") from None
+    if not stat.S_ISREG(kind):
+        raise FileError(f"{path} could not be read: it is {'a directory' if stat.S_ISDIR(kind) else 'no file'}")
+
+
 def _check_file(path: Path) -> None:
     """Raises `FileError` if this is not the file of a study.
 
@@ -319,13 +332,6 @@ def _check_file(path: Path) -> None:
     file, whoever opened it. Without the locks, another process that closes the study takes itself for the last one and
     removes the write-ahead log, while this process still writes to it.
     """
-    try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            raise FileError(f"{path} could not be read: it is a directory")
-    except FileNotFoundError:
-        raise FileError(f"there is no study at {path}") from None
-    except OSError as error:
-        raise FileError(f"{path} could not be read: {error.strerror}") from None
     with closing(Sqlite(path, read_only=True)) as reader, reader.transaction(write=False):
         ((mark,),) = reader.query("PRAGMA application_id")
     if mark != files.APPLICATION:
