@@ -390,3 +390,14 @@ def test_a_fork_while_threads_open_studies(folder):
 def test_a_study_cannot_be_pickled(folder):
     with small(folder / "study.db") as study, pytest.raises(InputError, match=r"cannot be pickled: .* open it there"):
         pickle.dumps(study)
+
+
+@pytest.mark.parametrize("issued", [0, 1, 1_000_000])
+def test_a_damaged_number_of_a_draw_is_found(folder, issued):
+    path = folder / "study.db"
+    small(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE log SET issued = ? WHERE number = 3", (issued,))
+    connection.close()
+    with pytest.raises(FileError, match="is not of a draw of its own"), Study.open(path) as study:
+        study.audit()

@@ -23,7 +23,7 @@ def status(study: "Study") -> list[Table]:
     rows = [
         ("chains", state.chains),
         ("observations", state.observations),
-        ("budget used", _share(state.used, state.budget)),
+        (f"budget used ({state.unit})", _share(state.used, state.budget)),
         ("policy", state.policy),
         ("δ", state.delta),
         ("target loss", state.target_loss),

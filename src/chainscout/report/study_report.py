@@ -67,7 +67,7 @@ class StudyReport:
             observations=progress.observations,
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            unit="observations" if progress.used == progress.observations else "cost units",
+            unit=progress.unit,
             target_loss=progress.target_loss,
             deadline=progress.deadline,
             certificate=finite(certificate),

@@ -50,11 +50,16 @@ def audit(transaction: Transaction) -> None:
         replays[chain.number] = _Replay(chain, prior)
     number = 0
     used = 0.0
+    drawn = bytearray(study.issues // 8 + 1)  # a bit for each draw that was issued
     for line in transaction.log(None, 0):
         number += 1
         if line.number != number or line.chain not in replays:
             raise _damaged(f"the log is broken at observation {number}")
         replays[line.chain].follow(line)
+        place, bit = line.issued >> 3, 1 << (line.issued & 7)
+        if not 1 <= line.issued <= study.issues or drawn[place] & bit:
+            raise _damaged(f"observation {number} is not of a draw of its own")
+        drawn[place] |= bit
         used += replays[line.chain].chain.cost
     if number != study.observations or abs(used - study.used) > 1e-6 * max(1.0, used):
         raise _damaged(f"the log has {number} observations, and the study says {study.observations}")

@@ -165,7 +165,7 @@ class Study:
         target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
-            limit = _budget.checked_budget(budget, priced=(study.least_cost, study.largest_cost) != (1.0, 1.0))
+            limit = _budget.checked_budget(budget, priced=study.priced)
             _budget.check_affordable(limit, study.least_cost)
             if limit is not None:
                 _budget.check_lowered(transaction, limit)

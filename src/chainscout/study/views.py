@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from ..errors import FileError
 
@@ -66,9 +66,10 @@ class Progress(_View):
 
     chains: int
     observations: int
-    #: What was spent and what can be spent: observations, or cost units where observations have costs.
+    #: What was spent and what can be spent: observations, or cost units where observations have costs (``priced``).
     used: float
     budget: float | None
+    priced: bool
     target_loss: float | None
     deadline: float | None
     delta: float
@@ -90,6 +91,11 @@ class Progress(_View):
     #: when they are asked for.
     certificate: float | None
     stop_reason: "StopReason | None"
+
+    @property
+    def unit(self) -> Literal["observations", "cost units"]:
+        """What the budget is counted in."""
+        return "cost units" if self.priced else "observations"
 
     @property
     def finished(self) -> bool:

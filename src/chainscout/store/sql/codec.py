@@ -84,7 +84,8 @@ def study_record(values: Sequence[Any]) -> StudyRecord:
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
-    values = [*_chain_values(record), record.transitions + record.pending if floor else None]
+    least = record.transitions + record.pending if floor else None
+    values = [*_chain_values(record), least, int(record.certified < record.transitions)]
     for place in _FLAGS:
         values[place] = int(values[place])
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
@@ -95,7 +96,7 @@ def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
 def chain_record(values: Sequence[Any]) -> ChainRecord:
     """A chain from its row, without its labels."""
     _check(values, _CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
-    found = list(values[:-2])
+    found = list(values[:-3])
     for place in _FLAGS:
         found[place] = bool(found[place])
     found[_CONSTANTS] = _unpack("d", found[_CONSTANTS])

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy import Dialect
@@ -45,6 +45,8 @@ class Database:
     begin_writing = "BEGIN"
     #: Whether ``SELECT … FOR UPDATE`` is needed to keep other writers out.
     locks_rows = False
+    #: What a transaction is inside of.
+    guard: AbstractContextManager[None] = nullcontext()
 
     def __init__(self, dialect: Dialect, where: str, read_only: bool, patience: float) -> None:
         self.dialect = dialect
@@ -129,6 +131,7 @@ class Database:
         if self._process != os.getpid():
             raise InputError("a study cannot be used in a forked process: open it there again")
         committing = False
+        self.guard.__enter__()
         try:
             self.connect()
             yield self.begin(write, first)
@@ -143,6 +146,8 @@ class Database:
                 if meaning is not None:
                     raise meaning from error
             raise
+        finally:
+            self.guard.__exit__(None, None, None)
 
     def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction. Returns the row that its first statement finds."""

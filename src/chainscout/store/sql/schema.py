@@ -87,6 +87,8 @@ chain = Table(
     #: T with what leases will bring, if the policy asks for the least sampled chain; else NULL, and the index of this
     #: column is empty.
     Column("least", BigInteger),
+    #: Whether it moved since its certificate was computed.
+    _column("stale", Integer),
     _column("check_sum", BigInteger),
     UniqueConstraint("name"),
 )
@@ -102,7 +104,7 @@ _free = (chain.c.aside == 0) & (chain.c.blocked == 0)
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
 _partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
-_partial("chain_stale", chain.c.certified < chain.c.transitions, chain.c.number)
+_partial("chain_stale", chain.c.stale == 1, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
 _partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
 

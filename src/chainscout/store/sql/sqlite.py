@@ -19,8 +19,7 @@ import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,7 +30,7 @@ from sqlalchemy.sql import Executable
 from ...errors import ChainscoutError, FileError
 from . import sqlite_files as files
 from .database import PATIENCE, Database
-from .fork import inside, pause
+from .fork import INSIDE, pause
 
 __all__ = ["Sqlite", "open_file"]
 
@@ -60,6 +59,7 @@ class Sqlite(Database):
     """One study in one file."""
 
     begin_writing = "BEGIN IMMEDIATE"
+    guard = INSIDE
 
     def __init__(self, path: Path, read_only: bool, patience: float = PATIENCE, *, alone: bool = False) -> None:
         """``alone``: the file is read without its log."""
@@ -68,6 +68,7 @@ class Sqlite(Database):
         #: The file itself, wherever links lead later.
         self.path = Path(os.path.realpath(path))
         self._uri = f"file:{quote(str(self.path))}?mode={'ro' if read_only else 'rw'}"
+        self._names = tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm"))
         #: The file that this object writes to, and the files of its connection.
         self._file: files.Identity | None = None
         self._files: tuple[files.Identity | None, ...] = ()
@@ -110,15 +111,9 @@ class Sqlite(Database):
             if not self.read_only and files.log_size(self.path) > _CHECKPOINT_SIZE:
                 self._checkpoint(time.monotonic() + self.patience)
 
-    @contextmanager
-    def transaction(self, write: bool, first: Executable | None = None) -> Iterator[Any]:
-        """A transaction; nobody forks this process meanwhile."""
-        with inside(), super().transaction(write, first) as found:
-            yield found
-
     def close(self) -> None:
         """Closes the connection, unless it belongs to the process that this one was forked from."""
-        with inside():
+        with INSIDE:
             super().close()
 
     def disconnect(self) -> None:
@@ -139,7 +134,9 @@ class Sqlite(Database):
 
     def _check_files(self) -> None:
         """Raises `FileError` if the names of the study's files are those of other files by now, or of none."""
-        found = tuple(files.identity(self.path, ending) for ending in ("", "-wal", "-shm"))
+        found = tuple(map(files.identity, self._names))
+        if found == self._files:
+            return
         self._check_same(found[0])
         if found != (self._files or found) or None in found:
             raise FileError(
@@ -306,7 +303,7 @@ def open_file(path: Path, read_only: bool, patience: float) -> Sqlite:
     # Where this process has the file open, the log was checked before. It must not be checked again, because closing
     # the index of the log would take away this process's locks.
     real = Path(os.path.realpath(path))
-    with inside(), _GATE:
+    with INSIDE, _GATE:
         if not _IN_USE[real]:
             files.check_log(path)
     _check_file(path)

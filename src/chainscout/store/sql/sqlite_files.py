@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from ...errors import FileError
 from .database import taken
-from .fork import inside
+from .fork import INSIDE
 
 # fmt: off
 __all__ = [
@@ -49,7 +49,7 @@ def new_file(path: Path) -> Iterator[Path]:
         raise FileError(f"{path} could not be made: {error.strerror}") from None
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with inside(), closing(sqlite3.connect(partial, isolation_level=None)) as connection:
+        with INSIDE, closing(sqlite3.connect(partial, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {new_mark()}")
@@ -102,10 +102,10 @@ _NETWORK = (
 )  # fmt: skip
 
 
-def identity(path: Path, ending: str = "") -> Identity | None:
+def identity(path: Path | str) -> Identity | None:
     """What a name means now; None if there is no such file."""
     try:
-        found = os.stat(f"{path}{ending}")
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino

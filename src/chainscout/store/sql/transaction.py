@@ -1,7 +1,8 @@
 """A study in a database. A transaction reads what it must, changes it in memory, and writes it before the commit."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy.sql import Executable
@@ -10,11 +11,15 @@ from ...errors import FileError
 from ..records import ChainRecord, Event, Observation, Outline, PathRecord, RowRecord, StudyRecord
 from . import codec, statements
 from .database import Database
+from .statements import Bulk
 
 __all__ = ["SqlStore", "SqlTransaction"]
 
 #: Rows fetched at a time where all of them are read.
 _PAGE = 1000
+_chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
+_seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
+_seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
 #: How many records a store keeps between transactions.
 _MOST_KEPT = 50_000
 
@@ -29,6 +34,9 @@ class _Cache:
         self.numbers: dict[str, int] = {}
         self.rows: dict[tuple[int, int], RowRecord] = {}
         self.paths: dict[tuple[int, int], PathRecord] = {}
+        #: What the database has in the columns that seldom change, as far as it is known.
+        self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
+        self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
 
     def move_to(self, changes: int) -> None:
         """Forgets the records if the study has changed since, or if there are too many."""
@@ -43,6 +51,8 @@ class _Cache:
         self.numbers.clear()
         self.rows.clear()
         self.paths.clear()
+        self.seldom_of_chains.clear()
+        self.seldom_of_paths.clear()
 
 
 class SqlTransaction:
@@ -297,16 +307,26 @@ class SqlTransaction:
 
     def _flush(self) -> None:
         """Writes what was saved, so that the database can search it."""
-        database = self._database
+        database, cache = self._database, self._cache
         if self._changed:
             floor = self._store.floor
             chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
-            database.run_many(statements.set_chain, chains)
+            self._run_sparingly(
+                statements.set_chain,
+                statements.move_chain,
+                chains,
+                _chain_key,
+                _seldom_of_chain,
+                cache.seldom_of_chains,
+            )
             self._changed.clear()
         if self._changed_paths:
             paths = [(path, codec.path_columns(path)) for path in self._changed_paths.values()]
             database.run_many(statements.add_path, [columns for path, columns in paths if not path.stored])
-            database.run_many(statements.set_path, [columns for path, columns in paths if path.stored])
+            stored = [columns for path, columns in paths if path.stored]
+            self._run_sparingly(
+                statements.set_path, statements.move_path, stored, _path_key, _seldom_of_path, cache.seldom_of_paths
+            )
             for path in self._changed_paths.values():
                 path.stored = True
             self._changed_paths.clear()
@@ -322,6 +342,26 @@ class SqlTransaction:
         if self._lines:
             database.run_many(statements.add_observation, self._lines)
             self._lines = []
+
+    def _run_sparingly(
+        self,
+        whole: Bulk,
+        short: Bulk,
+        lines: list[dict[str, Any]],
+        key: Callable[[Any], Any],
+        seldom: Callable[[Any], Any],
+        known: dict[Any, Any],
+    ) -> None:
+        """Updates rows; where the columns that seldom change are as the database has them, without naming them."""
+        if len(lines) == 1:
+            (line,) = lines
+            place, values = key(line), seldom(line)
+            self._database.run(short if known.get(place) == values else whole, line)
+            known[place] = values
+            return
+        self._database.run_many(whole, lines)
+        for line in lines:
+            known[key(line)] = seldom(line)
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
