@@ -45,7 +45,7 @@ def horizon(study: StudyRecord) -> int | None:
 
 def _slack(study: StudyRecord, budget: float) -> float:
     """What rounded sums may be off by; whole observations are counted exactly."""
-    if study.least_cost == study.largest_cost == 1.0:
+    if not study.priced:
         return 0.0
     return min(ROUNDINGS * (study.issues + 1) * math.ulp(budget), MOST_SLACK * study.least_cost)
 

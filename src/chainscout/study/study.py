@@ -15,7 +15,7 @@ from ..counts import Counts
 from ..errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..paths import Paths
 from ..policies import Policy
-from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
+from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
 from . import (
     _answers,
@@ -95,23 +95,11 @@ class Study:
         ``chains``: name → how many states there are, or their labels.
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
-        return cls.from_settings(
-            where,
-            chains,
-            StudySettings(
-                budget=budget,
-                policy=policy,
-                delta=delta,
-                target_loss=target_loss,
-                deadline=deadline,
-                certificate=certificate,
-                weights=weights,
-                costs=costs,
-                paths=paths,
-                open_states=open_states,
-                warm_start=warm_start,
-            ),
-        )
+        settings = StudySettings(
+            budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline, certificate=certificate,
+            weights=weights, costs=costs, paths=paths, open_states=open_states, warm_start=warm_start,
+        )  # fmt: skip
+        return cls.from_settings(where, chains, settings)
 
     @classmethod
     def from_settings(
@@ -137,14 +125,17 @@ class Study:
         *,
         read_only: bool = False,
         continuing: bool = False,
+        patience: float = PATIENCE,
     ) -> Self:
         """The study that exists at ``where``. Its chains begin new paths at their next tells.
 
         ``policy``: needed if the study's policy is not built in; it must be the one that the study was created with.
         ``read_only``: the study cannot be changed through this object; a policy that is not built in may be left out.
         ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
+        ``patience``: seconds that a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
-        store = find(where, read_only)
+        real_number(patience, "patience", above=0.0, meaning="seconds that a change waits for other writers")
+        store = find(where, read_only, patience)
         try:
             with store.reading() as transaction:
                 stored = transaction.study
@@ -158,6 +149,9 @@ class Study:
             store.close()
             raise
         return study
+
+    def __reduce__(self) -> Any:
+        raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
 
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
@@ -181,7 +175,7 @@ class Study:
         target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
-            limit = _budget.checked_budget(budget, priced=(study.least_cost, study.largest_cost) != (1.0, 1.0))
+            limit = _budget.checked_budget(budget, priced=study.priced)
             _budget.check_affordable(limit, study.least_cost)
             if limit is not None:
                 _budget.check_lowered(transaction, limit)
