@@ -96,8 +96,9 @@ class Study:
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
         settings = StudySettings(
-            budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline, certificate=certificate,
-            weights=weights, costs=costs, paths=paths, open_states=open_states, warm_start=warm_start,
+            budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline,
+            certificate=certificate, weights=weights, costs=costs, paths=paths, open_states=open_states,
+            warm_start=warm_start,
         )  # fmt: skip
         return cls.from_settings(where, chains, settings)
 
