@@ -279,7 +279,7 @@ def _advance(study: Study, position: Position) -> None:
             if fresh and place.last is not None:
                 study.restart(name)
                 place = position.move(study.chain(name).path)
-            tell: Callable[[Hashable], object] = partial(study.tell, name)
+            tell: Callable[[Hashable], object] = partial(study.tell_next, name)
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
             position.tell(state, tell)

@@ -12,7 +12,7 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -143,6 +143,7 @@ class Study:
             rule, changed = stored_policy(stored, policy, read_only)
             store.floor = rule.floor is not None
             study = cls(store, rule)
+            study._main.opened = stored.observations
             study._main.since = stored.observations if continuing else None
             if changed and not read_only:
                 study._recompute()
@@ -297,11 +298,19 @@ class Study:
                 self._main.remember(told)
             return Step(told.number, told.steps + 1)
 
-    def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
-        """Adds an observation of a source that repeats itself, if nobody has told it before.
+    def tell_next(
+        self,
+        chain: str,
+        state: Hashable,
+        path: int | None = None,
+        step: int | None = None,
+        observations: int | None = None,
+    ) -> None:
+        """Adds an observation of a source that this program drives to the end of the study.
 
-        Raises ``OutOfStep`` unless this is the next observation of this path of this open study, or of a new path of
-        that number; and, if they are given, unless the chain has so many ``observations``.
+        ``path``, ``step``: of a source that repeats itself. Raises ``OutOfStep`` unless this is the next observation of
+        this path of this open study, or of a new path of that number; and, if they are given, unless the chain has so
+        many ``observations``: nobody has told it before.
         """
         with self._lock:
             told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
@@ -333,31 +342,24 @@ class Study:
             position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
             if token is None:
-                if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
+                if repeating and number and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 _transitions.check_observations(chain, observations)
                 _lease.check_plain(transaction, chain)
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
                 if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
+                    _transitions.check_retry(transaction, chain, known, step or 0, self._main)
                     return known, False
                 _stop.check_not_stopped(transaction.study)
                 _lease.sweep(transaction, live)
                 _budget.check_price(transaction, chain.cost, "the observation")
                 path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
                 _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
+                path.teller = self._main.teller
             else:
-                known = None if number is None else transaction.path(chain, number)
-                if known is not None and known.teller == token and step is not None and step <= known.steps:
-                    _transitions.is_repeated(transaction, chain, known, step, position)
-                    return known, False
-                path = _lease.held_path(transaction, chain, token, number)
-                if _transitions.is_repeated(transaction, chain, path, step, position):
-                    if path.teller == token:
-                        return path, False
-                    raise LeaseLost(
-                        f"observation {step} of path {path.number} of the chain {chain.name!r} was told before, under "
-                        "another lease: nothing was changed"
-                    )
+                path, repeated = _lease.path_to_tell(transaction, chain, number, step, position, token)
+                if repeated:
+                    return path, False
                 _transitions.check_observations(chain, observations)
                 own = True
                 _lease.spend(transaction, chain, path)
@@ -383,6 +385,7 @@ class Study:
                         position = self._labels.position(transaction, chain, state)  # it can be new twice in a batch
                     if position is None:
                         position = self._labels.discover(transaction, chain, state)
+                    path.teller = self._main.teller
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
                 _stop.settle(transaction, live, [chain for chain, _ in moved.values()], self._solutions)
