@@ -152,6 +152,35 @@ def test_a_retry_after_a_crash_adds_or_recognises_one_observation(where, stored,
         check(study, ONE, RULE)
 
 
+def test_a_step_after_a_crash_names_its_path(where):
+    with Study.create(where, ONE, policy=RULE) as study:
+        study.tell("a", 0, step=1)
+    with Study.open(where, RULE) as study:
+        with pytest.raises(InputError, match=r"steps are numbered within a path.* name the path of 'a' too"):
+            study.tell("a", 0, step=1)
+        study.tell("a", 0, path=1, step=1)
+        assert study.progress().observations == 1
+
+
+def test_a_state_that_begins_a_path_is_told_with_its_beginning_or_not_at_all(place):
+    study = place.create(ONE, policy=RULE)
+    study.tell_many([("a", 0), ("a", 1)])
+    before = study.progress(), study.chain("a")
+    with pytest.raises(InputError):
+        study.tell("a", 7, begin=True)
+    with pytest.raises(InputError, match="has neither path nor step"):
+        study.tell("a", 0, path=1, begin=True)
+    assert (study.progress(), study.chain("a")) == before
+    assert study.tell("a", 0, begin=True) == (2, 2)
+    held = lease(study, "w", steps=3)
+    held.tell(0)
+    with pytest.raises(InputError):
+        study.tell("a", 7, token=held.token, begin=True)
+    study.tell("a", 1, token=held.token, begin=True)
+    assert walked_paths(study) == {("a", 1): [0, 1], ("a", 2): [0], ("a", 3): [0], ("a", 4): [1]}
+    check(study, ONE, RULE)
+
+
 def test_a_process_that_was_started_anew_before_the_first_tell(where):
     """The path of plain tells ends, whoever walked it."""
     with Study.create(where, ONE, policy=RULE) as study:

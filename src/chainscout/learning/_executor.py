@@ -191,8 +191,8 @@ class Crew:
             lease.give_back()
             self._set_aside(lease.chain, end)
         except (SourceError, _WorkerLost) as error:
-            if isinstance(error, SourceNotStarted):
-                lease.give_back()
+            if isinstance(error, SourceNotStarted) or (isinstance(error, SourceError) and lease.state is None):
+                lease.give_back()  # a path that has no state has lost none
             else:
                 self._drop(copy, lease)
             if isinstance(error, _WorkerLost):

@@ -295,7 +295,8 @@ def _advance(study: Study, position: Position) -> None:
         study.set_aside(name, str(end))
     except SourceError as error:
         given_up = position.fail()  # before anything can raise: a failure counts whoever holds the chain now
-        if not isinstance(error, SourceNotStarted):
+        # A path that has no state has lost none.
+        if not isinstance(error, SourceNotStarted) and place.last is not None:
             try:
                 study.restart(name, lost=True)
             except Held:  # the holder's path is not to be broken

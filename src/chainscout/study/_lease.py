@@ -11,6 +11,7 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from ..counts import MOST_TRANSITIONS
 from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
 from ..validation import real_number, shown, whole_number
@@ -68,7 +69,7 @@ class Worker:
         if self._closed:
             raise InputError(f"the worker {self.name!r} was closed, and takes no leases any more")
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
-        steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
+        steps = whole_number(steps, "steps", meaning="how many observations the lease is for", most=MOST_TRANSITIONS)
         if not isinstance(continuing, bool | Set):
             raise InputError(f"continuing must be True, False or a set of names of chains, not {shown(continuing)}")
         limit = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
@@ -368,6 +369,34 @@ def _has_told(transaction: Transaction, path: PathRecord, step: int | None, toke
     if step is None or step > path.steps:
         return False
     return _transitions.teller_of(transaction, path, step) == _teller(token)
+
+
+def leave(
+    transaction: Transaction,
+    live: LiveIndex,
+    chain: ChainRecord,
+    walker: Walker,
+    token: str | None,
+    lost: bool = False,
+) -> PathRecord | None:
+    """Ends the path of a process that was started anew. Gives the next path of the lease; None without a lease."""
+    transaction.study.lost += bool(lost)
+    if token is None:
+        sweep(transaction, live)
+        check_not_held(transaction, chain)
+        path = _transitions.left_path(transaction, chain, walker)
+    else:
+        path = held_path(transaction, chain, token)
+    if path is None:
+        if lost:
+            transaction.happened(EventKind.OBSERVATION_LOST.value, chain)
+        return None
+    detail = _transitions.next_draw(transaction, path)
+    transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+    if token is not None:
+        return move(transaction, chain, path)
+    _transitions.end(transaction, chain, path)
+    return None
 
 
 def spend(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Set
 from typing import Any
 
-from ..errors import BarePathsWarning, OutOfStep
+from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
@@ -235,6 +235,14 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     transaction.append(path, path.issued)
     if path.token is None or path.promised:  # the next draw begins now
         issue(transaction, path)
+
+
+def check_named(chain: ChainRecord, walker: Walker) -> None:
+    """Raises ``InputError`` for a step without a path, unless the walker has walked one or nobody has."""
+    if chain.paths and not (walker.walks(chain) or walker.is_first or walker.since is not None):
+        raise InputError(
+            f"steps are numbered within a path, and this study was opened again: name the path of {chain.name!r} too"
+        )
 
 
 def check_observations(chain: ChainRecord, observations: int | None) -> None:
