@@ -262,8 +262,8 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study), json_output)
         state = study.progress()
-        # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.
-        nothing_works = state.aside == state.chains and state.lost > 0
+        # Recorded sources that have given all they have are set aside too: they gave something, and have lost nothing.
+        nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
     if nothing_works or state.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST:
         raise SystemExit(1)
 

@@ -192,6 +192,9 @@ class Crew:
             lease.give_back()
             self._set_aside(lease.chain, end)
         except (SourceError, _WorkerLost) as error:
+            given_up = position.fail()
+            if given_up:  # before the path ends, which may set the chain aside too and knows less of why
+                self._set_aside(lease.chain, error)
             begins = isinstance(error, SourceError) and lease.state is None and not drawn
             if begins or isinstance(error, SourceNotStarted):
                 lease.give_back()  # a path without a state has lost none
@@ -199,7 +202,7 @@ class Crew:
                 self._drop(copy, lease)
             if isinstance(error, _WorkerLost):
                 position.source.restart()
-            if position.fail():
+            if given_up:  # where paths are shared, nobody may set a chain aside that is held
                 self._set_aside(lease.chain, error)
         except BaseException:
             self._drop(copy, lease)
