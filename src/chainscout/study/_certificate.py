@@ -142,6 +142,14 @@ def refresh_all(transaction: Transaction, until: float = math.inf) -> list[Chain
     return found
 
 
+def search_all(transaction: Transaction) -> list[ChainRecord]:
+    """Refreshes every chain that has a transition by a search of its own, and gives them."""
+    found = [chain for chain in transaction.every() if chain.transitions]
+    for chain in found:
+        refresh(transaction, chain)
+    return found
+
+
 def is_met(transaction: Transaction, target: float) -> bool:
     """Whether every chain that is not set aside has a fresh certificate of at most ``target``."""
     if transaction.worst() > target:
