@@ -16,7 +16,7 @@ import numpy as np
 from ...compile import compiled, is_off
 from ...counts import Counts
 from .event import FAMILIES
-from .row import CELLS
+from .row import CELLS, FOUND
 from .search import LEVELS, Space, Table, evaluate, move, refresh
 
 #: A row of counts: how often each successor was seen, without those never seen.
@@ -60,13 +60,15 @@ def table_of(rows: Sequence[Row], size: int) -> Table:
 
 def space_for(classes: int, rows: int) -> Space:
     """Scratch space for a table of so many classes and rows."""
+    cells, candidates = CELLS + 1, 2 * FAMILIES
     lengths = {
-        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "lean"), classes),
-        **dict.fromkeys(("left", "right", "cell_term", "cell_gap", "cell_tied"), CELLS),
-        **dict.fromkeys(("cell_c", "cell_nu", "cell_c_drift", "cell_nu_drift"), CELLS),
-        "offset": FAMILIES * rows, "cost": LEVELS * rows, "chosen": 5, "drift": 2,
+        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top"), classes),
+        **dict.fromkeys(("left", "right", "cell_term", "cell_square", "cell_state", "cell_halved"), cells),
+        **dict.fromkeys(("cost", "give", "half_give"), LEVELS * rows),
+        **dict.fromkeys(("rating", "level", "start"), candidates),
+        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 3,
     }  # fmt: skip
-    wholes = {"natural", "offset", "trial", "order"}
+    wholes = {"level", "natural", "offset", "trial", "order", "cell_state", "cell_halved"}
     return Space(
         *(np.zeros(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)
     )
@@ -102,11 +104,8 @@ def largest_loss(table: Table, size: int, log_inverse: float, space: Space | Non
     rows = len(table.exits)
     space = space_for(len(table.count), rows) if space is None else space
     step = math.ceil(math.log(max(log_inverse, LEAST)) / math.log(GRID) - 1e-9)
-    found = math.inf
-    for power in (step + 1, step):  # the boxes that stay in ``space`` are the nearer ones
-        spare = max(0.0, GRID**power - log_inverse)
-        found = min(found, kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space))
-    return found
+    spare = max(0.0, GRID**step - log_inverse)
+    return kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space)
 
 
 class Running:
