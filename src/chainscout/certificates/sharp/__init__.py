@@ -164,7 +164,7 @@ class Running:
 class Bounds:
     """What one evaluation says of a chain: b, and on the same event the rows' largest errors."""
 
-    def __init__(self, counts: Counts, log_inverse: float) -> None:
+    def __init__(self, counts: Counts, log_inverse: float, room: "Room | None" = None) -> None:
         size, total = counts.size, counts.total
         #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
         self.loss, self.total_variation = math.inf, 1.0
@@ -178,9 +178,11 @@ class Bounds:
         # In an order that does not depend on the states' numbers.
         rows_of = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
         table = table_of(rows_of, size)
-        space = space_for(len(table.count), len(table.exits))
+        classes = len(table.count)
+        space = (room or Room()).space(classes, len(table.exits))
         self.loss = largest_loss(table, size, log_inverse, space) / total
-        errors = np.maximum(space.high - space.estimate, space.estimate - space.low)
+        estimate = space.estimate[:classes]
+        errors = np.maximum(space.high[:classes] - estimate, estimate - space.low[:classes])
         rows = np.minimum(1.0, 0.5 * np.add.reduceat(table.times * errors, table.start))
         # Σ_x π̂(x)·½‖·‖₁ ≤ ½√(S·L), by the inequality of Cauchy and Schwarz twice; or row by row from the boxes.
         widest = float(table.exits @ rows) / total
@@ -189,13 +191,34 @@ class Bounds:
         self.entries = tuple(zip(table.exits.astype(np.int64).tolist(), largest.tolist(), strict=True))
 
 
-#: Chains beyond this number are shared by threads: the kernels leave Python's lock alone.
+class Room:
+    """Scratch space that one chain after another uses; it grows with them."""
+
+    def __init__(self) -> None:
+        self._classes, self._rows = 0, 0
+        self._space: Space | None = None
+
+    def space(self, classes: int, rows: int) -> Space:
+        """Space for at least so many classes and rows."""
+        if self._space is None or classes > self._classes or rows > self._rows:
+            self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
+            self._space = space_for(self._classes, self._rows)
+        return self._space
+
+
+#: Chains beyond this number are shared by threads, so many at a time: the kernels leave Python's lock alone.
 FEW = 64
 
 
 def bounds(counts: Sequence[Counts], log_inverse: float) -> list[Bounds]:
     """What is known of each chain; ``log_inverse`` is log(K/δ)."""
+
+    def some(first: int) -> list[Bounds]:
+        room = Room()
+        return [Bounds(chain, log_inverse, room) for chain in counts[first : first + FEW]]
+
+    firsts = range(0, len(counts), FEW)
     if len(counts) <= FEW:
-        return [Bounds(chain, log_inverse) for chain in counts]
+        return [bound for first in firsts for bound in some(first)]
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda chain: Bounds(chain, log_inverse), counts, chunksize=16))
+        return [bound for found in pool.map(some, firsts) for bound in found]
