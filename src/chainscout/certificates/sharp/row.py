@@ -16,11 +16,11 @@ from .event import RELATIVE
 #: The most cells that a mode's box is cut into.
 CELLS = 40
 #: The cells on either side of the estimate to begin with, and the most cells in which entries are tied to the mode.
-SIDE, WORK = 4, 24
+SIDE, WORK = 4, 14
 #: A cell is this many times as wide as the one before it.
 WIDER = 2.5
 #: How often a cell is halved, at most.
-HALVINGS = 3
+HALVINGS = 2
 #: What is known of a cell: entries apart from the mode | tied to it | nothing more to be gained.
 APART, TIED, FINAL = 0, 1, 2
 #: The numbers that a cell keeps: c, ν, the mode's probability, how fast c and ν move with it.

@@ -31,8 +31,8 @@ STEP, STEPS = 1.2, 12
 #: No other μ is looked at.
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
 #: The candidates that are evaluated, at most, while their score is no more than REACH times the best one. A candidate
-#: is left after one evaluation if that is more than HOPELESS times the best bound so far.
-CANDIDATES, REACH, HOPELESS = 3, 1.05, 1.02
+#: is left in its first evaluation if that comes to more than HOPELESS times the best bound so far.
+CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.02
 #: The evaluations of one candidate along μ, at most; how far μ moves while nothing is known; and what another
 #: evaluation must be able to gain, as a part of the whole.
 EVALUATIONS, FACTOR, GAIN = 5, 1.15, 0.005
@@ -403,9 +403,9 @@ def descend(
             total += space.term[x]
             slope += space.slope[x]
             base += space.base[x]
+            if turn == 0 and not first and total > HOPELESS * best:
+                return best
         space.chosen[2] = min(space.chosen[2], total - mu * spare)
-        if turn == 0 and not first and total > HOPELESS * best:
-            break
         if total < best:
             best = total
             space.chosen[0] = candidate
