@@ -16,8 +16,8 @@ from ..counts import Counts, smoothing
 Array = npt.NDArray[np.float64]
 
 
-def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float) -> tuple[Array, Array]:
-    """Lower and upper ends for each success probability; ``log_inverse`` = log(1/δ')."""
+def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float | Array) -> tuple[Array, Array]:
+    """Lower and upper ends for each success probability; ``log_inverse`` = log(1/δ'), for all or for each."""
     from scipy.special import betaln, xlog1py, xlogy  # here, because it takes long to load
 
     a, n = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64))

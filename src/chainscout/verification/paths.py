@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..certificates.mixture import combine, largest_excess, smoothing_excess
 from ..certificates.paper import STATED, entry, factors, index, row_terms
+from ..chains import MarkovChain
 from ..compile import bound, call, compiled, is_off
 from ..counts import smoothing
 from ..guarantees import beta, event_c_width
@@ -203,11 +204,10 @@ def followed(
 
     def some(replications: range) -> Array:
         found = np.zeros((len(replications), len(problem), RECORDED))
-        path = np.zeros(observations, np.int64)
         for k, chain in enumerate(problem.chains.values()):
-            size, initial, table = chain.size, alias.table(chain.initial[None]), alias.table(chain.matrix)
+            laws = laws_of(chain)
             for r, replication in enumerate(replications):
-                _call("walk", engine, (seed, replication, k, Laws(size, size, initial, 0, table, 0), path))
+                path = walk_path(laws, k, observations, seed, replication, engine)
                 found[r, k] = follow_path(path, chain.matrix, level, log_inverse, engine)
         return found
 
@@ -218,6 +218,20 @@ def _nothing_found() -> Array:
     found = np.zeros(RECORDED)
     found[SHORTFALL] = -math.inf
     return found
+
+
+def laws_of(chain: MarkovChain) -> Laws:
+    """What a walk of the chain draws from."""
+    return Laws(chain.size, chain.size, alias.table(chain.initial[None]), 0, alias.table(chain.matrix), 0)
+
+
+def walk_path(
+    laws: Laws, chain: int, observations: int, seed: int, replication: int, engine: str
+) -> npt.NDArray[np.int64]:
+    """The states of a chain in a replication, as the engine draws them."""
+    path = np.zeros(observations, np.int64)
+    _call("walk", engine, (seed, replication, chain, laws, path))
+    return path
 
 
 def follow_path(path: npt.NDArray[np.int64], matrix: Array, level: float, log_inverse: float, engine: str) -> Array:
