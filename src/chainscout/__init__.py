@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
+    from .diagnostics import Check, Diagnosis, diagnose
     from .errors import ChainscoutError
     from .experiment import Results, compare
     from .learning.learn import learn
     from .logs import count_transitions
     from .losses import loss
+    from .paths import Paths
     from .policies import Policy
     from .problems import Problem
     from .sources.simulated import simulated
@@ -26,9 +28,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Certificate",
     "ChainscoutError",
+    "Check",
     "Counts",
+    "Diagnosis",
     "Estimate",
     "MarkovChain",
+    "Paths",
     "Policy",
     "Problem",
     "Results",
@@ -37,6 +42,7 @@ __all__ = [
     "certify",
     "compare",
     "count_transitions",
+    "diagnose",
     "learn",
     "loss",
     "policies",
@@ -48,9 +54,12 @@ __all__ = [
 _HOMES = {
     "Certificate": "certificates",
     "ChainscoutError": "errors",
+    "Check": "diagnostics",
     "Counts": "counts",
+    "Diagnosis": "diagnostics",
     "Estimate": "certificates",
     "MarkovChain": "chains",
+    "Paths": "paths",
     "Policy": "policies",
     "Problem": "problems",
     "Results": "experiment",
@@ -58,6 +67,7 @@ _HOMES = {
     "certify": "certificates",
     "compare": "experiment",
     "count_transitions": "logs",
+    "diagnose": "diagnostics",
     "learn": "learning",
     "loss": "losses",
     "simulated": "sources",

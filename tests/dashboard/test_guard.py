@@ -12,6 +12,7 @@ from dashboard_studies import TOKEN
 from chainscout.cli import main
 from chainscout.dashboard import guard
 from chainscout.dashboard.guard import Guard
+from chainscout.installation import extra_command
 
 NOBODY = {"authorization": ""}
 
@@ -172,4 +173,4 @@ def test_without_the_extra_one_line_says_what_to_install(where: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "starlette", None)
     done = CliRunner().invoke(main, ["serve", str(where)])
     assert done.exit_code == 2
-    assert done.output == "chainscout: serve needs an optional dependency: pip install 'chainscout[serve]'\n"
+    assert done.output == f"chainscout: serve needs an optional dependency: {extra_command('serve')}\n"

@@ -279,7 +279,7 @@ def test_draws_are_numbered_in_the_order_of_grants_and_tells(place):
     named = [(event.kind, event.detail["issued"]) for event in study.events() if "issued" in event.detail]
     assert named == [("lease given back", 7), ("path ended", 10), ("lease expired", 6), ("lease given back", 12)]
     study.restart("a")
-    assert study.events()[-1].detail == {"worker": "main", "path": 1, "step": 3, "issued": 8, "lost": False}
+    assert study.events()[-1].detail == {"worker": "main", "path": 1, "step": 3, "issued": 8, "told": 7, "lost": False}
     check_issues(study)
     check(study, {"a": 2, "b": 2}, RULE)
 

@@ -11,11 +11,13 @@ fixed coin, and Ville's inequality holds. A pair that was not seen yet has no in
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .entrywise import intervals
+from .estimate import entries_frame
 
 Array = npt.NDArray[np.float64]
 
@@ -55,3 +57,7 @@ class OpenEstimate:
         """π̂(x) = N_x/T; all nan before the first transition."""
         total = self.exits.sum()
         return np.asarray(self.exits / total) if total else np.full(len(self.exits), math.nan)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each entry between known states, as that of ``Estimate``."""
+        return entries_frame(self, self.lower, self.upper)

@@ -14,7 +14,7 @@ from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
 from .reports import report, serve
-from .studies import audit, export, extend, learn, new, status
+from .studies import audit, diagnose, export, extend, learn, new, status
 from .verification import verify
 
 
@@ -33,7 +33,7 @@ class Commands(click.Group):
             click.echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
             ctx.exit(FileError.exit_status)
         except KeyboardInterrupt as interruption:
-            click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            click.echo(f"chainscout: {str(interruption) or 'stopped'}", err=True)
             with suppress(OSError):
                 sys.stdout.flush()
             # An ordinary exit would wait for the threads that are still in the middle of a task.
@@ -48,7 +48,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, take_up, status, audit, export,
+    new, learn, extend, ask, tell, renew, give_back, take_up, status, diagnose, audit, export,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

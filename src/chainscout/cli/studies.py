@@ -1,4 +1,4 @@
-"""``new``, ``extend``, ``status``, ``audit``, ``export`` and ``learn``: a study from its beginning to its estimates."""
+"""``new``, ``extend``, ``status``, ``diagnose``, ``audit``, ``export`` and ``learn``: a study from end to end."""
 
 import json
 import sys
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import FileError, InputError
-from .problems import delta_option
+from .problems import delta_option, find_problem
 from .rendering import as_json, show
 
 if TYPE_CHECKING:
+    from ..chains import MarkovChain
     from ..problems import Problem
     from ..study import StopReason, Study
 
@@ -133,6 +134,31 @@ def status(where: str, chain: str | None, json_output: bool) -> None:
 
 @click.command()
 @where_argument
+@click.option(
+    "--reference", metavar="PROBLEM", help="A file or the name of a problem: matrices that are known exactly."
+)
+@click.option("--other", metavar="FILE|ADDRESS", help="Another study: do chains of the same name follow one law?")
+@click.option("--delta", type=float, help="The probability with which a check may be wrong; without it, the study's.")
+@as_json
+def diagnose(where: str, reference: str | None, other: str | None, delta: float | None, json_output: bool) -> None:
+    """Check whether the chains of a study are Markov chains that do not change. Look as often as you like."""
+    from contextlib import ExitStack
+
+    from ..report import diagnosis
+
+    with ExitStack() as stack:
+        study = stack.enter_context(opened(where, read_only=True))
+        known = None if reference is None else _known_chains(reference, study)
+        second = None if other is None else stack.enter_context(opened(other, read_only=True))
+        found = study.diagnose(reference=known, other=second, delta=delta)
+    if json_output:
+        say(found.to_json(), "", json_output)
+    else:
+        show(diagnosis.tables(found), json_output)
+
+
+@click.command()
+@where_argument
 @as_json
 def audit(where: str, json_output: bool) -> None:
     """Read the whole log of a study and compare everything that is kept with it."""
@@ -165,6 +191,8 @@ def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
         else:
             content = FORMATS[kind](study)
             if out is None:
+                if kind == "npz" and sys.stdout.isatty():
+                    raise InputError("npz is binary, and this is a terminal: name a file with --out")
                 sys.stdout.buffer.write(content)
                 return
             try:
@@ -234,6 +262,15 @@ def demonstrate(problem: "Problem", out: Path) -> None:
     click.secho(f"$ chainscout learn study.toml  # {where}, budget 2000, target loss 0.3\n", bold=True)
     with learn_study(problem, 2_000, where=where, target_loss=0.3, progress=sys.stderr.isatty()) as study:
         show([*studies.status(study), *(studies.estimate(study, name) for name in study.names[:1])], json_output=False)
+
+
+def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
+    """The chains of a problem that the study has too."""
+    names = set(study.names)
+    known = {name: chain for name, chain in find_problem(reference).chains.items() if name in names}
+    if not known:
+        raise InputError(f"--reference must name a problem with a chain of the study, and {reference} has none")
+    return known
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

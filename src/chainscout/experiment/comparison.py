@@ -17,7 +17,7 @@ from .._version import __version__
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
-from ..problems import Problem
+from ..problems import Problem, find
 from ..validation import number_array, quantile_failure, seed_number, shown, truth_value, whole_number
 from .checkpoint import Checkpoint
 from .identity import identity
@@ -44,7 +44,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def compare(
-    problem: Problem,
+    problem: Problem | str,
     policies: Sequence[str | Policy] = DEFAULT_POLICIES,
     budgets: Iterable[int] = (1_000, 10_000),
     replications: int = 1_000,
@@ -64,6 +64,7 @@ def compare(
 ) -> Results:
     """Every policy on the same paths; losses and pulls at every budget, in increasing order and each once.
 
+    ``problem``: a problem, or what ``problems.find`` finds: the name of a built-in one, a file, a directory.
     A chain's path depends on (seed, replication, chain) alone, so that policies are compared in pairs, and the result
     is the same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets
     the quantile that is reported. ``weights``: how much each chain's loss counts to the policies. ``batch``: chains
@@ -73,8 +74,10 @@ def compare(
     tasks are kept in, and taken from. Ctrl-C raises :class:`Interrupted`, a KeyboardInterrupt that carries what was
     finished.
     """
+    if isinstance(problem, str):
+        problem = find(problem)
     if not isinstance(problem, Problem):
-        raise InputError(f"compare needs a Problem, not {shown(problem)}")
+        raise InputError(f"compare needs a Problem, or the name or file of one, not {shown(problem)}")
     chosen = _policies(policies)
     steps = _budgets(budgets)
     number = whole_number(replications, "replications", meaning="how often each policy is run")

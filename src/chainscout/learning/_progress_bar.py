@@ -7,14 +7,11 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..study import Progress as StudyProgress
 from ..study import Study
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
 EVERY = 0.5
 SHARE = 20.0
-#: Chains up to which certificates are computed, where the study stores none for want of a target.
-MOST_COMPUTED = 500
 #: Chains whose share of the observations is shown.
 SHOWN = 4
 
@@ -62,7 +59,7 @@ class _Look:
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
         self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
         if now >= self._next_whole or force:
-            largest = _largest(self._study, state)
+            largest = state.certificate
             counts = self._study.allocation()
             total = max(1, sum(counts.values()))
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
@@ -72,10 +69,3 @@ class _Look:
             text = "—" if math.isinf(largest) else f"{largest:.3g}"
             self._update(certificate=f"loss ≤ {text}{aim}", allocation=shares + more)
             self._next_whole = now + EVERY + SHARE * (time.monotonic() - now)
-
-
-def _largest(study: Study, state: StudyProgress) -> float:
-    """The largest certificate: the stored one, or that of this moment; infinite if it would take long to compute."""
-    if state.certificate is not None:
-        return state.certificate
-    return study.certificate().max if state.chains <= MOST_COMPUTED else math.inf

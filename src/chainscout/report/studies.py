@@ -1,16 +1,16 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..study import Browser, EventKind, StudyCertificate
+from ..study import Browser, EventKind
 from ..study.settings import deadline_text
-from .cells import finite, shown_index
-from .study_report import MOST_COMPUTED
+from .study_report import StudyReport
 from .tables import Table
 
 if TYPE_CHECKING:
-    from ..study import ChainLine, Progress, Study
+    from ..study import Study
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
@@ -60,53 +60,30 @@ def _reasons_aside(study: "Study") -> dict[str | None, str]:
 
 def chains(study: "Study") -> Table:
     """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
-    state, browser = study.progress(), Browser(study)
-    stored = state.target_loss is not None
-    lines, order = _least_known(browser, state)
-    rows = [
+    report = StudyReport(study, "")
+    overview = report.overview()
+    page = report.page(sort="certificate", descending=True, size=MOST)
+    rows = (
         (
             line.name,
-            line.size,
+            line.states,
             line.observations,
-            line.observations / max(1, state.observations),
+            line.share,
             line.transitions,
             line.paths,
-            shown_index(line),
-            finite(line.certificate),
-            *((line.certified,) if stored else ()),
+            line.index,
+            line.certificate,
+            line.certified,
         )
-        for line in lines
-    ]
-    columns: tuple[str, ...] = ("chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤")
-    notes = [f"the bound on all losses at once holds with probability ≥ {1 - state.delta:g}"]
-    if stored:
-        columns += ("as of transition",)
-        notes.append("bounds are stored, and computed anew when a chain has 1 % more transitions")
-    if len(lines) < state.chains:
-        notes.append(f"the {MOST} chains {order} of {state.chains:,}")
-    if state.chains <= MOST_COMPUTED:
-        notes.append(study.certificate().in_words())
-    aside = tuple(str(name) for name in _reasons_aside(study))
-    whole = StudyCertificate({}, state.delta, state.method, state.lost, aside, study.repeated_paths())
-    return Table("chains", columns, tuple(rows), (*notes, *whole.notes))
-
-
-def _least_known(browser: Browser, state: "Progress") -> "tuple[list[ChainLine], str]":
-    """The chains that are shown, by number, and the words for which they are. No more are computed than there must."""
-    if state.chains <= MOST:
-        return browser.page(limit=MOST)[1], ""
-    if state.target_loss is not None:
-        return sorted(browser.page(order="certificate", descending=True, limit=MOST)[1], key=_number), LARGEST
-    if state.chains <= MOST_COMPUTED:
-        lines = browser.page(limit=MOST_COMPUTED)[1]
-        return sorted(sorted(lines, key=lambda line: -line.certificate)[:MOST], key=_number), LARGEST
-    # Such a study stores no certificates: those of the chains shown are computed, and no others.
-    found = browser.page(order="index", descending=True, limit=MOST)[1]
-    return sorted(found, key=_number), "with the largest indices"
-
-
-def _number(line: "ChainLine") -> int:
-    return line.number
+        for line in sorted(page.chains, key=attrgetter("number"))
+    )
+    columns = (
+        "chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤", "as of transition",
+    )  # fmt: skip
+    notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
+    if page.total > MOST:
+        notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
+    return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
 
 
 def plan(study: "Study", target_loss: float | None, most: int | None = None) -> Table:

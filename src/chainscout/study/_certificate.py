@@ -8,8 +8,12 @@ from itertools import islice, pairwise
 from ..certificates import ASSUMPTION, Certificate, sharp
 from ..certificates.mixture import bound_from_exits
 from ..counts import Counts
-from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction
+from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ._solutions import NEAR, Solutions
+
+#: Without a target, certificates are computed from this T on, and from the beginning if there are at most so many
+#: chains: they say little before, and one costs as much as many observations.
+LONG = FEW = 100
 
 #: Two paths repeat each other if they begin alike and chance would bring that less often than this.
 UNLIKELY = 1e-9
@@ -52,11 +56,6 @@ def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord])
     return chain.weight * _loss(_bounds(study, [(chain, rows)])[0])
 
 
-def bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> list[float]:
-    """ω_k·b_k of some chains, from the counts as they are now."""
-    return [chain.weight * _loss(found) for chain, found in _all_bounds(transaction, chains)]
-
-
 def _loss(found: _Bounds) -> float:
     return found if isinstance(found, float) else found.loss
 
@@ -92,7 +91,7 @@ def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int,
 
 
 def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions | None = None) -> None:
-    """Computes and stores the chain's certificate. ``solutions``: the last searches, where one may begin."""
+    """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, to begin from."""
     study, rows = transaction.study, transaction.rows(chain)
     found = math.inf
     if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
@@ -100,23 +99,47 @@ def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions |
     if found == math.inf or study.target_loss is None or found <= NEAR * study.target_loss:
         found = bound(study, chain, rows)
     chain.certificate = found
+    before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
+    study.variability += chain.variability - before
     chain.certified = chain.transitions
     transaction.save(chain)
 
 
-def refresh_due(transaction: Transaction, moved: Iterable[ChainRecord], solutions: Solutions | None) -> None:
-    """Refreshes the chains whose T has grown by 1 % since their certificate was computed, and those set aside."""
+def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
+    """Whether the chain's certificate is kept without a target, and drawn over time."""
+    return chain.transitions >= LONG or study.chains <= FEW
+
+
+def refresh_due(
+    transaction: Transaction, moved: Iterable[ChainRecord], solutions: Solutions | None
+) -> list[ChainRecord]:
+    """Refreshes those of the chains that are due, and gives them.
+
+    A chain is due if its T has grown by 1 % since its certificate was computed, without a target by 5 %, or if it is
+    set aside.
+    """
+    study, found = transaction.study, []
+    part = 20 if study.target_loss is None else 100
     for chain in moved:
-        if chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // 100):
-            refresh(transaction, chain, solutions)
+        kept = study.target_loss is not None or is_shown(study, chain)
+        if kept and (chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // part)):
+            refresh(transaction, chain, None if study.target_loss is None else solutions)
+            found.append(chain)
+    return found
 
 
-def refresh_all(transaction: Transaction, until: float = math.inf) -> None:
-    """Refreshes every chain that moved since its certificate was computed; ends at one that is above ``until``."""
+def refresh_all(transaction: Transaction, until: float = math.inf) -> list[ChainRecord]:
+    """Refreshes every chain that moved since its certificate was computed; ends at one that is above ``until``.
+
+    Gives the chains that it has refreshed.
+    """
+    found = []
     for chain in transaction.stale():
         refresh(transaction, chain)
+        found.append(chain)
         if chain.certificate > until and not chain.aside:
-            return
+            break
+    return found
 
 
 def is_met(transaction: Transaction, target: float) -> bool:

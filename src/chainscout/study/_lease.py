@@ -353,7 +353,7 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
     """Records what became of the draw that was issued and not told."""
-    transaction.happened(kind.value, chain, **_transitions.next_draw(path))
+    transaction.happened(kind.value, chain, **_transitions.next_draw(transaction, path))
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:

@@ -6,11 +6,12 @@ begins a new one: that costs one observation, and can never falsify a bound.
 
 import heapq
 import warnings
-from collections.abc import Set
+from collections.abc import Hashable, Iterable, Set
 from typing import Any
 
-from ..errors import BarePathsWarning, OutOfStep
+from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
+from ..validation import shown
 from . import _certificate
 from ._index import LiveIndex
 from .views import EventKind
@@ -139,7 +140,7 @@ def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathReco
     if transaction.study.shared:
         before = transaction.path(chain, chain.paths)
         if before is not None and not before.ended:
-            transaction.happened(EventKind.PATH_ENDED.value, chain, **next_draw(before), lost=False)
+            transaction.happened(EventKind.PATH_ENDED.value, chain, **next_draw(transaction, before), lost=False)
             before.ended, before.issued = True, 0
             transaction.save_path(before)
     chain.paths += 1
@@ -152,9 +153,26 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     path.issued = transaction.study.issues
 
 
-def next_draw(path: PathRecord) -> dict[str, Any]:
-    """Names the draw that was issued for a path and not told."""
-    return {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+def checked_pairs(observations: Any) -> list[tuple[str, Hashable]]:
+    """A batch as a list of pairs. A text of two letters is not a pair."""
+    if not isinstance(observations, Iterable):
+        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
+    found = []
+    for number, thing in enumerate(observations, start=1):
+        pair: Any = None if isinstance(thing, str) else thing
+        try:
+            chain, state = pair
+        except (TypeError, ValueError):
+            what = f"observation {number} of the batch"
+            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
+        found.append((chain, state))
+    return found
+
+
+def next_draw(transaction: Transaction, path: PathRecord) -> dict[str, Any]:
+    """Names the draw that was issued for a path and not told, and how many observations were told when it ended."""
+    place = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
+    return {**place, "told": transaction.study.observations}
 
 
 def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord, state: int) -> None:
@@ -166,7 +184,9 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     else:
         live.count(transaction, chain, path.last, state)  # what the rule raises, it raises before anything is changed
         chain.barren = 0
-    if path.issued == 0:
+    # A plain tell can continue a path after its lease has ended. Nobody knows when its draw was issued; 0 says so.
+    issued_unknown = path.issued == 0 and path.last is not None and path.token is None and not study.shared
+    if path.issued == 0 and not issued_unknown:
         issue(transaction, path)
     path.last = state
     path.steps += 1
@@ -223,7 +243,7 @@ def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None
         chain.aside = True
         transaction.study.aside += 1
         transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason)
-        if transaction.study.target_loss is not None:
+        if chain.transitions:
             _certificate.refresh(transaction, chain)  # it is not refreshed when other chains move
         transaction.save(chain)
 

@@ -11,7 +11,7 @@ from ..certificates.certificate import need_certifiable
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, Content, RowRecord, StudyRecord
+from ..store import ChainRecord, Content, RowRecord, StudyRecord, plug_in_variability
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
 from ._budget import check_affordable, checked_budget, horizon
 from ._index import LiveIndex
@@ -125,6 +125,8 @@ class StudySettings:
                 chain.constants = live.constants(study, chain)
                 _begin_warm(chain, rows.get(number, {}))
                 live.begin(chain, rows.get(number, {}))
+                chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
+                study.variability += chain.variability
                 yield chain
 
         return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)

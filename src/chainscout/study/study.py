@@ -12,11 +12,13 @@ from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..paths import Paths
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _audit, _budget, _certificate, _lease, _plan, _selection, _stop, _transitions
+from . import _audit, _budget, _certificate, _diagnosis, _lease, _paths, _plan, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
+from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
@@ -358,7 +360,7 @@ class Study:
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        pairs = _pairs(observations)
+        pairs = _transitions.checked_pairs(observations)
         moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
         with self._lock:
             with self._store.writing() as transaction:
@@ -431,7 +433,7 @@ class Study:
                 path = self._main.path(transaction, chain)
             else:
                 path = _lease.held_path(transaction, chain, token)
-            detail = {} if path is None else _transitions.next_draw(path)
+            detail = {} if path is None else _transitions.next_draw(transaction, path)
             transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
             if path is not None and token is not None:
                 following = _lease.move(transaction, chain, path)
@@ -570,6 +572,15 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return self._labels.counts(transaction, self._find(transaction, chain))
 
+    def paths(self, chain: str) -> Paths:
+        """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
+        with self._lock, self._store.reading() as transaction:
+            return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
+
+    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
+        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
+        return _diagnosis.of_study(self, reference, other, delta)
+
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
         with self._lock, self._store.reading() as transaction:
@@ -585,8 +596,7 @@ class Study:
     def progress(self) -> Progress:
         """Where the study stands."""
         with self._lock, self._store.reading() as transaction:
-            certificate = None if transaction.study.target_loss is None else _certificate.largest(transaction)
-            stopped = _stop.stop_reason(transaction)
+            certificate, stopped = _certificate.largest(transaction), _stop.stop_reason(transaction)
             return Progress.of(transaction.study, certificate=certificate, stop_reason=stopped)
 
     @property
@@ -680,19 +690,3 @@ class Study:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""
         with self._lock, self._store.reading() as transaction:
             _audit.audit(transaction)
-
-
-def _pairs(observations: Any) -> list[tuple[str, Hashable]]:
-    """A batch as a list of pairs. A text of two letters is not a pair."""
-    if not isinstance(observations, Iterable):
-        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
-    found = []
-    for number, thing in enumerate(observations, start=1):
-        pair: Any = None if isinstance(thing, str) else thing
-        try:
-            chain, state = pair
-        except (TypeError, ValueError):
-            what = f"observation {number} of the batch"
-            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
-        found.append((chain, state))
-    return found

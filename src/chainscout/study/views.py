@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from ..errors import FileError
 
@@ -66,7 +66,7 @@ class Progress(_View):
 
     chains: int
     observations: int
-    #: What was spent and what can be spent: observations, or cost units where observations have costs.
+    #: What was spent and what can be spent, in ``unit``.
     used: float
     budget: float | None
     target_loss: float | None
@@ -87,11 +87,20 @@ class Progress(_View):
     aside: int
     #: Events so far.
     events: int
-    #: The largest certificate of all chains, as stored: that of ``Study.certificate().max`` when the study stops, and
-    #: of chains with less than 1 % fewer transitions before; None without a target, where certificates are computed
-    #: when they are asked for.
-    certificate: float | None
+    #: The largest certificate of all chains, as stored; infinite while a chain has none. ``Study.certificate()``
+    #: computes those of this moment.
+    certificate: float
+    #: Λ of the estimates, as stored.
+    variability: float
     stop_reason: "StopReason | None"
+    #: The costs of the cheapest and of the dearest observation.
+    least_cost: float
+    largest_cost: float
+
+    @property
+    def unit(self) -> Literal["observations", "cost units"]:
+        """What the budget is counted in: cost units, unless every observation costs one."""
+        return "observations" if self.least_cost == self.largest_cost == 1 else "cost units"
 
     @property
     def finished(self) -> bool:
@@ -143,7 +152,8 @@ class LogLine:
     state: Hashable
     #: Seconds since 1970.
     time: float
-    #: The number of its draw in the order of issue; draws that were lost have numbers too.
+    #: The number of its draw in the order of issue; draws that were lost have numbers too. 0: it is not known,
+    #: because a plain tell continued a path of a lease.
     issued: int
 
 
@@ -172,12 +182,10 @@ class ChainLine(_View):
     transitions: int
     #: Paths begun.
     paths: int
-    #: ω·b of the chain's first ``certified`` transitions; infinite before the first one. Of a study with a target it is
-    #: the stored one, which is less than 1 % old; else it is of this moment.
+    #: ω·b and ω·ΣĜ of the estimate, as stored, and the transitions that they were computed from.
     certificate: float
-    certified: int
-    #: ω·ΣĜ of the smoothed estimate.
     variability: float
+    certified: int
     index: float
     #: Leases that workers hold now, and observations that they may still tell.
     leases: int
