@@ -87,7 +87,7 @@ def test_small_levels_do_fail():
 def test_the_paths_are_those_of_the_engine():
     problem, observations = problems.get("unlike"), 40
     found = paths.followed(problem, observations, 6, 0.05, seed=5, engine=ENGINE)
-    losses, pulls = engine.run(problem, "uniform", [3 * observations], range(6), seed=5, engine=ENGINE)
+    losses, pulls = engine.run(problem, "uniform", [3 * observations], range(6), engine.Options(seed=5, engine=ENGINE))
     assert (pulls == observations).all()
     assert found[:, :, paths.LOSS] / (observations - 1) == pytest.approx(losses[0], rel=1e-9)
 

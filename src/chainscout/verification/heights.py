@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import policies
 from ..certificates import sharp
-from ..compile import bound, compiled
+from ..compile import bound, call, compiled, is_off
 from ..counts import Counts, smoothing
-from ..engine.state import call, prepare
 from ..policies.policy import replaced
 from ..problems import Problem
-from .paths import walk_path
+from .paths import laws_of, walk_path
 
 Array = npt.NDArray[np.float64]
 
@@ -57,18 +55,18 @@ def heights(path, size, matrix, alpha, counts, exits, distance, steps, losses): 
 
 
 @lru_cache(maxsize=2)
-def _ready(engine: str) -> Any:
-    return bound(heights, {}) if engine == "python" else compiled(heights, {}, cache=True)
+def _ready(interpreted: bool) -> Any:
+    return bound(heights, {}) if interpreted else compiled(heights, {}, cache=True)
 
 
 def looked_at(problem: Problem, observations: int, replications: int, delta: float, seed: int, engine: str) -> Array:
     """The largest L/b and the last one of every path of every chain, (replication, chain, 2)."""
     log_inverse = math.log(len(problem) / delta)
-    prepared = prepare(problem, policies.get("uniform"), observations, engine, [1.0] * len(problem), 1, False)
     found = np.zeros((replications, len(problem), 2))
     for k, chain in enumerate(problem.chains.values()):
+        laws = laws_of(chain)
         for replication in range(replications):
-            path = walk_path(prepared, k, chain.size, observations, seed, replication, engine)
+            path = walk_path(laws, k, observations, seed, replication, engine)
             found[replication, k] = quotients(path, chain.matrix, log_inverse, engine)
     return found
 
@@ -77,9 +75,11 @@ def quotients(path: npt.NDArray[np.int64], matrix: Array, log_inverse: float, en
     """The largest L/b of a path where it is looked at, and the last one."""
     size = len(matrix)
     steps, losses = np.zeros(len(path), np.int64), np.zeros(len(path))
-    arrays = [path, matrix.flatten(), np.zeros(size * size), np.zeros(size), np.zeros(size), steps, losses]
-    alpha = smoothing(None, size)
-    call(engine, _ready(engine), arrays, lambda a: (a[0], np.int64(size), a[1], alpha, *a[2:]))
+    space = (np.zeros(size * size), np.zeros(size), np.zeros(size))
+    interpreted = engine == "python" or is_off()
+    # A signed size: positions in the path are signed too.
+    given = (path, np.int64(size), matrix.flatten(), smoothing(None, size), *space, steps, losses)
+    call(_ready(interpreted), given, interpreted)
     pairs = path[:-1] * size + path[1:]
     counted = []
     for step in steps[steps > 0].tolist():

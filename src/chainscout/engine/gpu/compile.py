@@ -42,8 +42,11 @@ class DeviceCopies(Copies):
 
     def number(self, value: Any, own: bool) -> Any:
         """A global value likewise."""
-        if type(value) is float and self.real is np.float32:
-            return np.float32(value)
+        if self.real is np.float32:
+            if type(value) is float:
+                return np.float32(value)
+            if type(value) is tuple:
+                return tuple(self.number(each, own) for each in value)
         return super().number(value, own)
 
 
@@ -83,7 +86,9 @@ class GpuKernel:
                 config.CUDA_LOW_OCCUPANCY_WARNINGS = warns
 
 
-def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool) -> GpuKernel:
+def specialised_kernel(
+    function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool = False
+) -> GpuKernel:
     """The kernel, ready to be launched, with ``names`` bound to these values. numba's simulator interprets it.
 
     What is not shared memory is cache. If the state is ``all_shared``, shared memory decides how many replications run

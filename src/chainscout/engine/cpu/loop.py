@@ -13,13 +13,16 @@ nanoseconds a step of ba-mc (scout) at K = S = 5, where *bare* simulation takes 
 - fewer instructions: all choices before all steps, constants looked up once where chains are alike, one place for
   index, T and sums, offsets that a lane's record holds, four matches a turn: 14.7 (10.8).
 Unsigned places save numba's checks for negative ones. Two to four groups at a time hide each other's latency: with one,
-a step takes 1.6 × as long, with eight no less than with four.
+a step takes 1.6 × as long, with eight no less than with four. Hence ``state.TOGETHER``.
 
-The names ``terms``, ``index``, ``entry``, ``take``, … are bound when the loop is specialised (``specialising``).
+The names ``terms``, ``index``, ``entry``, ``take``, … are bound when the loop is specialised (``state.CpuLoop``).
 """
 
-from ..random.splitmix import MASK, mix, sample
-from .choosing import climb, scan_four
+from typing import Any, NamedTuple
+
+from ...random.splitmix import MASK, mix, sample
+from ..rule import unbound
+from .argmax import climb, scan_four
 from .layout import (
     BASE,
     EXITS,
@@ -40,7 +43,6 @@ from .layout import (
     TRANSITIONS,
     TWO,
     ZERO,
-    unbound,
 )
 
 # Bound when the loop is specialised; these values are never used.
@@ -88,11 +90,35 @@ def advance(word, place, common, table, words, standings, rows):
     return row, exits, squares, transitions, size
 
 
-def steps(
-    first, last, groups, together, chains, leaves, table, words, standings, rows, tree, constants, weights,
-    chosen, board, tracing, choices, values,
-):  # fmt: skip
-    """Observations ``first`` … ``last`` − 1 of every lane, ``together`` groups at a time."""
+class Steps(NamedTuple):
+    """What the loop works on: sizes, what all lanes read, the state of the lanes, scratch space, a trace."""
+
+    groups: Any
+    #: How many groups take turns.
+    together: Any
+    chains: Any
+    leaves: Any
+    table: Any
+    constants: Any
+    weights: Any
+    words: Any
+    standings: Any
+    rows: Any
+    tree: Any
+    #: The chain that each lane observes next; the new indices of a group.
+    chosen: Any
+    board: Any
+    #: Whether ``choices`` and ``values`` take every choice and the index that it was made for.
+    tracing: Any
+    choices: Any
+    values: Any
+
+
+def steps(first, last, run):
+    """Observations ``first`` … ``last`` − 1 of every lane, ``run.together`` groups at a time."""
+    groups, chains, leaves = run.groups, run.chains, run.leaves
+    table, words, standings, rows, tree = run.table, run.words, run.standings, run.rows, run.tree
+    constants, weights, chosen, board = run.constants, run.weights, run.chosen, run.board
     # Every chain is observed twice first, in their order: a chain with T = 0 has index +∞ (MATH §1).
     warm = chains * TWO
     common = words[SIZE]
@@ -100,7 +126,7 @@ def steps(
     weight = weights[ZERO]
     begun = ZERO
     while begun < groups:
-        ended = min(begun + together, groups)
+        ended = min(begun + run.together, groups)
         for t in range(first, last):
             if t >= warm and not TREE:
                 for group in range(begun, ended):
@@ -116,10 +142,10 @@ def steps(
             else:
                 for lane in range(begun * FOUR, ended * FOUR):
                     chosen[lane] = tree[(lane >> TWO) * leaves * FOUR * TWO + FOUR + (lane & THREE)]
-            if tracing:
+            if run.tracing:
                 for lane in range(begun * FOUR, ended * FOUR):
-                    choices[(t - first) * groups * FOUR + lane] = chosen[lane]
-                    values[(t - first) * groups * FOUR + lane] = standings[
+                    run.choices[(t - first) * groups * FOUR + lane] = chosen[lane]
+                    run.values[(t - first) * groups * FOUR + lane] = standings[
                         ((lane >> TWO) * leaves + chosen[lane]) * STANDING + (lane & THREE)
                     ]
             if t < warm and t & ONE == ZERO:

@@ -2,14 +2,14 @@
 
 It looks at the indices, plans one or more observations, makes them, and only then computes what they have changed
 (MATH §6). Two lanes go side by side: within a block the simulation of a chain stays in registers, so that a step costs
-about as much as bare simulation. With blocks of one observation it makes the same choices as ``steps``.
+about as much as bare simulation. With blocks of one observation it makes the same choices as ``loop.steps``.
 """
 
-import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..random.splitmix import MASK, mix, sample
-from .choosing import climb, scan_one
+from ...random.splitmix import MASK, mix, sample
+from ..rule import FIRST, NEVER, unbound
+from .argmax import climb, scan_one
 from .layout import (
     BASE,
     EXITS,
@@ -28,7 +28,6 @@ from .layout import (
     TWO,
     ZERO,
     record,
-    unbound,
 )
 
 # Bound when the loop is specialised; these values are never used.
@@ -45,15 +44,49 @@ signed: Any = int
 #: how many of those are left; the chain that is observed now, the one before, and the row left if there is one
 #: observation; then the chains of the batch.
 PLANNED, NEXT, LENGTH, LEFT, CHAIN, LATEST, ONLY, BATCH = 0, 1, 2, 3, 4, 5, 6, 7
-#: The index of a chain of which nothing is known, before and after its first observations are planned.
-FIRST, NEVER = math.inf, -math.inf
 
 
-def largest(tree, standings, value, node, chains):
+class Rounds(NamedTuple):
+    """What the loop works on: sizes, what all lanes read, the lanes' state and plans, scratch space, a trace."""
+
+    lanes: Any
+    chains: Any
+    leaves: Any
+    table: Any
+    constants: Any
+    weights: Any
+    words: Any
+    standings: Any
+    rows: Any
+    tree: Any
+    #: −T with a tree of its own, for rules with a floor.
+    least: Any
+    least_tree: Any
+    plans: Any
+    #: How many chains are planned at a time; if that is one, the chosen chain is observed max(``shortest``, ⌊block·T⌋)
+    #: times.
+    batch: Any
+    block: Any
+    shortest: Any
+    #: One float a chain, all zero between plans.
+    pending: Any
+    #: In batches a block lasts until the chain was observed so often, in however many batches: the T at which it is
+    #: looked at again, and its index until then, while plans change the one in ``standings``.
+    looks: Any
+    held: Any
+    scratch: Any
+    wholes: Any
+    #: Whether ``choices`` and ``values`` take every choice and the index that it was made for.
+    tracing: Any
+    choices: Any
+    values: Any
+
+
+def largest(tree, standings, value, node, leaves):
     """The chain with the largest value of one lane."""
     if TREE:
         return whole(tree[node + FOUR])
-    return scan_one(standings, value, chains)
+    return scan_one(standings, value, leaves)
 
 
 def settle(tree, standings, value, node, leaves, chain, new):
@@ -63,9 +96,10 @@ def settle(tree, standings, value, node, leaves, chain, new):
         climb(tree, standings, value, node, leaves, chain)
 
 
-def observe(lane, chain, value, chains, table, words, standings, rows):
+def observe(lane, chain, value, run):
     """One observation of one chain. The first one ever reveals its state and is no transition. → the row it left."""
-    word = record(lane, chain, chains)
+    words, rows = run.words, run.rows
+    word = record(lane, chain, run.chains)
     seen = words[word + SEEN]
     words[word + SEEN] = seen + ONE
     place = words[word + ROW]
@@ -74,10 +108,10 @@ def observe(lane, chain, value, chains, table, words, standings, rows):
         position = (words[word + POSITION] + words[word + GAMMA]) & MASK
         words[word + POSITION] = position
         size = words[word + SIZE]
-        after = sample(mix(position), size, table, place + HEAD)
+        after = sample(mix(position), size, run.table, place + HEAD)
         count_one(rows, row, after)
         words[word + ROW] = words[word + START] + after * (size + HEAD)
-        add(standings, value + chain * STANDING + TRANSITIONS, 1.0)
+        add(run.standings, value + chain * STANDING + TRANSITIONS, 1.0)
     return row
 
 
@@ -94,13 +128,14 @@ def count_one(rows, row, after):
     add(rows, row + SQUARES, count + (count + 1.0))
 
 
-def observe_two(lane, chain, other, value, number, chains, table, words, standings, rows):
+def observe_two(lane, chain, other, value, number, run):
     """``number`` observations each of ``chain`` in one lane and of ``other`` in the next, both seen before.
 
     Side by side, because each transition waits for the one before: two fill the time that one would spend waiting.
     """
-    word_0 = record(lane, chain, chains)
-    word_1 = record(lane + ONE, other, chains)
+    table, words, standings, rows = run.table, run.words, run.standings, run.rows
+    word_0 = record(lane, chain, run.chains)
+    word_1 = record(lane + ONE, other, run.chains)
     add(words, word_0 + SEEN, number)
     add(words, word_1 + SEEN, number)
     position_0 = words[word_0 + POSITION]
@@ -132,11 +167,12 @@ def observe_two(lane, chain, other, value, number, chains, table, words, standin
     add(standings, value + ONE + other * STANDING + TRANSITIONS, float(number))
 
 
-def observe_restless(t, latest, lane, chain, value, number, chains, table, words, standings, rows):
+def observe_restless(t, latest, lane, chain, value, number, run):
     """The same where all chains move at every step but the first, seen or not. → last row.
 
     Only pairs that were observed one after the other are counted; ``latest`` is the chain of the last observation.
     """
+    chains, table, words, rows = run.chains, run.table, run.words, run.rows
     counted = latest == chain
     row = ZERO
     for step in range(number):
@@ -152,7 +188,7 @@ def observe_restless(t, latest, lane, chain, value, number, chains, table, words
                 if other == chain and counted:
                     row = words[word + BASE] + place
                     count_one(rows, row, after)
-                    add(standings, value + chain * STANDING + TRANSITIONS, 1.0)
+                    add(run.standings, value + chain * STANDING + TRANSITIONS, 1.0)
         counted = True
     add(words, record(lane, chain, chains) + SEEN, number)
     return row
@@ -169,9 +205,10 @@ def learn_row(row, size, place, standings, rows, known):
         put_sums(standings, place, sums)
 
 
-def learn(lane, chain, place, only, length, chains, words, standings, rows, known, scratch, wholes):
+def learn(lane, chain, place, only, length, known, run):
     """What the observations of a chain have changed: its sums. ``only`` is the changed row if ``length`` is one."""
-    word = record(lane, chain, chains)
+    words, standings, rows, scratch = run.words, run.standings, run.rows, run.scratch
+    word = record(lane, chain, run.chains)
     size = words[word + SIZE]
     begin = words[word + BASE] + words[word + START]
     if SUMMARY:
@@ -180,7 +217,7 @@ def learn(lane, chain, place, only, length, chains, words, standings, rows, know
             scratch[x] = rows[row + EXITS]
             scratch[size + x] = rows[row + SQUARES]
         both = size + size
-        new = summary(scratch[:size], scratch[size:both], signed(size), known, scratch[both:], wholes)
+        new = summary(scratch[:size], scratch[size:both], signed(size), known, scratch[both:], run.wholes)
         put_sums(standings, place, new)
     elif length == ONE:
         learn_row(only, size, place, standings, rows, known)
@@ -189,16 +226,16 @@ def learn(lane, chain, place, only, length, chains, words, standings, rows, know
             learn_row(begin + x * (size + HEAD), size, place, standings, rows, known)
 
 
-def make_plan(
-    t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least, least_tree, plans,
-    batch, block, shortest, pending, looks,
-):  # fmt: skip
+def make_plan(t, lane, plan, value, node, run):
     """Whom to observe next: one chain for a block, or the chains of a batch."""
+    chains, leaves, batch = run.chains, run.leaves, run.batch
+    standings, tree, plans, pending = run.standings, run.tree, run.plans, run.pending
+    least, least_tree = run.least, run.least_tree
     planned = ZERO
     while planned < batch:
-        chain = largest(tree, standings, value, node, chains)
+        chain = largest(tree, standings, value, node, leaves)
         if FLOOR:
-            behind = largest(least_tree, least, value, node, chains)
+            behind = largest(least_tree, least, value, node, leaves)
             if -least[value + behind * STANDING] < floor(float(t)):
                 chain = behind
         place = value + chain * STANDING
@@ -213,11 +250,11 @@ def make_plan(
             place = value + chain * STANDING
             transitions = standings[place + TRANSITIONS]
             if transitions > 0.0:
-                if transitions + pending[chain] >= looks[lane * chains + chain]:
-                    known = take_constants(constants, chain * CONSTANTS)
-                    new = weights[chain] * index(take_sums(standings, place), transitions + pending[chain], known)
+                if transitions + pending[chain] >= run.looks[lane * chains + chain]:
+                    known = take_constants(run.constants, chain * CONSTANTS)
+                    new = run.weights[chain] * index(take_sums(standings, place), transitions + pending[chain], known)
                     settle(tree, standings, value, node, leaves, chain, new)
-            elif words[record(lane, chain, chains) + SEEN] + whole(pending[chain]) >= TWO:
+            elif run.words[record(lane, chain, chains) + SEEN] + whole(pending[chain]) >= TWO:
                 settle(tree, standings, value, node, leaves, chain, NEVER)
             if FLOOR:
                 settle(least_tree, least, value, node, leaves, chain, -(transitions + pending[chain]))
@@ -226,24 +263,17 @@ def make_plan(
     length = ONE
     if batch == ONE:
         transitions = standings[value + plans[plan + BATCH] * STANDING + TRANSITIONS]
-        length = max(shortest, whole(block * transitions))
+        length = max(run.shortest, whole(run.block * transitions))
     plans[plan + PLANNED] = planned
     plans[plan + NEXT] = ZERO
     plans[plan + LENGTH] = length
     plans[plan + LEFT] = length
 
 
-def rounds(
-    first, last, lanes, chains, leaves, table, words, standings, rows, tree, constants, weights, least,
-    least_tree, plans, batch, block, shortest, pending, looks, held, scratch, wholes, tracing, choices, values,
-):  # fmt: skip
-    """Observations ``first`` … ``last`` − 1 of every lane.
-
-    ``batch`` chains are planned at a time; if that is one, the chosen chain is observed max(``shortest``, ⌊block·T⌋)
-    times. ``least`` holds −T with its own tree, for rules with a floor. ``pending``: one float a chain, all zero. In
-    batches a block lasts until the chain was observed so often, in however many batches: ``looks`` is the T at which
-    it is looked at again, and ``held`` its index until then, while plans change that in ``standings``.
-    """
+def rounds(first, last, run):
+    """Observations ``first`` … ``last`` − 1 of every lane."""
+    lanes, chains, leaves, batch = run.lanes, run.chains, run.leaves, run.batch
+    standings, plans = run.standings, run.plans
     for pair in range(ZERO, lanes, TWO):
         t = first
         while t < last:
@@ -252,10 +282,7 @@ def rounds(
                 plan = lane * (BATCH + batch)
                 value, node = places(lane, leaves)
                 if plans[plan + NEXT] == plans[plan + PLANNED]:
-                    make_plan(
-                        t, lane, plan, value, node, chains, leaves, words, standings, tree, constants, weights, least,
-                        least_tree, plans, batch, block, shortest, pending, looks,
-                    )  # fmt: skip
+                    make_plan(t, lane, plan, value, node, run)
                 plans[plan + CHAIN] = plans[plan + BATCH + plans[plan + NEXT]]
                 number = min(number, plans[plan + LEFT])
             if number == ONE or RESTLESS:
@@ -264,27 +291,24 @@ def rounds(
                     value, node = places(lane, leaves)
                     chain = plans[plan + CHAIN]
                     if RESTLESS:
-                        row = observe_restless(
-                            t, plans[plan + LATEST], lane, chain, value, number, chains, table, words, standings,
-                            rows,
-                        )  # fmt: skip
+                        row = observe_restless(t, plans[plan + LATEST], lane, chain, value, number, run)
                     else:
-                        row = observe(lane, chain, value, chains, table, words, standings, rows)
+                        row = observe(lane, chain, value, run)
                     plans[plan + LATEST] = chain
                     plans[plan + ONLY] = row
             else:
                 chain = plans[pair * (BATCH + batch) + CHAIN]
                 other = plans[(pair + ONE) * (BATCH + batch) + CHAIN]
                 value, node = places(pair, leaves)
-                observe_two(pair, chain, other, value, number, chains, table, words, standings, rows)
+                observe_two(pair, chain, other, value, number, run)
             for lane in range(pair, pair + TWO):
                 plan = lane * (BATCH + batch)
                 value, node = places(lane, leaves)
                 chain = plans[plan + CHAIN]
-                if tracing:
+                if run.tracing:
                     for step in range(number):
-                        choices[(t - first + step) * lanes + lane] = chain
-                        values[(t - first + step) * lanes + lane] = standings[value + chain * STANDING]
+                        run.choices[(t - first + step) * lanes + lane] = chain
+                        run.values[(t - first + step) * lanes + lane] = standings[value + chain * STANDING]
                 plans[plan + LEFT] = plans[plan + LEFT] - number
                 if plans[plan + LEFT] == ZERO:
                     length = plans[plan + LENGTH]
@@ -293,29 +317,21 @@ def rounds(
                     place = value + chain * STANDING
                     transitions = standings[place + TRANSITIONS]
                     at = lane * chains + chain
-                    if transitions > 0.0 and (batch == ONE or transitions >= looks[at]):
-                        known = take_constants(constants, chain * CONSTANTS)
+                    if transitions > 0.0 and (batch == ONE or transitions >= run.looks[at]):
+                        known = take_constants(run.constants, chain * CONSTANTS)
                         changed = length
-                        if batch > ONE and block > 0.0:
+                        if batch > ONE and run.block > 0.0:
                             changed = TWO  # or more: rows that were left since the last look
-                        learn(
-                            lane, chain, place, plans[plan + ONLY], changed, chains, words, standings, rows, known,
-                            scratch, wholes,
-                        )  # fmt: skip
+                        learn(lane, chain, place, plans[plan + ONLY], changed, known, run)
                         if batch > ONE:
-                            held[at] = weights[chain] * index(take_sums(standings, place), transitions, known)
-                            looks[at] = transitions + float(max(ONE, whole(block * transitions)))
+                            run.held[at] = run.weights[chain] * index(take_sums(standings, place), transitions, known)
+                            run.looks[at] = transitions + float(max(ONE, whole(run.block * transitions)))
                     if batch == ONE:
-                        refresh(
-                            chain, value, node, leaves, standings, tree, constants, weights, least, least_tree,
-                        )  # fmt: skip
+                        refresh(chain, value, node, run)
                     elif plans[plan + NEXT] == plans[plan + PLANNED]:
                         for step in range(plans[plan + PLANNED]):
                             chain = plans[plan + BATCH + step]
-                            put_back(
-                                chain, value, node, leaves, standings, tree, held[lane * chains + chain], least,
-                                least_tree,
-                            )  # fmt: skip
+                            put_back(chain, value, node, run.held[lane * chains + chain], run)
             t = t + number
 
 
@@ -325,20 +341,20 @@ def places(lane, leaves):
     return group * STANDING + (lane & THREE), group * FOUR * TWO + (lane & THREE)
 
 
-def refresh(chain, value, node, leaves, standings, tree, constants, weights, least, least_tree):
+def refresh(chain, value, node, run):
     """A chain's index after its observations are in."""
     place = value + chain * STANDING
-    transitions = standings[place + TRANSITIONS]
+    transitions = run.standings[place + TRANSITIONS]
     new = FIRST
     if transitions > 0.0:
-        known = take_constants(constants, chain * CONSTANTS)
-        new = weights[chain] * index(take_sums(standings, place), transitions, known)
-    put_back(chain, value, node, leaves, standings, tree, new, least, least_tree)
+        known = take_constants(run.constants, chain * CONSTANTS)
+        new = run.weights[chain] * index(take_sums(run.standings, place), transitions, known)
+    put_back(chain, value, node, new, run)
 
 
-def put_back(chain, value, node, leaves, standings, tree, new, least, least_tree):
+def put_back(chain, value, node, new, run):
     """The index of a chain, and its T, with nothing pending."""
-    settle(tree, standings, value, node, leaves, chain, new)
+    settle(run.tree, run.standings, value, node, run.leaves, chain, new)
     if FLOOR:
-        transitions = standings[value + chain * STANDING + TRANSITIONS]
-        settle(least_tree, least, value, node, leaves, chain, -transitions)
+        transitions = run.standings[value + chain * STANDING + TRANSITIONS]
+        settle(run.least_tree, run.least, value, node, run.leaves, chain, -transitions)

@@ -1,4 +1,5 @@
-"""Where things stand in the engine's flat arrays. Whole numbers here are unsigned words in compiled code.
+"""Where things stand in the flat arrays of the CPU's loops, and how a replication begins. Whole
+numbers here are unsigned words in compiled code.
 
 One replication is a *lane*, four lanes are a *group*: four doubles fill a vector register.
 
@@ -11,6 +12,8 @@ One replication is a *lane*, four lanes are a *group*: four doubles fill a vecto
 ``table``: alias words in the same places as the counts that they lead to, shared by all lanes.
 ``tree``: for every group and node four chains side by side, a lane each.
 """
+
+from ...random.splitmix import MASK, mix, sample, stream
 
 ZERO, ONE, TWO, THREE, FOUR = 0, 1, 2, 3, 4
 
@@ -35,6 +38,19 @@ TRANSITIONS, SUMS = 4, 8
 EXITS, SQUARES, TERMS = 0, 1, 2
 
 
-def unbound(*arguments):
-    """Stands for a policy's function until a loop is specialised for the policy."""
-    raise AssertionError("this loop must be specialised before it is called")
+def begin(seed, replication, lanes, chains, head, laws, law_starts, words):
+    """Streams and first states of replications ``replication``, ``replication`` + 1, … in ``words``: the state before
+    the first observation.
+
+    The first draw of a stream is the first state; ``laws`` has the alias table of every chain's initial law.
+    """
+    for lane in range(lanes):
+        for chain in range(chains):
+            word = record(lane, chain, chains)
+            position, gamma = stream(seed, replication + lane, chain)
+            position = (position + gamma) & MASK
+            size = words[word + SIZE]
+            state = sample(mix(position), size, laws, law_starts[chain])
+            words[word + POSITION] = position
+            words[word + GAMMA] = gamma
+            words[word + ROW] = words[word + START] + state * (size + head)

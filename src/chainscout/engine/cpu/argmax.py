@@ -9,22 +9,32 @@ from .layout import FOUR, ONE, THREE, TWO, ZERO
 STANDING = 0
 
 
-def scan_one(standings, first, chains):
-    """The chain with the largest index of the lane whose values begin at ``first``."""
+def scan_one(standings, first, leaves):
+    """The chain with the largest index of the lane whose values begin at ``first``. ``leaves`` is 4j + 1."""
     best = standings[first]
     chosen = ZERO
     place = first
-    for chain in range(ONE, chains):
-        place = place + STANDING
-        value = standings[place]
-        if value > best:
-            best = value
-            chosen = chain
+    for chain in range(ONE, leaves, FOUR):
+        value = standings[place + STANDING]
+        chosen = chain if value > best else chosen
+        best = value if value > best else best
+        value = standings[place + STANDING * TWO]
+        chosen = chain + ONE if value > best else chosen
+        best = value if value > best else best
+        value = standings[place + STANDING * THREE]
+        chosen = chain + TWO if value > best else chosen
+        best = value if value > best else best
+        value = standings[place + STANDING * FOUR]
+        chosen = chain + THREE if value > best else chosen
+        best = value if value > best else best
+        place = place + STANDING * FOUR
     return chosen
 
 
-def match(standings, place, chain, best_0, best_1, best_2, best_3, chosen_0, chosen_1, chosen_2, chosen_3):
+def match(standings, place, chain, best, chosen):
     """One more chain against the best so far, in each lane. Written out lane by lane: LLVM makes vectors of this."""
+    best_0, best_1, best_2, best_3 = best
+    chosen_0, chosen_1, chosen_2, chosen_3 = chosen
     value_0 = standings[place]
     value_1 = standings[place + ONE]
     value_2 = standings[place + TWO]
@@ -37,25 +47,21 @@ def match(standings, place, chain, best_0, best_1, best_2, best_3, chosen_0, cho
     best_1 = value_1 if value_1 > best_1 else best_1
     best_2 = value_2 if value_2 > best_2 else best_2
     best_3 = value_3 if value_3 > best_3 else best_3
-    return best_0, best_1, best_2, best_3, chosen_0, chosen_1, chosen_2, chosen_3
+    return (best_0, best_1, best_2, best_3), (chosen_0, chosen_1, chosen_2, chosen_3)
 
 
 def scan_four(standings, first, leaves):
     """The chains with the largest index in the four lanes of a group. ``leaves`` is 4j + 1: four matches a turn."""
-    best_0 = standings[first]
-    best_1 = standings[first + ONE]
-    best_2 = standings[first + TWO]
-    best_3 = standings[first + THREE]
-    chosen_0 = chosen_1 = chosen_2 = chosen_3 = ZERO
-    state = best_0, best_1, best_2, best_3, chosen_0, chosen_1, chosen_2, chosen_3
+    best = standings[first], standings[first + ONE], standings[first + TWO], standings[first + THREE]
+    chosen = ZERO, ZERO, ZERO, ZERO
     place = first
     for chain in range(ONE, leaves, FOUR):
-        state = match(standings, place + STANDING, chain, *state)
-        state = match(standings, place + STANDING * TWO, chain + ONE, *state)
-        state = match(standings, place + STANDING * THREE, chain + TWO, *state)
-        state = match(standings, place + STANDING * FOUR, chain + THREE, *state)
+        best, chosen = match(standings, place + STANDING, chain, best, chosen)
+        best, chosen = match(standings, place + STANDING * TWO, chain + ONE, best, chosen)
+        best, chosen = match(standings, place + STANDING * THREE, chain + TWO, best, chosen)
+        best, chosen = match(standings, place + STANDING * FOUR, chain + THREE, best, chosen)
         place = place + STANDING * FOUR
-    return state[4], state[5], state[6], state[7]
+    return chosen
 
 
 def climb(tree, standings, first, nodes, leaves, chain):

@@ -1,7 +1,8 @@
-"""Where a replication's state stands: in shared memory if it fits there, else as records in device memory."""
+"""What crosses into a kernel, and where a replication's state stands: in shared memory if it fits, else as records in
+device memory."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,53 @@ WORD_BITS = 64
 
 #: An array of the state: its shape for one lane, and its type.
 Field = tuple[tuple[int, ...], type]
+
+
+class Tables(NamedTuple):
+    """What all replications read, padded to the largest S; matrix (k, x, y) stands at (k·S + x)·S + y."""
+
+    budgets: Any
+    sizes: Any
+    table: Any
+    laws: Any
+    constants: Any
+    weights: Any
+    matrices: Any
+
+
+class Outcome(NamedTuple):
+    """What a launch fills: losses and pulls (budget, replication, chain), and counts where these are wanted instead."""
+
+    loss: Any
+    pulls: Any
+    kept: Any
+
+
+class Lanes(NamedTuple):
+    """The state of the replications of a launch, a lane each, the last axis of every array; and their scratch space."""
+
+    #: The rows' counts again, several in a word.
+    packed: Any
+    counts: Any
+    exits: Any
+    squares: Any
+    looked: Any
+    term: Any
+    total: Any
+    transitions: Any
+    states: Any
+    nexts: Any
+    positions: Any
+    gammas: Any
+    indices: Any
+    #: Space for a summary or a row.
+    reals: Any
+    wholes: Any
+    #: A batch's plan, and blocks in batches.
+    pending: Any
+    plans: Any
+    looks: Any
+    held: Any
 
 
 def count_type(budget: int, states: int) -> type:

@@ -1,19 +1,22 @@
 """Validate → prepare → kernel: a problem and a policy as flat arrays, and the state of some replications in them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compile import is_off
-from ..policies import Policy, settings
-from ..problems import Problem
-from ..random import alias
-from .layout import BASE, FOUR, SEEN, SIZE, START, TRANSITIONS, WORDS
-from .rounds import BATCH, FIRST, LATEST
-from .specialising import Parts, Rule, common
+from ...compile import bound, call, compiled, has_file, is_off
+from ...policies import Policy, settings
+from ...problems import Problem
+from ...random import alias
+from ..options import Options
+from ..rule import FIRST, RuleParts, of_length
+from . import layout, loop, planned_loop
+from .layout import BASE, FOUR, SEEN, SIZE, START, SUMS, TERMS, TRANSITIONS, WORDS
+from .planned_loop import BATCH, LATEST
 
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -22,12 +25,67 @@ Words = npt.NDArray[np.uint64]
 CHUNK_BYTES = 1 << 20
 MOST_LANES = 256
 
-#: In restless mode a chain is observed at least this often in a row: every block loses one transition.
-RESTLESS_BLOCK = 50
-
 #: From this many chains on a tournament tree is faster than a scan. Measured with scout at S = 5, scan and tree, in
 #: nanoseconds a step: K = 16: 15, 27; 32: 22, 31; 64: 37, 34; 128: 74, 42; 256: 149, 53.
 TREE_FROM = 64
+
+#: Groups that take turns within one loop (``loop``).
+TOGETHER = 4
+
+
+@dataclass(frozen=True)
+class CpuLoop:
+    """A policy's functions, and how the CPU's loop over them is run."""
+
+    parts: RuleParts
+    #: How many numbers ``terms`` gives.
+    width: int
+    #: Whether plans of more than one observation are made; their loop looks everything up, be chains alike or not.
+    planned: bool
+    #: Whether the largest index is found by a tree, not by a scan.
+    tree: bool
+
+    @property
+    def head(self) -> int:
+        """How many floats stand before the counts in a row's record: N_x, Q_x, the terms, and N_x at the last look."""
+        return TERMS + self.width + self.planned
+
+    @property
+    def standing(self) -> int:
+        """How many floats the record of a chain in four lanes has: indices, T, and the sums; a power of two."""
+        return 1 << (SUMS + FOUR * self.width - 1).bit_length()
+
+    def function(self, engine: str) -> Callable[..., None]:
+        """The loop over observations, ready to be called: interpreted, or compiled."""
+        return _specialised(self, engine)
+
+
+@lru_cache(maxsize=256)
+def _specialised(rule: CpuLoop, engine: str) -> Callable[..., None]:
+    parts, sums = rule.parts, of_length(rule.width, SUMS, FOUR, TERMS)
+    alike = parts.alike and not rule.planned
+    names = parts.names | {
+        "row_terms": loop.terms_of_row if parts.entry is None else loop.terms_of_entries,
+        **{name: sums[name] for name in ("take_sums", "totals", "put", "put_sums")},
+        "HEAD": rule.head,
+        "STANDING": rule.standing,
+        "ALIKE": alike,
+        "ENTRIES": alike and parts.entry is not None,
+        "TREE": rule.tree,
+    }
+    function = planned_loop.rounds if rule.planned else loop.steps
+    if engine == "python":
+        return bound(function, names)
+    names |= {"whole": np.uint64, "signed": np.int64}
+    functions = (parts.terms, parts.index, parts.entry, parts.summary, parts.floor)
+    return compiled(function, names, cache=all(has_file(function) for function in functions))
+
+
+@lru_cache(maxsize=8)
+def common(name: str, engine: str) -> Callable[..., None]:
+    """A function that no policy changes: ``begin`` or ``fill``."""
+    function = {"begin": layout.begin, "fill": alias.fill}[name]
+    return bound(function, {}) if engine == "python" else compiled(function, {}, cache=True)
 
 
 @dataclass(frozen=True)
@@ -46,7 +104,7 @@ class Prepared:
     """What all replications share."""
 
     engine: str
-    rule: Rule
+    loop: CpuLoop
     policy: Policy
     sizes: tuple[int, ...]
     blocks: tuple[Block, ...]
@@ -61,6 +119,7 @@ class Prepared:
     constants: Array
     weights: Array
     batch: int
+    shortest: int
 
     @property
     def chains(self) -> int:
@@ -69,27 +128,20 @@ class Prepared:
 
     def lanes(self, replications: int) -> int:
         """How many replications to run at a time: a multiple of four."""
-        size = 8 * (self.span + self.chains * (WORDS + self.rule.standing // FOUR + 2))
+        size = 8 * (self.span + self.chains * (WORDS + self.loop.standing // FOUR + 2))
         most = min(MOST_LANES, max(FOUR, CHUNK_BYTES // size // FOUR * FOUR))
         return min(most, -(-replications // FOUR) * FOUR)
 
 
-def prepare(
-    problem: Problem,
-    policy: Policy,
-    budget: int | None,
-    engine: str,
-    weights: Sequence[float],
-    batch: int,
-    restless: bool,
-) -> Prepared:
+def prepare(problem: Problem, policy: Policy, budget: int | None, options: Options) -> Prepared:
     """The arrays of a run; its arguments were checked. Where nothing is compiled, the loop is interpreted."""
-    engine = "python" if engine == "cpu" and is_off() else engine
+    engine = "python" if options.engine == "cpu" and is_off() else options.engine
+    batch, restless, weights = options.batch, options.restless, options.weights_of(problem)
     sizes = problem.sizes
     constants = [policy.prepare(setting) for setting in settings(sizes, budget, problem)]
-    parts = Parts.of(policy, sizes, constants, weights, restless)
+    parts = RuleParts.of(policy, sizes, constants, weights, restless)
     planned = batch > 1 or restless or policy.block > 0 or policy.summary is not None or policy.floor is not None
-    rule = Rule(parts, policy.width(sizes[0], constants[0]), planned, len(sizes) >= TREE_FROM)
+    rule = CpuLoop(parts, policy.width(sizes[0], constants[0]), planned, len(sizes) >= TREE_FROM)
     blocks = alike_neighbours(problem, rule.head)
     span = blocks[-1].start + blocks[-1].number * blocks[-1].size * (blocks[-1].size + rule.head)
     starts = [block.start + j * block.size * (block.size + rule.head) for block in blocks for j in range(block.number)]
@@ -103,7 +155,7 @@ def prepare(
         _fill(engine, laws, int(law_starts[first]), block.size, initial)
     return Prepared(
         engine=engine,
-        rule=rule,
+        loop=rule,
         policy=policy,
         sizes=sizes,
         blocks=blocks,
@@ -116,6 +168,7 @@ def prepare(
         constants=np.array(constants, np.float64).ravel(),
         weights=np.array([policy.factor(float(weight)) for weight in weights], np.float64),
         batch=batch,
+        shortest=options.shortest,
     )
 
 
@@ -137,8 +190,8 @@ def alike_neighbours(problem: Problem, head: int = 0) -> tuple[Block, ...]:
 def _fill(engine: str, table: Words, first: int, stride: int, laws: Array) -> None:
     number, size = laws.shape
     scratch = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
-    arrays: list[Any] = [table, alias.parts(laws).ravel(), *scratch]
-    call(engine, common("fill", engine), arrays, lambda a: (a[0], first, stride, number, size, *a[1:]))
+    arguments = (table, first, stride, number, size, alias.parts(laws).ravel(), *scratch)
+    call(common("fill", engine), arguments, interpreted=engine == "python")
 
 
 class State:
@@ -146,27 +199,22 @@ class State:
 
     def __init__(self, prepared: Prepared, seed: int, first: int, lanes: int) -> None:
         self.prepared, self.lanes = prepared, lanes
-        chains, rule = prepared.chains, prepared.rule
+        chains, rule = prepared.chains, prepared.loop
         groups, leaves = lanes // FOUR, prepared.leaves
         words = np.zeros((groups, chains, FOUR, WORDS), np.uint64)
         words[..., START] = prepared.starts[:, None]
         words[..., SIZE] = np.array(prepared.sizes)[:, None]
         words[..., BASE] = (prepared.span * np.arange(lanes)).reshape(groups, 1, FOUR)
         self.words = words.ravel()
-        arrays = [prepared.laws, prepared.law_starts, self.words]
-        call(
-            prepared.engine,
-            common("begin", prepared.engine),
-            arrays,
-            lambda a: (seed, first, lanes, chains, rule.head, *a),
-        )
+        arguments = (seed, first, lanes, chains, rule.head, prepared.laws, prepared.law_starts, self.words)
+        call(common("begin", prepared.engine), arguments, interpreted=prepared.engine == "python")
         self.rows = np.zeros(lanes * prepared.span)
         standings = np.zeros((groups, leaves, rule.standing // FOUR, FOUR))
         standings[:, :chains, 0], standings[:, chains:, 0] = np.inf, -np.inf
         self.standings = standings.ravel()
         self.tree = _tree(groups, leaves) if rule.tree else np.zeros(1, np.uint64)
         self.time = 0
-        # For ``rounds`` only: −T where indices stand in ``standings``.
+        # For ``planned_loop`` only: −T where indices stand in ``standings``.
         least = np.where(standings < 0, standings, -0.0) if rule.parts.floor is not None else np.zeros(1)
         self.least, self.least_tree = least.ravel(), self.tree.copy()
         plans = np.zeros((lanes, BATCH + prepared.batch), np.uint64)
@@ -180,36 +228,66 @@ class State:
 
     def run(self, until: int, trace: "tuple[Words, Array] | None" = None) -> None:
         """Every replication goes on to ``until`` observations; ``trace`` takes the choices and their indices."""
-        p, rule = self.prepared, self.prepared.rule
-        loop = rule.loop(p.engine)
-        choices, values = trace or (np.zeros(1, np.uint64), np.zeros(1))
-        tracing = trace is not None
-        shared = [p.table, self.words, self.standings, self.rows, self.tree, p.constants, p.weights]
-        groups, times = self.lanes // FOUR, (self.time, until)
-        shape = (p.chains, p.leaves)
-        if not rule.planned:
-            arrays = [*shared, np.zeros(self.lanes, np.uint64), np.zeros(FOUR), choices, values]
-            call(
-                p.engine,
-                loop,
-                arrays,
-                lambda a: (*times, groups, TOGETHER, *shape, *a[:9], tracing, *a[9:]),
-            )
-        else:
-            arrays = [*shared, self.least, self.least_tree, self.plans, self.pending, self.looks, self.held]
-            arrays += [self.scratch, self.wholes, choices, values]
-            schedule = (p.batch, p.policy.block, RESTLESS_BLOCK if rule.parts.restless else 1)
-            call(
-                p.engine,
-                loop,
-                arrays,
-                lambda a: (*times, self.lanes, *shape, *a[:10], *schedule, *a[10:15], tracing, *a[15:]),
-            )
+        p, rule = self.prepared, self.prepared.loop
+        run: Any = self._rounds(trace) if rule.planned else self._steps(trace)
+        call(rule.function(p.engine), (self.time, until, run), interpreted=p.engine == "python")
         self.time = until
+
+    def _steps(self, trace: "tuple[Words, Array] | None") -> loop.Steps:
+        p = self.prepared
+        choices, values = trace or (np.zeros(1, np.uint64), np.zeros(1))
+        return loop.Steps(
+            groups=self.lanes // FOUR,
+            together=TOGETHER,
+            chains=p.chains,
+            leaves=p.leaves,
+            table=p.table,
+            constants=p.constants,
+            weights=p.weights,
+            words=self.words,
+            standings=self.standings,
+            rows=self.rows,
+            tree=self.tree,
+            chosen=np.zeros(self.lanes, np.uint64),
+            board=np.zeros(FOUR),
+            tracing=trace is not None,
+            choices=choices,
+            values=values,
+        )
+
+    def _rounds(self, trace: "tuple[Words, Array] | None") -> planned_loop.Rounds:
+        p = self.prepared
+        choices, values = trace or (np.zeros(1, np.uint64), np.zeros(1))
+        return planned_loop.Rounds(
+            lanes=self.lanes,
+            chains=p.chains,
+            leaves=p.leaves,
+            table=p.table,
+            constants=p.constants,
+            weights=p.weights,
+            words=self.words,
+            standings=self.standings,
+            rows=self.rows,
+            tree=self.tree,
+            least=self.least,
+            least_tree=self.least_tree,
+            plans=self.plans,
+            batch=p.batch,
+            block=p.policy.block,
+            shortest=p.shortest,
+            pending=self.pending,
+            looks=self.looks,
+            held=self.held,
+            scratch=self.scratch,
+            wholes=self.wholes,
+            tracing=trace is not None,
+            choices=choices,
+            values=values,
+        )
 
     def pulls(self) -> npt.NDArray[np.int64]:
         """Observations of each chain (lane, chain)."""
-        chains, rule = self.prepared.chains, self.prepared.rule
+        chains, rule = self.prepared.chains, self.prepared.loop
         if rule.planned:
             seen = self.words.reshape(-1, chains, FOUR, WORDS)[..., SEEN]
             return seen.swapaxes(1, 2).reshape(self.lanes, chains).astype(np.int64)
@@ -225,15 +303,11 @@ class State:
 
     def counts(self, block: Block) -> Array:
         """N[x,y] of neighbouring chains (lane, chain, x, y): a view."""
-        head = self.prepared.rule.head
+        head = self.prepared.loop.head
         stride = block.size + head
         rows = self.rows.reshape(self.lanes, self.prepared.span)
         rows = rows[:, block.start : block.start + block.number * block.size * stride]
         return rows.reshape(self.lanes, block.number, block.size, stride)[..., head:]
-
-
-#: Two groups hide each other's latency; more only need more cache.
-TOGETHER = 4
 
 
 def _tree(groups: int, leaves: int) -> Words:
@@ -243,15 +317,3 @@ def _tree(groups: int, leaves: int) -> Words:
     for node in range(leaves - 1, 0, -1):
         winners[node] = winners[2 * node]
     return np.ascontiguousarray(np.broadcast_to(winners[None, :, None], (groups, 2 * leaves, FOUR))).ravel()
-
-
-def call(engine: str, function: Any, arrays: list[Any], arguments: Any) -> None:
-    """Calls an engine function with ``arguments(arrays)``: compiled code gets the arrays, and unsigned words for whole
-    numbers; interpreted code gets lists, which are faster to index, and what it changed is written back."""
-    if engine != "python":
-        function(*(np.uint64(a) if type(a) is int else a for a in arguments(arrays)))
-        return
-    lists = [array.tolist() for array in arrays]
-    function(*arguments(lists))
-    for array, values in zip(arrays, lists, strict=True):
-        array[:] = values
