@@ -142,12 +142,15 @@ def refresh_all(transaction: Transaction, until: float = math.inf) -> list[Chain
     return found
 
 
-def search_all(transaction: Transaction) -> list[ChainRecord]:
-    """Refreshes every chain that has a transition by a search of its own, and gives them."""
-    found = [chain for chain in transaction.every() if chain.transitions]
-    for chain in found:
-        refresh(transaction, chain)
-    return found
+def refresh_each(transaction: Transaction) -> list[ChainRecord]:
+    """Computes every chain's certificate from the counts alone. Gives the chains that had moved since the last time."""
+    moved = []
+    for chain in transaction.every():
+        if chain.transitions > chain.certified:
+            moved.append(chain)
+        if chain.transitions:
+            refresh(transaction, chain)
+    return moved
 
 
 def is_met(transaction: Transaction, target: float) -> bool:
