@@ -9,7 +9,7 @@ import click
 
 from .._version import __version__
 from ..errors import ChainscoutError, FileError
-from .advancing import ask, give_back, renew, tell
+from .advancing import ask, give_back, renew, take_up, tell
 from .answers import answer
 from .experiments import compare
 from .logs import count
@@ -49,7 +49,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, status, answer, audit, export,
+    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, audit, export,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

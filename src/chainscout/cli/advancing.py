@@ -1,4 +1,4 @@
-"""``ask``, ``tell``, ``renew`` and ``give-back``: a study advanced by scripts in any language."""
+"""``ask``, ``tell``, ``renew``, ``give-back`` and ``take-up``: a study advanced by scripts in any language."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -133,6 +133,18 @@ def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool)
         study.give_back(chain, token, lost=lost)
         reason = study.stop_reason
     say({"chain": chain, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
+
+
+@click.command()
+@where_argument
+@click.argument("chain")
+@as_json
+def take_up(where: str, chain: str, json_output: bool) -> None:
+    """Ask again for a chain that was set aside, because its process works again."""
+    with opened(where) as study:
+        study.take_up(chain)
+        reason = study.stop_reason
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{finished(reason)}", json_output)
 
 
 def _standard_input() -> list[str]:

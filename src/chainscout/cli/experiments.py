@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @click.option("--budgets", default="1000,10000", show_default=True, help="Observations, as 1000,10000.")
 @click.option("--replications", type=int, default=1000, show_default=True, help="How often each policy is run.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What all randomness follows from.")
-@click.option(
-    "--engine", default="cpu", show_default=True, help="python, cpu, gpu, gpu:float32, gpu:uncontracted, or auto."
-)
+@click.option("--engine", default="cpu", show_default=True, help="python, cpu, gpu, gpu:float32, or auto.")
 @delta_option
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for data, figures and report.html.")
 @click.option("--resume", is_flag=True, help="Go on with the interrupted run in --out.")

@@ -33,6 +33,7 @@ _UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
               help="What a row without a state is.")  # fmt: skip
 @click.option("--states", help="All states there are, separated by commas. Default: those that occur.")
 @click.option("--budget", type=int, help="Observations to come: shows which chains should get them.")
+@click.option("--target-loss", type=float, help="Shows how many more observations this loss needs, by chain.")
 @click.option("--out", type=click.Path(path_type=Path), multiple=True,
               help="Write counts (.parquet) or estimated matrices (.toml, .json).")  # fmt: skip
 @click.option("--memory-limit", help="Memory that DuckDB may use, such as 600MB.")
@@ -45,6 +46,7 @@ def count(
     gap: str | None,
     states: str | None,
     budget: int | None,
+    target_loss: float | None,
     out: tuple[Path, ...],
     delta: float,
     json_output: bool,
@@ -64,7 +66,7 @@ def count(
         place = where[0] if len(where) == 1 else list(where)
         counts = count_transitions(place, gap=_gap(gap), states=_states(states), **options)
     with counts:
-        tables = report.counted(counts, delta, budget, most=None if json_output else MOST)
+        tables = report.counted(counts, delta, budget, target_loss, most=None if json_output else MOST)
         for path in out:
             if path.suffix == ".parquet":
                 counts.to_parquet(path)

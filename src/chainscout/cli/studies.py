@@ -46,6 +46,7 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option("--budget", type=float, help="Observations, or cost units with --cost. Without it there is no end.")
 @click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 @click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
+@click.option("--certificate", help="sharp (the default) or mixture: what the study promises and stops by.")
 @click.option("--policy", default="scout", show_default=True)
 @click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
 @click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
@@ -58,6 +59,7 @@ def new(
     budget: float | None,
     target_loss: float | None,
     deadline: str | None,
+    certificate: str | None,
     policy: str,
     weights: tuple[str, ...],
     costs: tuple[str, ...],
@@ -78,6 +80,7 @@ def new(
         delta,
         target_loss=target_loss,
         deadline=_moment(deadline),
+        certificate=certificate,
         weights=_numbers(weights, "--weight"),
         costs=_numbers(costs, "--cost"),
         paths=paths,
@@ -210,7 +213,7 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         for sentence in aside:
             click.echo(sentence, err=True)
         if aside:
-            click.echo("study.take_up(name) in Python takes a chain up again", err=True)
+            click.echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study), json_output)
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.

@@ -179,7 +179,10 @@ class Asked(BaseModel):
 
 
 class Told(BaseModel):
-    """Where the next plain observation of the chain belongs: its path, and its number in the path."""
+    """Where the next observation belongs: its path, and its number in the path.
+
+    Of the path that was walked; after a lease was renewed or given back, of plain observations.
+    """
 
     path: int
     next_step: int

@@ -15,7 +15,7 @@ from .parameters import Ask, Asked, Body, GiveBack, Leased, Renew, Restart, Take
 from .work import in_thread
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Step, Study
 
 Given = TypeVar("Given", bound=Body)
 
@@ -119,16 +119,15 @@ class Writing:
             given.chain, lambda: self._study.restart(given.chain, lost=given.lost, token=given.token)
         )
 
-    async def _done(self, chain: str, act: Callable[[], None]) -> Response:
-        """What is done to one chain, and the number of its next observation."""
+    async def _done(self, chain: str, act: "Callable[[], Step | None]") -> Response:
+        """What is done to one chain, and where the next observation belongs: of the path that was walked, or plain."""
 
         def work() -> Told:
             try:
                 self._study.chain(chain)
             except InputError as error:
                 raise Missing(str(error)) from None
-            act()
-            place = self._study.chain(chain)
+            place = act() or self._study.chain(chain)
             return Told(path=place.path, next_step=place.step)
 
         return await _answer(work)

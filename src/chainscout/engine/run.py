@@ -17,9 +17,8 @@ from ..validation import one_of, real_number, replication_number, seed_number, s
 from .state import Block, State, alike_neighbours, prepare
 
 #: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits. ``gpu`` runs one thread a replication
-#: on an NVIDIA GPU, on the same paths, in double or in single precision; ``gpu:uncontracted`` rounds every product, as
-#: the CPU does, to tell that difference from others.
-ENGINES = ("python", "cpu", "gpu", "gpu:float32", "gpu:uncontracted")
+#: on an NVIDIA GPU, on the same paths: in double precision with the same choices, or faster in single precision.
+ENGINES = ("python", "cpu", "gpu", "gpu:float32")
 
 #: Stands for the fastest engine that this machine has.
 AUTO = "auto"

@@ -46,6 +46,7 @@ def learn(
     policy: str | Policy | None = None,
     target_loss: float | None = None,
     deadline: Any = None,
+    certificate: str | None = None,
     weights: Mapping[str, float] | None = None,
     costs: Mapping[str, float] | None = None,
     paths: str | None = None,
@@ -77,6 +78,7 @@ def learn(
         delta=delta,
         target_loss=target_loss,
         deadline=deadline,
+        certificate=certificate,
         weights=weights,
         costs=costs,
         paths=paths,
@@ -275,7 +277,7 @@ def _advance(study: Study, position: Position) -> None:
             if fresh and place.last is not None:
                 study.restart(name)
                 place = position.move(study.chain(name).path)
-            tell = partial(study.tell, name)
+            tell: Callable[[Hashable], object] = partial(study.tell, name)
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
             position.tell(state, tell)

@@ -34,8 +34,6 @@ def study_page(study: "Study", title: str) -> str:
     overview = report.overview()
     worst = report.page(sort="certificate", descending=True, size=MOST_LISTED)
     curves = report.curves()
-    while not all(curve.complete for curve in curves.curves):
-        curves = report.curves()
     drawn = [report.chain(line.number, size=MOST_STATES) for line in worst.chains[:MOST_DRAWN]]
     parts = [
         f"<h1><bdi>{escape(title)}</bdi></h1>",
@@ -102,8 +100,7 @@ def _charts(curves: Curves, overview: Overview) -> list[str]:
         charts.line_chart(f"Certificate{some}", across, bounds, logarithmic=True, target=curves.target_loss),
         f"<h3>Allocation{some}</h3>",
         "<p class=note>Share of all observations; η̂: the share that the estimates of the moment give the chain by the"
-        " paper's rule; aim: the share that the policy tends to if those estimates are the truth.</p>",
-        f"<p class=note>{escape(curves.note)}</p>" if curves.note else "",
+        " paper's rule; aim: the share that the policy tends to if the estimates of now are the truth.</p>",
         f"<div class=charts>{''.join(_allocation(curve) for curve in curves.curves)}</div></section>",
     ]
 
@@ -111,7 +108,8 @@ def _charts(curves: Curves, overview: Overview) -> list[str]:
 def _allocation(curve: Curve) -> str:
     """One chain's share, and what it is held against."""
     lines = []
-    for name, values in (("share", curve.share), ("η̂", curve.plug_in), ("aim", curve.aim)):
+    aim = [curve.aim] * len(curve.observations)
+    for name, values in (("share", curve.share), ("η̂", curve.plug_in), ("aim", aim)):
         known = [(x, y) for x, y in zip(curve.observations, values, strict=True) if y is not None]
         if known:
             lines.append(charts.Series(name, [x for x, _ in known], [y for _, y in known]))

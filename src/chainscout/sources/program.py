@@ -13,6 +13,7 @@ it is ended, its observation is lost, and it is started again for a new path.
 import contextlib
 import os
 import queue
+import re
 import shutil
 import subprocess
 import threading
@@ -52,6 +53,30 @@ class Program(Source):
             program = os.path.join(self._directory or "", program)
         if shutil.which(program) is None:
             raise InputError(f"{shown(self.command)} cannot be started: there is no program {self.command[0]!r}")
+        if re.fullmatch(r"python[\d.]*(\.exe)?", os.path.basename(program)):
+            self._check_python()
+
+    def _check_python(self) -> None:
+        """Raises ``InputError`` if a Python interpreter is to run a module or a script that is not there."""
+        words = iter(self.command[1:])
+        for word in words:
+            if word in ("-W", "-X", "--check-hash-based-pycs"):
+                next(words, None)
+            elif word == "-m":
+                module = next(words, "")
+                looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+                # -m puts the directory in which it is run first into the path, and so does -c.
+                search = [self.command[0], "-c", looks, module]
+                found = subprocess.run(search, cwd=self._directory, capture_output=True, check=False)
+                if found.returncode:
+                    raise InputError(f"{shown(self.command)} cannot be started: Python finds no module {module!r}")
+                return
+            elif not word.startswith("-"):
+                if not os.path.exists(os.path.join(self._directory or "", word)):
+                    raise InputError(f"{shown(self.command)} cannot be started: there is no file {word!r}")
+                return
+            elif word == "-c" or word == "-":
+                return
 
     def advance(self) -> tuple[Hashable, bool]:
         """The program's next state."""

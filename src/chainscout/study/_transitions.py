@@ -243,7 +243,7 @@ def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None
         chain.aside = True
         transaction.study.aside += 1
         transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason)
-        if transaction.study.target_loss is not None:
+        if chain.transitions:
             _certificate.refresh(transaction, chain)  # it is not refreshed when other chains move
         transaction.save(chain)
 

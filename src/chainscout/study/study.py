@@ -17,15 +17,17 @@ from ..paths import Paths
 from ..policies import Policy
 from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _answers, _audit, _budget, _certificate, _lease, _paths, _selection, _stop, _transitions
+from . import _answers, _audit, _budget, _certificate, _lease, _paths, _plan, _selection, _stop, _transitions
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
+from ._plan import StudyPlan
+from ._solutions import Solutions
 from ._stop import StopReason
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Step
 
 __all__ = ["Study"]
 
@@ -50,6 +52,7 @@ class Study:
         self._policy = policy
         self._labels = Labels()
         self._main = Walker(MAIN)
+        self._solutions = Solutions()
         self._lock = threading.RLock()
         # A rule may need other functions when no end is in sight, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
@@ -65,6 +68,7 @@ class Study:
         *,
         target_loss: float | None = None,
         deadline: Any = None,
+        certificate: str | None = None,
         weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None,
         paths: str | None = None,
@@ -86,6 +90,7 @@ class Study:
                 delta=delta,
                 target_loss=target_loss,
                 deadline=deadline,
+                certificate=certificate,
                 weights=weights,
                 costs=costs,
                 paths=paths,
@@ -260,8 +265,10 @@ class Study:
         step: int | None = None,
         *,
         token: str | None = None,
-    ) -> None:
+    ) -> Step:
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
+
+        Gives where the path's next observation belongs.
 
         It continues the path that this open study walks on the chain, or begins one: the first tell of a chain begins a
         path, unless the study was opened with ``continuing=True``.
@@ -278,6 +285,7 @@ class Study:
             told, new = self._tell(chain, state, path, step, token)
             if token is None:
                 self._main.remember(told, None if new else step)
+            return Step(told.number, told.steps + 1)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
         """Adds an observation of a source that repeats itself, if nobody has told it before.
@@ -347,7 +355,7 @@ class Study:
             _transitions.observe(transaction, live, chain, path, position)
             if token is not None and path.promised == 0:
                 _lease.free(transaction, live, chain, path)
-            _stop.settle(transaction, live, (chain,))
+            _stop.settle(transaction, live, (chain,), self._solutions)
         return path, True
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
@@ -364,7 +372,7 @@ class Study:
                         position = self._labels.discover(transaction, chain, state)
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
-                _stop.settle(transaction, live, [chain for chain, _ in moved.values()])
+                _stop.settle(transaction, live, [chain for chain, _ in moved.values()], self._solutions)
             for _, path in moved.values():
                 self._main.remember(path)
 
@@ -399,13 +407,18 @@ class Study:
         transaction.expect_rows(rows)
         return found
 
-    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> None:
+    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
+        Gives where that one belongs.
         ``lost``: an observation was lost with the path; the certificate will say so.
         ``token``: of the lease whose path it is; without one, the path is the one that this open study walks.
         """
-        self._restart(chain, token, lost)
+        following = self._restart(chain, token, lost)
+        if following is None:
+            place = self.chain(chain)
+            return Step(place.path, place.step)
+        return Step(following.number, following.steps + 1)
 
     def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
         """The path that comes next under the lease, or None without a lease."""
@@ -525,25 +538,16 @@ class Study:
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
         with self._lock, self._store.reading() as transaction:
-            record, study = self._find(transaction, chain), transaction.study
-            if record.open:
-                rows = transaction.rows(record)
-                return OpenEstimate(
-                    transaction.labels(record),
-                    {x: row.counts for x, row in rows.items()},
-                    {x: row.discoveries for x, row in rows.items()},
-                    study.delta,
-                    study.chains,
-                )
-            # An open chain has δ/K to itself, because its pairs are numbered as they are discovered. The closed chains
-            # share what is left, δ·(their number)/K, equally over their entries: Σ S² entries if no chain is open.
-            entries = -(-study.closed_pairs * study.chains // study.closed)
-            return Estimate(self._labels.counts(transaction, record), study.delta, entries=entries)
+            return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction)
+            return _certificate.certificate(transaction, transaction.every())
+
+    def plan(self, target_loss: float | None = None) -> StudyPlan:
+        """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
+        return _plan.plan(self, target_loss)
 
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""
@@ -589,8 +593,7 @@ class Study:
     def progress(self) -> Progress:
         """Where the study stands."""
         with self._lock, self._store.reading() as transaction:
-            certificate = None if transaction.study.target_loss is None else _certificate.largest(transaction)
-            stopped = _stop.stop_reason(transaction)
+            certificate, stopped = _certificate.largest(transaction), _stop.stop_reason(transaction)
             return Progress.of(transaction.study, certificate=certificate, stop_reason=stopped)
 
     @property

@@ -81,9 +81,7 @@ async function look() {
   do {
     again = false;
     try {
-      const complete = await charts.refresh();
-      await Promise.all([showLeases(), table.refresh(), chain.refresh()]);
-      if (!complete) again = true;
+      await Promise.all([charts.refresh(), showLeases(), table.refresh(), chain.refresh()]);
     } catch (error) {
       fail(error.message);
     }

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...chains import MarkovChain
 from ...problems import Problem
 from ..layout import unbound
-from .compiling import kernel, launch
+from .compiling import GpuKernel, kernel
 from .devices import MEMORY_SHARE, argument, arrays, at_home, compiler, free_bytes, is_simulated
 from .memory import THREADS
 from .tables import tables
@@ -84,13 +84,13 @@ def follow(
         found[:] = device.asarray(start)[:, None]
         words = (part, np.uint64(seed), np.uint64(first), np.uint64(number), size)
         changed = [argument(array) for array in (path, reals, wholes, found)]
-        launch(ready, -(-part // THREADS), THREADS, (*words, *read, factor, scalars, *changed, *ends.tolist()))
+        ready.launch(-(-part // THREADS), THREADS, (*words, *read, factor, scalars, *changed, *ends.tolist()))
         recorded[first : first + part] = at_home(found[:, :part]).T
     return recorded
 
 
 @lru_cache(maxsize=4)
-def _ready(walk: Callable[..., Any], look: Callable[..., Any]) -> Any:
+def _ready(walk: Callable[..., Any], look: Callable[..., Any]) -> GpuKernel:
     simulated = is_simulated()
     names = {
         "cuda": compiler(),

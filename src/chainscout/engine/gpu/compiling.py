@@ -1,7 +1,8 @@
 """The kernel specialised for a policy and a problem's shape, compiled for the device by numba-cuda."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -51,53 +52,57 @@ def options(real: type) -> dict[str, Any]:
     return {"fastmath": real is np.float32}
 
 
-def kernel(
-    function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool, contracted: bool = True
-) -> Any:
-    """The kernel, ready to be launched. Under numba's simulator it is interpreted.
+class GpuKernel:
+    """A function that is compiled for the device when it is launched for the first time.
+
+    In double precision every product and every sum is rounded by itself, as on the CPU. Two things are needed for that.
+    The compiler is told not to contract a·b + c to one rounding (numba-cuda has no option for it, though what is below
+    it has). And the kernel is linked from that code, not optimised once more by the linker, which would contract again.
+    numba-cuda 0.30 heeds ``lto=False`` only where ``jit`` gets the function in the same call.
+    """
+
+    def __init__(self, function: FunctionType, real: type, **division: Any) -> None:
+        from numba import cuda
+
+        self.rounds_as_cpu = real is np.float64
+        linking = {"lto": False} if self.rounds_as_cpu and not is_simulated() else {}
+        self.dispatcher: Any = cuda.jit(function, **division, **linking, **options(real))
+
+    def launch(self, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
+        """Launches the kernel, without numba's warning that few replications leave most of the device idle."""
+        import numba
+
+        with _LAUNCHING:
+            config: Any = numba.config
+            warns = getattr(config, "CUDA_LOW_OCCUPANCY_WARNINGS", 0)
+            config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+            try:
+                with _no_contraction() if self.rounds_as_cpu and not is_simulated() else nullcontext():
+                    self.dispatcher[blocks, threads](*arguments)
+            finally:
+                config.CUDA_LOW_OCCUPANCY_WARNINGS = warns
+
+
+def kernel(function: Callable[..., Any], names: Mapping[str, Any], real: type, all_shared: bool) -> GpuKernel:
+    """The kernel, ready to be launched, with ``names`` bound to these values. numba's simulator interprets it.
 
     What is not shared memory is cache. If the state is ``all_shared``, shared memory decides how many replications run
-    at a time; if not, the driver's own division was the fastest or near it in every case that was tried. A kernel that
-    is not to be ``contracted`` is not optimised again when it is linked: that would contract it after all.
+    at a time; if not, the driver's own division was the fastest or near it in every case that was tried.
     """
-    from numba import cuda
-
     if is_simulated():
-        return cuda.jit(bound(function, names))
+        return GpuKernel(bound(function, names), real)  # type: ignore[arg-type]
     copy, _ = DeviceCopies(names, real).copy(function, outermost=True)  # type: ignore[arg-type]
-    division = {"shared_memory_carveout": "maxshared"} if all_shared else {}
-    linking = {} if contracted else {"lto": False}
-    return cuda.jit(**division, **linking, **options(real))(copy)
+    return GpuKernel(copy, real, **({"shared_memory_carveout": "maxshared"} if all_shared else {}))
 
 
-def launch(ready: Any, blocks: int, threads: int, arguments: Sequence[Any], contracted: bool = True) -> None:
-    """Launches a kernel, which is compiled when it is launched for the first time.
-
-    Without numba's warning that few replications leave most of the device idle; and if a·b + c may not be contracted
-    to one rounding, with the compiler told so: numba-cuda has no option for that, though what is below it has.
-    """
-    import numba
-
-    with _LAUNCHING:
-        config: Any = numba.config
-        warns = getattr(config, "CUDA_LOW_OCCUPANCY_WARNINGS", 0)
-        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-        restore = None if contracted or is_simulated() else _forbid_contraction()
-        try:
-            ready[blocks, threads](*arguments)
-        finally:
-            config.CUDA_LOW_OCCUPANCY_WARNINGS = warns
-            if restore is not None:
-                restore()
-
-
-def _forbid_contraction() -> Callable[[], None]:
+@contextmanager
+def _no_contraction() -> Iterator[None]:
+    """What is compiled meanwhile has a rounding of its own for every product."""
     from numba.cuda.cudadrv import nvvm
 
     compile_ir = nvvm.compile_ir
     nvvm.compile_ir = lambda modules, **options: compile_ir(modules, **{**options, "fma": False})
-
-    def restore() -> None:
+    try:
+        yield
+    finally:
         nvvm.compile_ir = compile_ir
-
-    return restore

@@ -11,7 +11,6 @@ from ...policies import Policy, settings
 from ...problems import Problem
 from ..specialising import Parts
 from ..state import RESTLESS_BLOCK
-from .compiling import launch
 from .devices import MEMORY_SHARE, argument, arrays, compiler, free_bytes
 from .memory import THREADS, Layout, count_type
 from .specialising import Rule, specialised
@@ -21,12 +20,8 @@ from .tables import tables
 #: than keep the device busy.
 LAUNCH_STEPS, LAUNCH_LANES = 40_000_000_000, 65_536
 
-#: The precisions that rules are computed in, and whether multiplications and additions are contracted.
-PRECISIONS: dict[str, tuple[type, bool]] = {
-    "float64": (np.float64, True),
-    "float32": (np.float32, True),
-    "uncontracted": (np.float64, False),
-}
+#: The precisions that rules are computed in.
+PRECISIONS: dict[str, type] = {"float64": np.float64, "float32": np.float32}
 
 
 def run(
@@ -50,9 +45,8 @@ def run(
     ``kernel_times`` takes the seconds of each launch by the device's own clock.
     """
     cuda, device = compiler(), arrays()
-    real, contracted = PRECISIONS[precision]
     rule, layout, tables = _prepared(
-        problem, policy, budgets, horizon, weights, real, contracted, batch, restless, keep_counts
+        problem, policy, budgets, horizon, weights, PRECISIONS[precision], batch, restless, keep_counts
     )
     ready = specialised(rule, layout, layout.shared)
     read = [device.asarray(array) for array in tables]
@@ -81,7 +75,7 @@ def run(
         for memory in to_clear:
             memory.fill(0)
         given = [argument(array) for array in (*read, *outcome, *work)]
-        launch(ready, -(-size // THREADS), THREADS, (*words, *given), contracted)
+        ready.launch(-(-size // THREADS), THREADS, (*words, *given))
         after.record()
         after.synchronize()
         if kernel_times is not None:
@@ -100,7 +94,6 @@ def _prepared(
     horizon: int | None,
     weights: Sequence[float],
     real: type,
-    contracted: bool,
     batch: int,
     restless: bool,
     keep_counts: bool,
@@ -115,7 +108,6 @@ def _prepared(
         batch,
         len(budgets),
         keep_counts,
-        contracted,
     )
     width = policy.width(problem.sizes[0], known[0])
     looked = rule.looks_last and policy.summary is None

@@ -10,7 +10,7 @@ import numpy as np
 from .. import tuples
 from ..specialising import Parts
 from . import learning
-from .compiling import kernel
+from .compiling import GpuKernel, kernel
 from .devices import compiler, is_simulated
 from .kernel import run
 from .memory import THREADS, WORD_BITS, Layout
@@ -27,8 +27,6 @@ class Rule:
     batch: int
     budgets: int
     keep_counts: bool
-    #: Whether multiplications and additions may be contracted.
-    contracted: bool
 
     @property
     def reads_row(self) -> bool:
@@ -56,7 +54,7 @@ def _several(argument: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=64)
-def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
+def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> GpuKernel:
     """The kernel, ready to be launched."""
     from numba import from_dtype
 
@@ -113,4 +111,4 @@ def specialised(rule: Rule, layout: Layout, shared: frozenset[str]) -> Any:
         "SHAPE_TERMS": layout.width,
         "SHAPE_THREADS": THREADS,
     }
-    return kernel(run, names, layout.real, "rows" in shared, rule.contracted)
+    return kernel(run, names, layout.real, "rows" in shared)
