@@ -21,7 +21,7 @@ from answer_trials import ASKED, CHAINS, questions
 
 DELTA = 0.05
 COMMAND = "python benchmarks/bench_answers.py"
-SEEDS = 3
+SEEDS = 1
 LENGTHS = (4_000, 40_000)
 #: How a chain is sampled: as one path that is begun anew only in a trap, or from the start again every 20 steps.
 WAYS = {"free": None, "from the start": 20}
