@@ -100,7 +100,7 @@ def first_rejection(effect: Effect, data: dict[str, np.ndarray]) -> float:
         elif check == "worker":
             one = _processes.sameness(source, target, data["label"], WORKERS)
         else:
-            one = _processes.reference(source, target, data["matrix"])
+            one = _processes.reference(source, target, data["matrix"][source, target])
         reject, places = one.log_values >= np.log(1 / DELTA), one.places
     if not reject.any():
         return np.inf
@@ -289,7 +289,7 @@ def cost(check: str, size: int) -> float:
         "order": lambda: _processes.order(Cards(np.zeros_like(source), np.arange(1, len(source) + 1), source, target)),
         "worker": lambda: _processes.sameness(source, target, data["label"], WORKERS),
         "change": lambda: _processes.change(source, target, size),
-        "reference": lambda: _processes.reference(source, target, data["matrix"]),
+        "reference": lambda: _processes.reference(source, target, data["matrix"][source, target]),
     }
     runs[check]()
     times = []

@@ -45,7 +45,7 @@ def levels(matrix, length, rng, restart):
         "workers in sequence": _processes.sameness(source, target, np.arange(length) // 100),
         "ages": _processes.sameness(source, target, cards.ages(), 4),
         "paths": _processes.sameness(source, target, path),
-        "reference": _processes.reference(source, target, matrix),
+        "reference": _processes.reference(source, target, matrix[source, target]),
     }
     found = {name: math.exp(-process.log_largest) for name, process in one.items()}
     change = _processes.change(source, target, len(matrix))

@@ -264,10 +264,9 @@ def change(source: Wholes, target: Wholes, size: int | None) -> Change:
     return Change(process, levels, look.least, outcomes, deck.place[first], deck.place[last])
 
 
-def reference(source: Wholes, target: Wholes, matrix: Floats) -> Process:
-    """Whether the law is that of a matrix that is known exactly."""
+def reference(source: Wholes, target: Wholes, law: Floats) -> Process:
+    """Whether the law is that of a matrix that is known exactly; ``law``: what it says of each card's outcome."""
     cards = _layout(source, target, np.zeros(len(source), np.int64))
-    law = matrix[source[cards.places], target[cards.places]]
     known = _known.known_for(len(cards.states), int(cards.outcomes.sum()))
     cell = (np.cumsum(cards.outcomes) - cards.outcomes)[cards.row] + cards.slot
     trace = np.zeros(len(law))
