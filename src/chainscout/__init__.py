@@ -10,6 +10,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import policies, problems, sources
+    from .answers import Answer, Cost, LongRunShare, PassageTime, Reach, answer
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
@@ -26,19 +27,25 @@ if TYPE_CHECKING:
     from .study import Study
 
 __all__ = [
+    "Answer",
     "Certificate",
     "ChainscoutError",
     "Check",
+    "Cost",
     "Counts",
     "Diagnosis",
     "Estimate",
+    "LongRunShare",
     "MarkovChain",
+    "PassageTime",
     "Paths",
     "Policy",
     "Problem",
+    "Reach",
     "Results",
     "Study",
     "__version__",
+    "answer",
     "certify",
     "compare",
     "count_transitions",
@@ -52,6 +59,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "answer": "answers",
+    "Reach": "answers",
+    "PassageTime": "answers",
+    "LongRunShare": "answers",
+    "Cost": "answers",
+    "Answer": "answers",
     "Certificate": "certificates",
     "ChainscoutError": "errors",
     "Check": "diagnostics",

@@ -103,12 +103,12 @@ class Paths:
             positions: Sequence[Hashable] = range(whole_number(states, "states", meaning="the number of states"))
         else:
             positions = () if open_states and len(states) == 0 else unique_labels(states)  # type: ignore[arg-type]
-        arrays = {"path": path, "step": step, "source": source, "target": target}
-        cards = {name: _whole(values, name) for name, values in arrays.items()}
+        given: dict[str, Any] = {"path": path, "step": step, "source": source, "target": target}
+        cards = {name: _whole(values, name) for name, values in given.items()}
+        given |= {"issued": issued, "told": told, "worker": worker}
         number = len(cards["path"])
         cards["issued"] = np.arange(1, number + 1) if issued is None else _whole(issued, "issued")
-        known = cards["target"] >= 0
-        cards["told"] = np.cumsum(known) * (cards["target"] != PENDING) if told is None else _whole(told, "told")
+        cards["told"] = _in_order(cards["target"]) if told is None else _whole(told, "told")
         lengths = {name: len(values) for name, values in cards.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the arrays of cards must have one place for each card, and have {lengths}")
@@ -118,7 +118,7 @@ class Paths:
         _check(cards["path"], 0, None, "path", "the path's number from 0")
         _check(cards["step"], 0, None, "step", "the card's number in its path from 0")
         _check(cards["told"], 0, None, "told", "when the value became known")
-        if unordered is None and (np.diff(cards["issued"]) <= 0).any():
+        if unordered is None and (cards["issued"][1:] <= cards["issued"][:-1]).any():
             raise InputError("issued must rise from card to card, because cards are given in the order of issue")
         paths = int(cards["path"].max(initial=-1)) + 1
         walkers = np.zeros(paths, dtype=np.int64) if worker is None else _whole(worker, "worker")
@@ -128,7 +128,7 @@ class Paths:
         _check(walkers, 0, len(names) - 1, "worker", "a position in workers")
         for name, values in {**cards, "worker": walkers}.items():
             frozen = np.ascontiguousarray(values, dtype=np.int64)
-            if frozen is values and frozen.flags.writeable:
+            if frozen.flags.writeable and frozen is given.get(name):  # the caller's own array, which may change
                 frozen = frozen.copy()
             frozen.setflags(write=False)
             object.__setattr__(self, name, frozen)
@@ -167,7 +167,7 @@ class Paths:
             raise InputError(f"walks must be a list of lists of states, not {shown(walks)}")
         rows, labels = _positions(walks, states)
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        target = np.concatenate([*rows, np.empty(0, np.int64)])
+        target = np.concatenate([*rows, np.empty(0, np.int64)])  # a copy, of one walk too
         first = np.cumsum(lengths) - lengths
         source = np.empty_like(target)
         source[1:] = target[:-1]
@@ -180,10 +180,14 @@ class Paths:
             names = tuple(dict.fromkeys(workers))
             place = {name: position for position, name in enumerate(names)}
             who = np.array([place[name] for name in workers], dtype=np.int64)
+        path = np.repeat(np.arange(len(rows)), lengths)
+        step = np.arange(len(target)) - np.repeat(first, lengths)
+        for array in (path, step, source, target):
+            array.setflags(write=False)
         return cls(
             labels,
-            path=np.repeat(np.arange(len(rows)), lengths),
-            step=np.arange(len(target)) - np.repeat(first, lengths),
+            path=path,
+            step=step,
             source=source,
             target=target,
             worker=who,
@@ -351,10 +355,17 @@ def _whole(values: Any, name: str) -> _IntegerArray:
     return array.astype(np.int64, copy=False)
 
 
+def _in_order(target: _IntegerArray) -> _IntegerArray:
+    """When each value became known, if all were told in the order of issue."""
+    known = np.cumsum(target >= 0, dtype=np.int64)
+    known[target == PENDING] = 0
+    return known
+
+
 def _check(values: _IntegerArray, least: int, most: int | None, name: str, meaning: str) -> None:
-    wrong = (values < least) if most is None else (values < least) | (values > most)
-    if wrong.any():
-        value = int(values[np.argmax(wrong)])
+    low, high = int(values.min(initial=least)), int(values.max(initial=least))
+    if low < least or (most is not None and high > most):
+        value = low if low < least else high
         limits = f"at least {least}" if most is None else f"from {least} to {most}"
         raise InputError(f"{name} ({meaning}) must be whole numbers {limits}, not {value}")
 
@@ -393,8 +404,8 @@ def _numbered(walk: Any, size: int) -> _IntegerArray:
     array = np.asarray(walk if isinstance(walk, np.ndarray) else list(walk) if isinstance(walk, Iterable) else walk)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"a walk must be a list of states from 0 to {size - 1}, not {shown(walk)}")
-    wrong = (array < 0) | (array >= size)
-    if wrong.any():
-        value = array[np.argmax(wrong)]
-        raise InputError(f"a state must be a whole number from 0 to {size - 1}, not {shown(int(value))}")
+    low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    if low < 0 or high >= size:
+        value = low if low < 0 else high
+        raise InputError(f"a state must be a whole number from 0 to {size - 1}, not {value}")
     return array.astype(np.int64, copy=False)

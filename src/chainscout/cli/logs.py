@@ -1,6 +1,5 @@
 """``count``: from a log to counts, certificates, and what to sample next."""
 
-import datetime
 import re
 import warnings
 from pathlib import Path
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 #: A terminal shows so many chains; JSON and files have all.
 MOST = 50
 
-_UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
-
 
 @click.command()
 @click.argument("where", metavar="FILE…|ADDRESS", nargs=-1, required=True)
@@ -36,6 +33,7 @@ _UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
               help="What a row without a state is.")  # fmt: skip
 @click.option("--states", help="All states there are, separated by commas. Default: those that occur.")
 @click.option("--budget", type=int, help="Observations to come: shows which chains should get them.")
+@click.option("--target-loss", type=float, help="Shows how many more observations this loss needs, by chain.")
 @click.option("--out", type=click.Path(path_type=Path), multiple=True,
               help="Write counts (.parquet) or estimated matrices (.toml, .json).")  # fmt: skip
 @click.option("--memory-limit", help="Memory that DuckDB may use, such as 600MB.")
@@ -49,6 +47,7 @@ def count(
     gap: str | None,
     states: str | None,
     budget: int | None,
+    target_loss: float | None,
     out: tuple[Path, ...],
     diagnose: bool,
     delta: float,
@@ -71,7 +70,7 @@ def count(
         place = where[0] if len(where) == 1 else list(where)
         counts = count_transitions(place, gap=_gap(gap), states=_states(states), **options)
     with counts:
-        tables = report.counted(counts, delta, budget, most=None if json_output else MOST)
+        tables = report.counted(counts, delta, budget, target_loss, most=None if json_output else MOST)
         for path in out:
             if path.suffix == ".parquet":
                 counts.to_parquet(path)
@@ -97,14 +96,12 @@ def _named(where: str) -> str:
     return where.rpartition("@")[2] if "://" in where else Path(where).name
 
 
-def _gap(text: str | None) -> float | datetime.timedelta | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d*)?)(s|min|h|d)?", text)
-    if not found:
-        raise InputError(f"--gap must be a number or a duration such as 30s, 5min, 2h or 1d, not {text!r}")
-    number, unit = float(found[1]), found[2]
-    return number if unit is None else datetime.timedelta(**{_UNITS[unit]: number})
+def _gap(text: str | None) -> float | str | None:
+    """A number, or words that ``count_transitions`` reads as a duration."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _states(text: str | None) -> list[str] | list[int] | None:

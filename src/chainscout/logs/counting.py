@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ..errors import CorrelatedCountsWarning, InputError
 from ..paths import Paths
-from ..validation import one_of, real_number, shown, whole_number
+from ..validation import duration, one_of, real_number, shown, whole_number
 from . import arrays, faults, statement, walks
 from .database import Database
 from .files import Files
@@ -19,9 +19,10 @@ from .request import MISSING, CountRequest
 from .results import States, Store, TransitionCounts
 from .spark import Spark, is_session
 from .spool import Spool, guarded
+from .streams import Stream, is_stream
 
 #: What runs the statement where the log is.
-Engine = Files | Database | Spark
+Engine = Files | Database | Spark | Stream
 
 
 def count_transitions(
@@ -35,7 +36,7 @@ def count_transitions(
     table: str | None = None,
     lag: int = 1,
     sliding: bool = False,
-    gap: float | datetime.timedelta | None = None,
+    gap: float | str | datetime.timedelta | None = None,
     missing: str = "error",
     states: int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None = None,
     memory_limit: str | None = None,
@@ -46,14 +47,16 @@ def count_transitions(
 
     ``where`` is a file or a pattern such as ``logs/*.parquet`` (Parquet, CSV, JSON lines; ``.gz``, ``.zst``), or a list
     of them; a database's address and its ``table``; a Spark session or a ``spark://`` address and a ``table`` (a table,
-    a view, or files the cluster sees); a data frame or a mapping of columns; or, without columns, paths: an array, a
-    list of arrays of one chain, or a mapping from names to these.
+    a view, or files the cluster sees); a pandas frame or a mapping of columns; anything with the Arrow C stream
+    protocol (a pyarrow table or reader, a polars frame, lazy or not, a DuckDB relation); or, without columns, paths: an
+    array, a list of arrays of one chain, or a mapping from names to these.
 
     ``chain``, ``time``, ``state``, ``path``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
     ``CountRequest``. Rows may come in any order; rows of equal time are an error unless ``order`` names a column that
-    tells which came first. ``states`` lists the states of all chains, or of each; without it they are those that occur,
-    and certificates then hold whatever others there may be. ``memory_limit``, ``threads`` and ``temp_directory`` are
-    for DuckDB, which counts files and keeps the counts of all logs that are not in memory.
+    tells which came first. ``gap`` is a number where ``time`` is a number; for a column of times it is a text such as
+    ``"30min"``, or a timedelta. ``states`` lists the states of all chains, or of each; without it they are those that
+    occur, and certificates then hold whatever others there may be. ``memory_limit``, ``threads`` and ``temp_directory``
+    are for DuckDB, which counts files and streams and keeps the counts of all logs that are not in memory.
     """
     one_of(missing, "missing", MISSING)
     whole_number(lag, "lag", meaning="how many steps lie between the two states of a transition")
@@ -69,7 +72,7 @@ def count_transitions(
     )
     if paths:
         return _results(arrays.count(_paths(where), request), request, states)
-    if _is_table(where):
+    if not is_stream(where) and _is_table(where):
         return _results(arrays.count(arrays.from_table(where, request), request), request, states)
     spool = Spool(memory_limit, threads, temp_directory)
     try:
@@ -89,7 +92,7 @@ def read_paths(
     path: str | None = None,
     order: str | None = None,
     table: str | None = None,
-    gap: float | datetime.timedelta | None = None,
+    gap: float | str | datetime.timedelta | None = None,
     missing: str = "error",
     states: States = None,
     memory_limit: str | None = None,
@@ -104,7 +107,7 @@ def read_paths(
     """
     one_of(missing, "missing", MISSING)
     request, arrays_only = _request(chain, time, state, path, order, table, gap=gap, missing=missing)
-    if arrays_only or _is_table(where):
+    if arrays_only or (not is_stream(where) and _is_table(where)):
         rows = _paths(where) if arrays_only else arrays.from_table(where, request)
         return walks.paths_of(walks.gathered(arrays.steps(rows, request)), states, untyped=False)
     spool = Spool(memory_limit, threads, temp_directory)
@@ -133,7 +136,7 @@ def _request(
     *,
     lag: int = 1,
     sliding: bool = False,
-    gap: float | datetime.timedelta | None,
+    gap: float | str | datetime.timedelta | None,
     missing: str,
 ) -> tuple[CountRequest, bool]:
     """What is asked, and whether the log is arrays of states without columns."""
@@ -198,6 +201,8 @@ def _engine(spool: Spool, where: Any, table: str | None, request: CountRequest) 
         return Database(spool, where, table)
     if table is not None:
         raise InputError(f"only a log in a database or on Spark has a table, and {shown(where)} is neither")
+    if is_stream(where):
+        return Stream(spool, where, request)
     return Files(spool, _files(where), request)
 
 
@@ -205,8 +210,8 @@ def _files(where: Any) -> list[str]:
     files = where if isinstance(where, list | tuple) else [where]
     if not files or not all(isinstance(file, str | Path) and str(file) for file in files):
         raise InputError(
-            "a log must be a file, a list of files, a database's address, a Spark session, or columns of arrays,"
-            f" not {shown(where)}"
+            "a log must be a file, a list of files, a database's address, a Spark session, an Arrow stream, or columns"
+            f" of arrays, not {shown(where)}"
         )
     return [str(file) for file in files]
 
@@ -217,7 +222,7 @@ def _is_table(where: Any) -> bool:
 
 
 def _paths(where: Any) -> arrays.Paths:
-    if isinstance(where, str | Path) or is_session(where):
+    if isinstance(where, str | Path) or is_session(where) or is_stream(where):
         raise InputError("a log with columns needs their names: chain=, time= and state=")
     return arrays.from_paths(where)
 
@@ -235,10 +240,8 @@ def _column(name: Any, role: str) -> str:
 def _checked_gap(gap: Any) -> float | datetime.timedelta | None:
     if gap is None:
         return None
-    if isinstance(gap, datetime.timedelta):
-        if gap < datetime.timedelta(0):
-            raise InputError(f"gap (a longer step in time begins a new path) must not be negative, not {gap}")
-        return gap
     meaning = "a longer step in time begins a new path"
+    if isinstance(gap, str | datetime.timedelta):
+        return duration(gap, "gap", meaning=meaning)
     number = real_number(gap, "gap", least=0.0, meaning=meaning)
     return int(number) if number.is_integer() else number

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..paths import LOST, PENDING, START, Paths
-from ..store import ChainRecord, PathRecord, Transaction
+from ..store import ChainRecord, Observation, PathRecord, Transaction
 from ._labels import Labels
 from ._transitions import MAIN
 
@@ -44,9 +44,9 @@ def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) ->
 
 def _log(transaction: Transaction, chain: ChainRecord) -> tuple[IntegerArray, ...]:
     """The chain's log as columns: number, path, step, state and number of issue."""
-    lines = ((line.number, line.path, line.step, line.state, line.issued) for line in transaction.log(chain, 0))
-    table = np.fromiter(lines, dtype=[(name, np.int64) for name in ("number", "path", "step", "state", "issued")])
-    return tuple(np.ascontiguousarray(table[name]) for name in table.dtype.names or ())
+    columns = [(name, np.float64 if name == "time" else np.int64) for name in Observation._fields]
+    table = np.fromiter(transaction.log(chain, 0), dtype=columns)
+    return tuple(np.ascontiguousarray(table[name]) for name in ("number", "path", "step", "state", "issued"))
 
 
 def _told_cards(
