@@ -5,6 +5,7 @@ that is pending (``diagnose`` does both). Then each process ever reaches 1/δ wi
 Markov and does not change (docs/diagnostics.md).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -301,6 +302,14 @@ def _sums(chain: Any, log_value: Any, log_weights: Any, number: int, leaves: int
         log_tree[node] = log_weights[k] + log_value[j]
         node //= 2
         while node >= 1:
-            log_tree[node] = _bets.log_sum(log_tree[2 * node], log_tree[2 * node + 1])
+            log_tree[node] = _log_sum(log_tree[2 * node], log_tree[2 * node + 1])
             node //= 2
         trace[j] = log_tree[1]
+
+
+def _log_sum(first: float, second: float) -> float:
+    """log (e^first + e^second)."""
+    top = max(first, second)
+    if top == math.inf or top == -math.inf:
+        return top
+    return top + math.log(math.exp(first - top) + math.exp(second - top))
