@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from .installation import extra_command
+
 
 class ChainscoutError(Exception):
     """Base class of all errors raised on purpose; the command line prints its text and no traceback."""
@@ -92,7 +94,7 @@ class MissingExtraError(ChainscoutError, ImportError):
     exit_status = 2
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency: pip install 'chainscout[{extra}]'")
+        super().__init__(f"{what} needs an optional dependency: {extra_command(extra)}")
         self._given = what, extra
 
     def __reduce__(self) -> tuple[Any, ...]:

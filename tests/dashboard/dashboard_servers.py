@@ -53,9 +53,9 @@ class Client:
 
 
 def connect(where: Path, writable: bool = False) -> Iterator[Client]:
-    with Study.open(where, read_only=True) as study, Study.open(where, read_only=True) as second:
+    with Study.open(where, read_only=True) as study:
         writing = writing_study(str(where)) if writable else None
-        dashboard = Dashboard(study, second, "Study", writing)
+        dashboard = Dashboard(study, "Study", writing)
         guard = Guard(dashboard.application, token=TOKEN, host="127.0.0.1", port=8321)
         with asyncio.Runner() as runner:
             yield Client(guard, runner)

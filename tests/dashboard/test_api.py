@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from dashboard_servers import Client, connect
-from dashboard_studies import HOSTILE, PROBLEM, advance
+from dashboard_studies import HOSTILE, PROBLEM, advance, stored
 
 from chainscout import errors
 from chainscout.dashboard.work import to_json
@@ -21,7 +21,7 @@ def test_reading(client: Client, where: Path) -> None:
     with Study.open(where, read_only=True) as study:
         report = StudyReport(study, "Study")
         overview = client.get("/api/study").json()
-        assert overview["certificate"] == study.certificate().max
+        assert overview["certificate"] == study.progress().certificate
         assert overview["observations"] == 300
         page = client.get("/api/chains?sort=certificate&descending=true&size=2").json()
         assert page["total"] == 3
@@ -94,7 +94,7 @@ def test_downloads(client: Client, where: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(client.get("/download/chains.csv").text)))
     assert [row["name"] for row in rows] == list(PROBLEM.names)
     with Study.open(where, read_only=True) as study:
-        assert [float(row["certificate"]) for row in rows] == list(study.certificate().loss.values())
+        assert [float(row["certificate"]) for row in rows] == list(stored(study).values())
         entries = list(csv.DictReader(io.StringIO(client.get("/download/2/matrix.csv").text)))
         assert len(entries) == 25
         assert float(entries[7]["probability"]) == study.estimate("uniform").matrix[1, 2]

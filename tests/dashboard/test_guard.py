@@ -16,6 +16,7 @@ from chainscout.cli import main
 from chainscout.dashboard import guard
 from chainscout.dashboard.guard import Guard
 from chainscout.dashboard.server import Seldom
+from chainscout.installation import extra_command
 
 NOBODY = {"authorization": ""}
 
@@ -180,7 +181,7 @@ def test_without_the_extra_one_line_says_what_to_install(where: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "starlette", None)
     done = CliRunner().invoke(main, ["serve", str(where)])
     assert done.exit_code == 2
-    assert done.output == "chainscout: serve needs an optional dependency: pip install 'chainscout[serve]'\n"
+    assert done.output == f"chainscout: serve needs an optional dependency: {extra_command('serve')}\n"
 
 
 def test_refused_tokens_leave_a_line_and_not_thousands(run: Callable[..., Running], where: Path) -> None:

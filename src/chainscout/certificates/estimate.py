@@ -6,13 +6,14 @@ A chain may have many states. So an estimate keeps what was seen, and makes a pa
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..counts import DENSE_LIMIT, Counts, smoothed, smoothing
 from ..errors import InputError
+from ..frames import frame
 from ..validation import failure_probability, shown, whole_number
 from .entrywise import intervals
 
@@ -144,6 +145,28 @@ class Estimate(RowEstimates):
             raise InputError(self._without_intervals)
         return intervals(counts, exits, math.log(self.entries / self.delta))
 
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each entry: from, to, transitions, estimate, lower, upper.
+
+        The ends of the intervals are nan where these counts have none.
+        """
+        return entries_frame(self, *([None, None] if self._without_intervals else self._intervals))
+
+    def to_xarray(self, draws: int = 1_000, *, chains: int = 4, seed: int = 0) -> Any:
+        """Draws of the matrix from its posterior law, as an xarray Dataset that ArviZ reads.
+
+        The variable ``P`` has the dimensions chain, draw, from and to. Rows are independent, and row x has the law
+        Dirichlet(N[x,·] + α), whose mean is ``matrix``. These are credible values under that prior: unlike the
+        intervals they guarantee nothing. ``chains`` is what samplers call so, by default four as theirs; the draws are
+        all independent.
+
+        ``draws``: draws in each of the ``chains``.
+        ``seed``: what all randomness follows from.
+        """
+        from .posterior import posterior_draws
+
+        return posterior_draws(self.states, self.transitions, self._alpha, draws, chains, seed)
+
     def widths(self) -> Array:
         """The width of the widest interval of each row."""
         size = len(self.states)
@@ -161,6 +184,22 @@ class Estimate(RowEstimates):
             found[of] = 0.0
             np.maximum.at(found, of, high - low)
         return found
+
+
+def entries_frame(estimate: Any, lower: Array | None, upper: Array | None) -> Any:
+    """The entries of an estimate, one a row."""
+    states = list(estimate.states)
+    nowhere = np.full(estimate.matrix.size, math.nan)
+    return frame(
+        {
+            "from": [state for state in states for _ in states],
+            "to": states * len(states),
+            "transitions": estimate.transitions.ravel(),
+            "estimate": estimate.matrix.ravel(),
+            "lower": nowhere if lower is None else lower.ravel(),
+            "upper": nowhere if upper is None else upper.ravel(),
+        }
+    )
 
 
 def _without_intervals(counts: Counts) -> str:

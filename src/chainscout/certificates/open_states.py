@@ -10,12 +10,13 @@ fixed coin, and Ville's inequality holds. A pair that was not seen yet has no in
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .entrywise import intervals
-from .estimate import RowEstimates
+from .estimate import RowEstimates, entries_frame
 
 Array = npt.NDArray[np.float64]
 
@@ -35,6 +36,10 @@ class OpenEstimate(RowEstimates):
         super().__init__(states, rows, delta, 1 / (3 * max(1, len(states))))  # r = 1/3, over S′ states
         self._discoveries = discoveries
         self._chains = chains
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each entry between known states, as that of ``Estimate``."""
+        return entries_frame(self, self.lower, self.upper)
 
     def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         lower, upper = np.zeros(counts.shape), np.ones(counts.shape)

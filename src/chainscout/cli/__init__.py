@@ -10,12 +10,13 @@ import click
 from .._version import __version__
 from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, take_up, tell
+from .answers import answer
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
 from .rendering import echo
 from .reports import report, serve
-from .studies import audit, backup, export, extend, learn, new, status
+from .studies import audit, backup, diagnose, export, extend, learn, new, status
 from .verification import verify
 
 
@@ -34,7 +35,7 @@ class Commands(click.Group):
             echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
             ctx.exit(FileError.exit_status)
         except KeyboardInterrupt as interruption:
-            echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            echo(f"chainscout: {str(interruption) or 'stopped'}", err=True)
             with suppress(OSError):
                 sys.stdout.flush()
             # An ordinary exit would wait for the threads that are still in the middle of a task.
@@ -49,7 +50,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, take_up, status, audit, backup, export,
+    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, diagnose, audit, backup, export,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

@@ -67,11 +67,11 @@ register_url_convertor("anything", Anything())
 class Dashboard:
     """The handlers; each gives what ``report`` found, as JSON."""
 
-    def __init__(self, study: "Study", second: "Study", title: str, writing: "Study | None" = None) -> None:
-        """``study`` and ``second``: the study, opened twice to be read; ``writing``: opened to be changed."""
+    def __init__(self, study: "Study", title: str, writing: "Study | None" = None) -> None:
+        """``study``: opened to be read; ``writing``: opened to be changed."""
         self._study = study
         self._title = title
-        self.report = StudyReport(study, title, second)
+        self.report = StudyReport(study, title)
         self.hub = Hub(self.report, self._signature)
         self._recent = Recent()
         self._writable = writing is not None
@@ -109,8 +109,7 @@ class Dashboard:
 
     def _signature(self) -> Any:
         progress = self._study.progress()
-        told = progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
-        return told, self.report.found
+        return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
     async def _give(self, request: Request, known: Sequence[Parameter], work: Callable[..., Any]) -> Response:
         """What ``work`` makes of the query, as JSON."""

@@ -48,11 +48,11 @@ def serve(
     key = token or secrets.token_hex(24)
     title = "Study" if "://" in where else f"Study {Path(where).name}"
     with ExitStack() as stack:
-        study, second = (stack.enter_context(Study.open(where, read_only=True)) for _ in range(2))
+        study = stack.enter_context(Study.open(where, read_only=True))
         writing = stack.enter_context(writing_study(where)) if writable else None
         listening = stack.enter_context(_listen(host, port))
         number = listening.getsockname()[1]
-        server = make_server(Dashboard(study, second, title, writing), key, host, number)
+        server = make_server(Dashboard(study, title, writing), key, host, number)
         name = f"[{host}]" if ":" in host else host
         ready(f"http://{name}:{number}/?token={key}")
         with suppress(KeyboardInterrupt):  # which uvicorn passes on when it has ended

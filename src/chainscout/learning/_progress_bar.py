@@ -60,7 +60,7 @@ class _Look:
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
         self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
         if now >= self._next_whole or force:
-            largest = self._study.certificate().max
+            largest = state.certificate
             counts = self._study.allocation()
             total = max(1, sum(counts.values()))
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]

@@ -1,12 +1,13 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .memory import MemoryStore
-from .opening import PATIENCE, Where, backup, check_place, exists, find, make
+from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
     ChainRecord,
     Content,
     Event,
+    HistoryLine,
     Observation,
     Outline,
     PathRecord,
@@ -22,6 +23,7 @@ __all__ = [
     "ChainRecord",
     "Content",
     "Event",
+    "HistoryLine",
     "MemoryStore",
     "Observation",
     "Outline",
@@ -36,6 +38,7 @@ __all__ = [
     "check_place",
     "exists",
     "find",
+    "holds_database",
     "make",
     "plug_in_variability",
 ]

@@ -18,11 +18,13 @@ from .sql.schema import FORMAT
 from .sql.sqlite import Sqlite, open_file
 from .sql.sqlite_files import new_file
 
-__all__ = ["PATIENCE", "Where", "backup", "check_place", "exists", "find", "make"]
+__all__ = ["PATIENCE", "Where", "backup", "check_place", "exists", "find", "holds_database", "make"]
 
 #: A path, a postgresql:// address, or None for memory.
 Where = str | os.PathLike[str] | None
 
+#: How every SQLite file begins.
+_SQLITE = b"SQLite format 3\0"
 #: Rows of a new study that are written at a time.
 _PAGE = 10_000
 
@@ -96,6 +98,17 @@ def exists(where: Where) -> bool:
             raise FileError(f"{where} could not be read: {error.strerror}") from None
     with closing(Postgres(str(where), read_only=True)) as database, database.transaction(write=False):
         return database.has_tables()
+
+
+def holds_database(where: Where) -> bool:
+    """Whether ``where`` is the address of a database, or a file that SQLite has made."""
+    if where is None or _is_address(where):
+        return where is not None
+    try:
+        with open(where, "rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError):
+        return False
 
 
 def _is_address(where: Any) -> bool:

@@ -126,6 +126,12 @@ class Postgres(Database):
 
     def make_alone(self) -> None:
         """Takes a lock of the server for making a study in this schema: tables made at once would be an error."""
+        [(schema, path)] = self.query("SELECT current_schema(), current_setting('search_path')")
+        if schema is None:
+            raise InputError(
+                f"{self.where} has no schema {path}, in which the study was to be made: create it first, as in"
+                f" 'CREATE SCHEMA {path}'"
+            )
         self.query(f"SELECT pg_advisory_xact_lock({_MAKING}, hashtext(current_schema()))")
 
     def has_tables(self) -> bool:

@@ -22,9 +22,13 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, Observation, PathRecord, StudyRecord
+from ..records import ChainRecord, HistoryLine, Observation, PathRecord, StudyRecord
 
-__all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "path", "prior", "row", "state", "study"]
+# fmt: off
+__all__ = [
+    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "row", "state", "study",
+]
+# fmt: on
 
 #: The number of this schema. A study with another number is refused.
 FORMAT = 6
@@ -160,6 +164,10 @@ Index("state_label", state.c.chain, state.c.label, unique=True)
 
 log = Table("log", metadata, *_columns(Observation))
 Index("log_chain", log.c.chain, log.c.number)
+
+#: What the page and the report draw: a line of the study as a whole has no chain.
+history = Table("history", metadata, *_columns(HistoryLine))
+Index("history_chain", history.c.chain, history.c.number)
 
 event = Table(
     "event",

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, Observation, Outline, PathRecord, RowRecord, StudyRecord
+from ..records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
 from . import codec, statements
 from .database import Database
 from .statements import Bulk
@@ -72,6 +72,7 @@ class SqlTransaction:
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._lines: list[dict[str, Any]] = []
+        self._history: list[dict[str, Any]] = []
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
         """What a statement finds, with all changes so far in the database."""
@@ -228,12 +229,16 @@ class SqlTransaction:
             pages = self._pages(statements.chain_log_after, 0, after, chain=chain.number)
         return (Observation(*values) for page in pages for values in page)
 
+    def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
+        if chain is None:
+            pages = self._pages(statements.history_of_all, 0, after)
+        else:
+            pages = self._pages(statements.history_after, 0, after, chain=chain.number)
+        return (HistoryLine(*values) for page in pages for values in page)
+
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
-
-    def moved(self, after: int, until: int) -> list[int]:
-        return [number for (number,) in self._all(statements.moved, after=after, until=until)]
 
     # -- what only readers ask
 
@@ -248,16 +253,9 @@ class SqlTransaction:
             ((number,),) = self._all(statements.number_found, **searched)
         return number, [self._known(values) for values in found]
 
-    def matching(self, search: str) -> list[int]:
-        return [number for (number,) in self._all(statements.matching, pattern=statements.pattern(search))]
-
     def outlines(self) -> Iterator[Outline]:
         found = self._all(statements.outlines)
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
-
-    def variability(self) -> float:
-        parts = (statements.unvisited_variability, statements.visited_variability)
-        return sum(float(self._all(part)[0][0] or 0.0) for part in parts)
 
     def check_whole(self) -> None:
         self._cache.forget()
@@ -293,6 +291,13 @@ class SqlTransaction:
             "issued": issued,
         }
         self._lines.append(values)
+
+    def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
+        study = self.study
+        study.lines += 1
+        number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
+        line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
+        self._history.append(line._asdict())
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
@@ -342,6 +347,9 @@ class SqlTransaction:
         if self._lines:
             database.run_many(statements.add_observation, self._lines)
             self._lines = []
+        if self._history:
+            database.run_many(statements.add_history, self._history)
+            self._history = []
 
     def _run_sparingly(
         self,
