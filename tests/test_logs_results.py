@@ -128,8 +128,10 @@ def test_states_that_are_seen_are_open_and_given_ones_closed(log: str) -> None:
         for name, chain in counts.items():
             expected = bound_from_exits(chain.visited_exits(), chain.size, np.log(3 / 0.1), open_states=spread)
             assert cs.certify(counts, 0.1, "mixture").loss[name] == expected
-    assert seen.certificate(0.1) == cs.certify(seen.counts(), 0.1, "mixture")
-    assert given.certificate(0.1) == cs.certify(given.counts(), 0.1, "mixture")
+    for method in ("sharp", "mixture"):
+        assert seen.certificate(0.1, method) == cs.certify(seen.counts(), 0.1, method)
+        assert given.certificate(0.1, method) == cs.certify(given.counts(), 0.1, method)
+    assert given.certificate(0.1) == given.certificate(0.1, "sharp") != given.certificate(0.1, "mixture")
     # Not knowing how many states there are costs something.
     assert seen.certificate().max > cs.count_transitions(log, states=3, **NAMES).certificate().max
     for method in ("paper", "entrywise"):

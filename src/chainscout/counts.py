@@ -168,6 +168,15 @@ class Counts:
         counts._last = None if last is None else counts._position(last)
         return counts
 
+    @classmethod
+    def over(cls, rows: dict[int, dict[int, int]], size: int, open_states: bool = False) -> Self:
+        """Counts over ``rows`` that the caller keeps: nothing is checked or copied, and nothing may be recorded."""
+        counts = cls(size, open_states=open_states)
+        counts._rows = rows
+        counts._exits = {x: sum(row.values()) for x, row in rows.items()}
+        counts.observations = counts.total
+        return counts
+
     def record(self, state: Hashable) -> None:
         """One observation: the state that the chain is in now."""
         position = self.index_of(state)

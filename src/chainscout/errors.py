@@ -64,8 +64,16 @@ class NothingFree(ChainscoutError):
     """Every chain is held by a worker, or what is left of the budget is promised to them."""
 
 
+class Busy(ChainscoutError):
+    """Another writer held the study for longer than this one may wait; nothing was changed."""
+
+
 class ConnectionLost(ChainscoutError):
     """The database went away. What had not been committed was not stored."""
+
+
+class OutcomeUnknown(ConnectionLost):
+    """The database went away during a commit: whether the change was stored is not known."""
 
 
 class SourceError(ChainscoutError):

@@ -145,6 +145,11 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def printable(text: str) -> str:
+    """The text with no character that steers a terminal, hides others or turns them round; line breaks stay."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+
+
 def unicode_text(text: str, what: str) -> str:
     """``text``, which must be text that UTF-8 can hold."""
     if not is_unicode(text):

@@ -1,14 +1,17 @@
-"""What is known of one chain: the estimated matrix, and an interval for each entry that holds at all times at once."""
+"""What is known of one chain: the estimated matrix, and an interval for each entry that holds at all times at once.
+
+A chain may have many states. So an estimate keeps what was seen, and makes a part of the matrix when it is asked for.
+"""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..counts import Counts, smoothing
+from ..counts import DENSE_LIMIT, Counts, smoothed, smoothing
 from ..errors import InputError
 from ..frames import frame
 from ..validation import failure_probability, shown, whole_number
@@ -17,7 +20,92 @@ from .entrywise import intervals
 Array = npt.NDArray[np.float64]
 
 
-class Estimate:
+class Part(NamedTuple):
+    """Some rows and columns of what is known of a chain."""
+
+    transitions: npt.NDArray[np.int64]
+    matrix: Array
+    lower: Array
+    upper: Array
+
+
+class RowEstimates:
+    """A chain's smoothed matrix with intervals, a part at a time or, where there are not too many states, whole."""
+
+    def __init__(
+        self, states: Sequence[Hashable], rows: Mapping[int, Mapping[int, int]], delta: float, alpha: float
+    ) -> None:
+        self.states = states
+        self.delta = delta
+        self._rows = rows
+        self._alpha = alpha
+        self.exits = np.zeros(len(states), dtype=np.int64)
+        for x, row in rows.items():
+            self.exits[x] = sum(row.values())
+
+    @property
+    def stationary(self) -> Array:
+        """π̂(x) = N_x/T, the paper's empirical stationary law; all nan before the first transition."""
+        total = self.exits.sum()
+        return np.asarray(self.exits / total) if total else np.full(len(self.exits), math.nan)
+
+    def window(self, rows: range, columns: range) -> Part:
+        """The part of these rows and columns, which are clipped to the states there are."""
+        rows, columns = (part[: max(0, len(self.states) - part.start)] for part in (rows, columns))
+        counts = self._counts_of(rows)
+        matrix = smoothed(counts, self._alpha)
+        part = slice(columns.start, columns.stop)
+        return Part(counts[:, part], matrix[:, part], *self._ends(rows, columns, counts[:, part]))
+
+    def widths(self) -> Array:
+        """The width of the widest interval of each row."""
+        raise NotImplementedError
+
+    def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        """The lower and the upper ends of the intervals of a part."""
+        raise NotImplementedError
+
+    def _counts_of(self, rows: range) -> npt.NDArray[np.int64]:
+        counts = np.zeros((len(rows), len(self.states)), dtype=np.int64)
+        for x in rows:
+            row = self._rows.get(x)
+            if row:
+                counts[x - rows.start, list(row)] = list(row.values())
+        return counts
+
+    @property
+    def _all(self) -> range:
+        size = len(self.states)
+        if size > DENSE_LIMIT:
+            raise InputError(f"a dense {size} × {size} array would not fit into memory; window() gives a part of it")
+        return range(size)
+
+    @cached_property
+    def transitions(self) -> npt.NDArray[np.int64]:
+        """N[x,y]."""
+        return self._counts_of(self._all)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """P̂(x,y) = (N[x,y] + α)/(N_x + αS)."""
+        return smoothed(self.transitions, self._alpha)
+
+    @property
+    def lower(self) -> Array:
+        """The lower ends of the intervals."""
+        return self._intervals[0]
+
+    @property
+    def upper(self) -> Array:
+        """The upper ends of the intervals."""
+        return self._intervals[1]
+
+    @cached_property
+    def _intervals(self) -> tuple[Array, Array]:
+        return self._ends(self._all, self._all, self.transitions)
+
+
+class Estimate(RowEstimates):
     """A chain's smoothed matrix with all-time intervals.
 
     All intervals of all chains hold at once with probability ≥ 1 − δ if ``entries`` is Σ_k S_k² over the chains that
@@ -29,32 +117,33 @@ class Estimate:
     ) -> None:
         if not isinstance(counts, Counts):
             raise InputError(f"an estimate is made from Counts, not from {shown(counts)}")
-        self.delta = failure_probability(delta)
         least = counts.size**2
         meaning = "Σ S² over the chains that share delta"
+        super().__init__(
+            counts.states,
+            {x: dict(row) for x, row in counts.rows().items()},
+            failure_probability(delta),
+            smoothing(alpha, counts.size),
+        )
         self.entries = least if entries is None else whole_number(entries, "entries", least=least, meaning=meaning)
-        self.states: Sequence[Hashable] = counts.states
-        self.exits = counts.exits
-        self.transitions = counts.transitions
-        self.matrix = counts.matrix(alpha)
-        self._alpha = smoothing(alpha, counts.size)
         self._without_intervals = _without_intervals(counts)
 
-    @property
-    def stationary(self) -> Array:
-        """π̂(x) = N_x/T, the paper's empirical stationary law; all nan before the first transition."""
-        total = self.exits.sum()
-        return self.exits / total if total else np.full(len(self.exits), math.nan)
+    def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        exits = self.exits[rows.start : rows.stop, None]
+        # Most entries of a row have the same few counts, and an interval is dear.
+        pairs, places = np.unique(
+            np.stack((counts, np.broadcast_to(exits, counts.shape)), axis=-1).reshape(-1, 2),
+            axis=0,
+            return_inverse=True,
+        )
+        low, high = self._of_pairs(pairs[:, 0], pairs[:, 1])
+        places = places.reshape(-1)
+        return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
-    @property
-    def lower(self) -> Array:
-        """The lower ends of the intervals."""
-        return self._intervals[0]
-
-    @property
-    def upper(self) -> Array:
-        """The upper ends of the intervals."""
-        return self._intervals[1]
+    def _of_pairs(self, counts: npt.ArrayLike, exits: npt.ArrayLike) -> tuple[Array, Array]:
+        if self._without_intervals:
+            raise InputError(self._without_intervals)
+        return intervals(counts, exits, math.log(self.entries / self.delta))
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each entry: from, to, transitions, estimate, lower, upper.
@@ -78,11 +167,23 @@ class Estimate:
 
         return posterior_draws(self.states, self.transitions, self._alpha, draws, chains, seed)
 
-    @cached_property
-    def _intervals(self) -> tuple[Array, Array]:
-        if self._without_intervals:
-            raise InputError(self._without_intervals)
-        return intervals(self.transitions, self.exits[:, None], math.log(self.entries / self.delta))
+    def widths(self) -> Array:
+        """The width of the widest interval of each row."""
+        size = len(self.states)
+        found = np.ones(size)  # [0, 1] for a row that was never left
+        counts: list[int] = []
+        exits: list[int] = []
+        of: list[int] = []
+        for x, row in self._rows.items():
+            seen = {*row.values(), *([0] if len(row) < size else [])}
+            counts += seen
+            exits += [int(self.exits[x])] * len(seen)
+            of += [x] * len(seen)
+        if of:
+            low, high = self._of_pairs(counts, exits)
+            found[of] = 0.0
+            np.maximum.at(found, of, high - low)
+        return found
 
 
 def entries_frame(estimate: Any, lower: Array | None, upper: Array | None) -> Any:

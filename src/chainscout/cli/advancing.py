@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ChainscoutError, InputError
-from .rendering import as_json
+from .rendering import as_json, echo
 from .studies import finished, opened, say, where_argument
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _say_where(chain: str, path: int, state: Any, json_output: bool) -> None:
     """Tells a person, beside the answer that a script reads, where the path stands."""
     if not json_output:
         where = "begins with the next state" if state is None else f"is in {state!r}"
-        click.echo(f"path {path} of {chain} {where}", err=True)
+        echo(f"path {path} of {chain} {where}", err=True)
 
 
 @click.command()

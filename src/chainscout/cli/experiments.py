@@ -1,6 +1,5 @@
 """``compare``."""
 
-import json
 import math
 import re
 from contextlib import ExitStack
@@ -11,7 +10,7 @@ import click
 
 from ..errors import FileError, InputError, MissingExtraError
 from .problems import delta_option, find_problem
-from .rendering import as_json, show
+from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
     from ..experiment import Results
@@ -77,11 +76,11 @@ def compare(
         content = {"summary": results.summary(), "differences": results.differences()}
         content |= {"allocation": results.allocation(), "settings": [dict(results.settings)]}
         rows = {name: [_without_nan(row) for row in records] for name, records in content.items()}
-        click.echo(json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2))
+        echo_json(rows, indent=2)
     else:
         show(report.tables(results), json_output=False)
     if out is not None:
-        click.echo(str(out / PAGE), err=json_output)
+        echo(str(out / PAGE), err=json_output, exact=True)
 
 
 #: The page among an experiment's files.

@@ -78,6 +78,7 @@ class StudyTable(_Strict):
     target_loss: float | None = None
     deadline: datetime | None = None
     delta: float | None = None
+    certificate: str | None = None
     policy: str | None = None
     paths: str | None = None
     problem: str | None = None

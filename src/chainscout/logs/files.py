@@ -4,7 +4,7 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,11 @@ class Files:
         """The answer to a small request about the log."""
         with guarded(self.name):
             return list(self.spool.connection.execute(*positional(statement)).fetchall())
+
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer, a batch in memory at a time."""
+        with guarded(self.name):
+            yield from self.spool.streamed(*positional(statement))
 
     def close(self) -> None:
         """Nothing is held but the spool."""

@@ -1,6 +1,6 @@
 """Arrow streams: tables and readers of pyarrow, polars frames, DuckDB relations, anything that has the protocol."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,6 +56,11 @@ class Stream:
         """The answer to a small request about the log."""
         with guarded(self.name):
             return list(self.spool.connection.execute(*positional(statement)).fetchall())
+
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer, a batch in memory at a time."""
+        with guarded(self.name):
+            yield from self.spool.streamed(*positional(statement))
 
     def close(self) -> None:
         """Give the room of the copy back."""

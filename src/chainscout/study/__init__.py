@@ -2,6 +2,7 @@
 
 from ._certificate import StudyCertificate
 from ._lease import Lease, LeaseStatus, Worker
+from ._plan import StudyPlan
 from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
@@ -24,6 +25,7 @@ __all__ = [
     "StopReason",
     "Study",
     "StudyCertificate",
+    "StudyPlan",
     "StudySettings",
     "Worker",
 ]
