@@ -10,11 +10,18 @@ import chainscout as cs
 from chainscout import engine
 
 SCRIPT = Path(__file__).with_name("gpu_simulated.py")
+GENERATED_CODE = Path(__file__).with_name("gpu_generated_code.py")
 
 
 def test_every_policy_under_the_simulator_chooses_as_on_the_cpu() -> None:
     done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False, timeout=500)
     assert done.stdout == "all agree\n", done.stderr
+
+
+def test_no_product_is_contracted_in_the_code_that_is_compiled_and_linked() -> None:
+    command = [sys.executable, str(GENERATED_CODE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout == "nothing is contracted\n", done.stderr
 
 
 def test_without_a_gpu_it_says_so_and_auto_takes_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

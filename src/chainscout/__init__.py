@@ -10,33 +10,46 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import policies, problems, sources
+    from .answers import Answer, Cost, LongRunShare, PassageTime, Reach, answer
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
+    from .diagnostics import Check, Diagnosis, diagnose
     from .errors import ChainscoutError
     from .experiment import Results, compare
     from .learning.learn import learn
     from .logs import count_transitions
     from .losses import loss
+    from .paths import Paths
     from .policies import Policy
     from .problems import Problem
     from .sources.simulated import simulated
     from .study import Study
 
 __all__ = [
+    "Answer",
     "Certificate",
     "ChainscoutError",
+    "Check",
+    "Cost",
     "Counts",
+    "Diagnosis",
     "Estimate",
+    "LongRunShare",
     "MarkovChain",
+    "PassageTime",
+    "Paths",
     "Policy",
     "Problem",
+    "Reach",
     "Results",
     "Study",
     "__version__",
+    "answer",
     "certify",
     "compare",
     "count_transitions",
+    "diagnose",
     "learn",
     "loss",
     "policies",
@@ -46,11 +59,20 @@ __all__ = [
 ]
 
 _HOMES = {
+    "answer": "answers",
+    "Reach": "answers",
+    "PassageTime": "answers",
+    "LongRunShare": "answers",
+    "Cost": "answers",
+    "Answer": "answers",
     "Certificate": "certificates",
     "ChainscoutError": "errors",
+    "Check": "diagnostics",
     "Counts": "counts",
+    "Diagnosis": "diagnostics",
     "Estimate": "certificates",
     "MarkovChain": "chains",
+    "Paths": "paths",
     "Policy": "policies",
     "Problem": "problems",
     "Results": "experiment",
@@ -58,6 +80,7 @@ _HOMES = {
     "certify": "certificates",
     "compare": "experiment",
     "count_transitions": "logs",
+    "diagnose": "diagnostics",
     "learn": "learning",
     "loss": "losses",
     "simulated": "sources",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError
+from .frames import frame
 from .validation import number_array, real_number, shown, unique_labels, whole_number
 
 Array = npt.NDArray[np.float64]
@@ -167,6 +168,15 @@ class Counts:
         counts._last = None if last is None else counts._position(last)
         return counts
 
+    @classmethod
+    def over(cls, rows: dict[int, dict[int, int]], size: int, open_states: bool = False) -> Self:
+        """Counts over ``rows`` that the caller keeps: nothing is checked or copied, and nothing may be recorded."""
+        counts = cls(size, open_states=open_states)
+        counts._rows = rows
+        counts._exits = {x: sum(row.values()) for x, row in rows.items()}
+        counts.observations = counts.total
+        return counts
+
     def record(self, state: Hashable) -> None:
         """One observation: the state that the chain is in now."""
         position = self.index_of(state)
@@ -290,6 +300,12 @@ class Counts:
             raise InputError(
                 f"a dense {self.size} × {self.size} array would not fit into memory; rows() has what was seen"
             )
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each transition that was seen: ``from``, ``to``, ``count``."""
+        states = self.states
+        seen = [(states[x], states[y], self._rows[x][y]) for x in sorted(self._rows) for y in sorted(self._rows[x])]
+        return frame({name: [row[i] for row in seen] for i, name in enumerate(("from", "to", "count"))})
 
     # -- estimates
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import chainscout as cs
 from chainscout.sources import simulated
-from chainscout.study import Study
+from chainscout.study import Browser, Study
 
 TOKEN = "a_token_that_the_tests_know"
 PROBLEM = cs.problems.get("unlike")
@@ -30,6 +30,11 @@ HOSTILE = (
 def new_study(where: Path | None, budget: int | None = 2000, **settings: Any) -> Study:
     """A study of the built-in problem 'unlike'."""
     return Study.create(where, {name: PROBLEM[name].states for name in PROBLEM.names}, budget=budget, **settings)
+
+
+def stored(study: Study) -> dict[str, float]:
+    """Each chain's certificate as the study keeps it."""
+    return {line.name: line.certificate for line in Browser(study).page(limit=100)[1]}
 
 
 def advance(study: Study, number: int, seed: int = 0) -> None:

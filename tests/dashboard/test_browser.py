@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dashboard_browser import Browser
 from dashboard_servers import Running
-from dashboard_studies import HOSTILE, PROBLEM, advance, new_study
+from dashboard_studies import HOSTILE, PROBLEM, advance, new_study, stored
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -63,11 +63,9 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         figures = dict(
             zip([e.text for e in browser.all("#figures dt")], [e.text for e in browser.all("#figures dd")], strict=True)
         )
-        assert figures["certificate (largest)"] == cell(study.certificate().max)
-        browser.until(
-            lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(study.certificate().loss["sticky"])
-        )
-        browser.until(lambda: cell(study.certificate().loss["sticky"]) in browser.text("#certificate-legend"))
+        assert figures["certificate (largest)"] == cell(study.progress().certificate)
+        browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(stored(study)["sticky"]))
+        browser.until(lambda: cell(stored(study)["sticky"]) in browser.text("#certificate-legend"))
         browser.until(lambda: browser.text("#leases") == "no lease is held")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from dashboard_browser import Browser
-from dashboard_studies import PROBLEM
+from dashboard_studies import PROBLEM, stored
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
@@ -24,13 +24,13 @@ def test_the_report_opens_from_disk_without_a_network(
     path = tmp_path / "report.html"
     with Study.open(where, read_only=True) as study:
         path.write_text(study_page(study, "Study"), encoding="utf-8")
-        certificate = study.certificate()
+        certificates = stored(study)
     browser.emulate(scheme)
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
     browser.open(path.as_uri())
     text = browser.text("body")
-    for value in certificate.loss.values():
+    for value in certificates.values():
         assert cell(value) in text
     browser.one("summary").click()
     target = browser.all("table.heat td.p")[2]

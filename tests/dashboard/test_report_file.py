@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from dashboard_studies import HOSTILE, PROBLEM, advance, new_study
+from dashboard_studies import HOSTILE, PROBLEM, advance, new_study, stored
 
 import chainscout as cs
 from chainscout import experiment
@@ -50,10 +50,9 @@ def test_the_page_of_a_study_shows_the_library_s_numbers(where: Path, tmp_path: 
     assert (done.exit_code, done.output) == (0, f"{out}\n")
     page = Reader(out.read_text(encoding="utf-8"))
     with Study.open(where, read_only=True) as study:
-        certificate = study.certificate()
-        assert cell(certificate.max) in page.cells
+        assert cell(study.progress().certificate) in page.cells
         for name in PROBLEM.names:
-            assert cell(certificate.loss[name]) in page.cells
+            assert cell(stored(study)[name]) in page.cells
             assert cell(study.indices()[name]) in page.cells
             estimate = study.estimate(name)
             x, y = 1, 2

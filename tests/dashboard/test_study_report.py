@@ -1,7 +1,7 @@
 """The numbers that are shown are those of the library."""
 
+import itertools
 import math
-import time
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,29 @@ from chainscout.errors import InputError
 from chainscout.report import studies
 from chainscout.report.cells import duration, label
 from chainscout.report.study_report import StudyReport
-from chainscout.study import Study
+from chainscout.study import Browser, Study
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def study(request: pytest.FixtureRequest, tmp_path: Path) -> Study:
     return new_study(None if request.param == "memory" else tmp_path / "study.db")
+
+
+def replayed(study: Study, chain: str, transitions: int) -> tuple[Counts, float | None]:
+    """The counts of a chain when it had so many transitions, and their certificate."""
+    counts = Counts(5)
+    path = 1
+    for line in study.log(chain):
+        if line.path != path:
+            counts.restart()
+        path = line.path
+        counts.record(line.state)
+        if counts.total == transitions:
+            break
+    assert counts.total == transitions
+    others = {name: counts for name in PROBLEM.names if name != chain}  # the bound depends on how many chains there are
+    bound = certify({chain: counts, **others}, 0.05).loss[chain]
+    return counts, bound if math.isfinite(bound) else None
 
 
 def test_overview(study: Study) -> None:
@@ -31,7 +48,9 @@ def test_overview(study: Study) -> None:
     overview = report.overview()
     assert overview.state == "running"
     assert (overview.observations, overview.used, overview.budget, overview.unit) == (500, 500, 2000, "observations")
-    assert overview.certificate == study.certificate().max
+    lines = report.page().chains
+    assert overview.certificate == max(replayed(study, line.name, line.certified)[1] for line in lines)
+    assert all(line.transitions < 1.05 * line.certified + 1 for line in lines)
     assert overview.rate is not None
     assert overview.seconds_left == pytest.approx(1500 / overview.rate)
     assert overview.chains == 3
@@ -39,10 +58,11 @@ def test_overview(study: Study) -> None:
 
 def test_shares_are_those_of_the_plug_in_problem(study: Study) -> None:
     advance(study, 500)
-    plug_in = cs.Problem({name: cs.MarkovChain(study.estimate(name).matrix) for name in PROBLEM.names})
     lines = StudyReport(study, "Study").page().chains
+    stored = {line.name: replayed(study, line.name, line.certified)[0] for line in lines}
+    plug_in = cs.Problem({name: cs.MarkovChain(counts.matrix()) for name, counts in stored.items()})
     assert [line.plug_in for line in lines] == pytest.approx(list(plug_in.allocation), rel=1e-12)
-    aim = study.policy.aim(plug_in)
+    aim = study.policy.aim(cs.Problem({name: cs.MarkovChain(study.estimate(name).matrix) for name in PROBLEM.names}))
     assert aim is not None
     assert [line.aim for line in lines] == pytest.approx(list(aim), rel=1e-12)
     assert sum(line.share or 0 for line in lines) == pytest.approx(1)
@@ -63,11 +83,10 @@ def test_weights_move_the_shares(tmp_path: Path) -> None:
 def test_the_page_of_a_chain_is_its_estimate(study: Study) -> None:
     advance(study, 60)
     report = StudyReport(study, "Study")
-    certificate = study.certificate()
     for number, name in enumerate(PROBLEM.names):
         chain = report.chain(number)
         estimate = study.estimate(name)
-        assert chain.line.certificate == certificate.loss[name]
+        assert chain.line.certificate == replayed(study, name, chain.line.certified)[1]
         assert chain.line.index == study.indices()[name]
         window = chain.window
         assert window.matrix == tuple(map(tuple, estimate.matrix.tolist()))
@@ -94,45 +113,33 @@ def test_a_window_of_a_large_matrix(tmp_path: Path) -> None:
         StudyReport(study, "Study").chain(0, size=61)
 
 
-def test_history_is_what_the_certificate_was(tmp_path: Path) -> None:
-    """Every point against a replay of the log up to it, certified from scratch."""
+def test_history_is_what_was_known(tmp_path: Path) -> None:
+    """Every point against a replay of the log, certified from scratch."""
     study = new_study(tmp_path / "study.db")
     advance(study, 250)
     study.restart("cyclic")
-    report = StudyReport(study, "Study")
-    report.curves()
-    for _ in range(150):  # the history goes on from where it was
+    for _ in range(150):
         name = study.ask()
         study.tell(name, 0)
-    curves = report.curves(tuple(range(3))).curves
-    log = list(study.log())
-    for curve in curves:
-        assert curve.complete
+    report = StudyReport(study, "Study")
+    for curve in report.curves(tuple(range(3))).curves:
+        line = report.page().chains[curve.number]
+        assert len(curve.observations) > 40
+        assert list(curve.observations) == sorted(set(curve.observations))
         assert curve.observations[-1] == 400
-        assert curve.certificate[-1] == study.certificate().loss[curve.label]
-        points = zip(curve.observations, curve.certificate, curve.share, curve.plug_in, curve.aim, strict=True)
-        aims = 0
-        for number, bound, share, plug_in, aim in points:
-            counts = {name: Counts(5) for name in PROBLEM.names}
-            paths: dict[str, int] = {}
-            for line in log[:number]:
-                if paths.get(line.chain, line.path) != line.path:
-                    counts[line.chain].restart()
-                paths[line.chain] = line.path
-                counts[line.chain].record(line.state)
-            expected = certify(counts, 0.05).loss[curve.label]
-            assert bound == (expected if math.isfinite(expected) else None)
-            assert share == counts[curve.label].observations / number
-            known = cs.Problem({name: cs.MarkovChain(part.matrix()) for name, part in counts.items()})
-            place = PROBLEM.names.index(curve.label)
-            assert plug_in == pytest.approx(known.allocation[place], rel=1e-12)
-            if aim is not None:
-                aimed = study.policy.aim(known)
-                assert aimed is not None
-                assert aim == pytest.approx(aimed[place], rel=1e-12)
-                aims += 1
-        assert aims >= len(curve.observations) / 4
-        assert curve.plug_in[-1] == pytest.approx(report.page().chains[curve.number].plug_in, rel=1e-12)
+        assert (curve.certificate[-1], curve.share[-1], curve.plug_in[-1]) == (
+            line.certificate,
+            line.share,
+            line.plug_in,
+        )
+        assert curve.aim == line.aim
+        bounds = {
+            replayed(study, curve.label, transitions)[1]: transitions for transitions in range(line.transitions + 1)
+        }
+        for number, bound, share in zip(curve.observations[:-1], curve.certificate, curve.share, strict=False):
+            told = sum(line.chain == curve.label for line in itertools.islice(study.log(), number))
+            assert bounds[bound] >= (told - 2) / 1.05 - 1  # it is not older than the schedule allows
+            assert 0 <= told / number - share <= (0.05 * told + 1) / number
 
 
 def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
@@ -147,53 +154,41 @@ def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
     for state in ("a", "b", "c", "a", "b", "d"):
         study.tell("open", state)
     report = StudyReport(study, "Study")
-    shares = {line.name: line.plug_in for line in report.page().chains}
+    lines = {line.name: line for line in report.page().chains}
+    assert {name: line.certified for name, line in lines.items()} == {"warm": 8, "open": 5}
     for curve in report.curves().curves:
-        assert curve.certificate[-1] == study.certificate().loss[curve.label]
-        assert curve.plug_in[-1] == pytest.approx(shares[curve.label], rel=1e-12)
+        assert curve.certificate[-1] == lines[curve.label].certificate
+        assert curve.plug_in[-1] == lines[curve.label].plug_in
         assert curve.plug_in[-2] is not None
 
 
-def test_weights_are_in_the_shares_of_the_past(tmp_path: Path) -> None:
+def test_weights_are_in_the_shares(tmp_path: Path) -> None:
     study = new_study(tmp_path / "study.db", weights={"sticky": 9.0, "cyclic": 0.5})
     advance(study, 333)
     report = StudyReport(study, "Study")
     curves = report.curves((0, 1, 2)).curves
-    for place in range(len(curves[0].observations)):
-        assert sum(curve.plug_in[place] or 0 for curve in curves) == pytest.approx(1, rel=1e-12)
+    assert sum(curve.plug_in[-1] or 0 for curve in curves) == pytest.approx(1, rel=1e-12)
     for curve, line in zip(curves, report.page().chains, strict=True):
-        assert curve.plug_in[-1] == pytest.approx(line.plug_in, rel=1e-12)
-        assert curve.aim[-1] == line.aim
+        assert curve.plug_in[-1] == line.plug_in
+        assert curve.aim == line.aim
 
 
-def test_the_past_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking again reads what is new, and nothing else."""
-    study = new_study(tmp_path / "study.db")
-    advance(study, 300)
-    report = StudyReport(study, "Study")
-    report.curves()
-    read = []
-    browser = report.browser
-    lines = browser.observations
-    monkeypatch.setattr(browser, "observations", lambda *asked: read.append(len(lines(*asked))) or lines(*asked))
-    report.curves()
-    assert read == []
-    study.tell("sticky", 0)
-    report.curves()
-    assert sum(read) == 2  # the chain's own log, and that of all
-
-
-def test_counts_that_do_not_fit_are_said_to_be_too_many(tmp_path: Path) -> None:
-    study = Study.create(tmp_path / "study.db", {"huge": 6000, "small": 2}, budget=1000)
-    for t in range(10):
-        study.tell("small", t % 2)
-    report = StudyReport(study, "Study")
-    curves = report.curves()
-    assert "more than 25,000,000 entries" in str(curves.note)
-    assert all(curve.complete for curve in curves.curves)
-    (small,) = report.curves((1,)).curves
-    assert small.plug_in[:-1] == (None,) * (len(small.plug_in) - 1)
-    assert small.plug_in[-1] == report.page().chains[1].plug_in
+def test_few_lines_of_history(tmp_path: Path) -> None:
+    """A line of the whole study for each per cent, and a chain's when its certificate was computed."""
+    study = new_study(None, budget=None)
+    study.tell_many([(name, (t * t // 7) % 5) for t in range(1000) for name in PROBLEM.names])
+    for _ in range(20):
+        study.tell_many([(name, (t * t // 3) % 5) for t in range(100) for name in PROBLEM.names])
+    whole = Browser(study).history(None)
+    assert [line.observations for line in whole] == [3000, *range(3300, 9001, 300)]
+    assert [line.own for line in whole] == [line.observations for line in whole]
+    own = Browser(study).history(0)
+    numbers = [line.own for line in own]
+    assert numbers[:2] == [1000, 1100]
+    assert numbers[-1] > 2800
+    assert all(after - before == max(100, 100 * -(-before // 2000)) for before, after in itertools.pairwise(numbers))
+    assert Browser(study).history(0, own[-2].number) == own[-1:]
+    assert whole[-1].variability == pytest.approx(sum(Browser(study).history(k)[-1].variability for k in range(3)))
 
 
 def test_search_sort_and_pages(study: Study, tmp_path: Path) -> None:
@@ -234,52 +229,31 @@ def test_wrong_pages_are_refused(study: Study, asked: dict, sentence: str) -> No
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
 def test_many_chains_without_a_target(place: str, tmp_path: Path) -> None:
-    """The largest certificate and the order by certificates, of more chains than are computed at each moment."""
+    """Certificates of many chains are kept from 100 transitions on, and then order them."""
     where = None if place == "memory" else tmp_path / "study.db"
     study = Study.create(where, {f"chain {k}": 2 for k in range(501)}, budget=100_000)
     report = StudyReport(study, "Study")
     assert report.overview().certificate is None
-    assert "there are chains without a transition" in " ".join(report.overview().notes)
-    study.tell_many([(f"chain {k}", (t * k) % 2) for k in range(501) for t in range(3 + k % 40)])
-    for _ in range(2):
-        overview, exact = report.overview(), study.certificate()
-        assert overview.certificate == exact.max
-        assert overview.certificate_as_of == study.progress().observations
-        assert f"as of observation {overview.certificate_as_of:,} or later" in " ".join(overview.notes)
-        for descending in (True, False):
-            page = report.page(sort="certificate", descending=descending, size=200, page=2)
-            assert (page.total, page.pages) == (501, 3)
-            assert "as of observation" in str(page.note)
-            order = sorted(exact.loss, key=exact.loss.__getitem__, reverse=descending)
-            assert [line.certificate for line in page.chains] == [exact.loss[name] for name in order[200:400]]
-        found = report.page("CHAIN 49", sort="certificate", descending=True)
-        named = sorted((name for name in exact.loss if "chain 49" in name), key=exact.loss.__getitem__, reverse=True)
-        assert found.total == len(named) == 11
-        assert [line.certificate for line in found.chains] == [exact.loss[name] for name in named]
-        assert report.page("nul\0", sort="certificate").total == 0
-        assert {curve.label for curve in report.curves().curves} <= set(sorted(exact.loss, key=exact.loss.get)[-20:])
-        study.tell_many([("chain 7", t % 2) for t in range(100)])  # only this one is computed again
+    assert "nothing is certified yet" in " ".join(report.overview().notes)
+    study.tell_many([(f"chain {k}", (t * k) % 2) for k in range(501) for t in range(95 + k % 40)])
+    exact = study.certificate().loss
+    assert report.overview().certificate is None
+    kept = sorted((name for name in exact if int(name[6:]) % 40 > 5), key=exact.__getitem__)
+    page = report.page(sort="certificate", size=200)
+    assert [line.certificate for line in page.chains] == [exact[name] for name in kept[:200]]
+    last = report.page(sort="certificate", size=200, page=3)
+    assert (last.total, last.pages, [line.certified for line in last.chains][-60:]) == (501, 3, [0] * 60)
+    study.tell_many([(f"chain {k}", t % 2) for k in range(501) for t in range(10)])
+    assert report.overview().certificate == max(
+        line.certificate for k in range(1, 4) for line in report.page(size=200, page=k).chains
+    )
+    found = report.page("CHAIN 49", sort="certificate", descending=True)
+    assert found.total == 11
+    assert report.page("nul\0", sort="certificate").total == 0
     with pytest.raises(InputError, match="at most 12 chains"):
         report.curves(tuple(range(13)))
     with pytest.raises(InputError, match="there is no 501"):
         report.chain(501)
-
-
-def test_certificates_are_found_beside_the_readers(tmp_path: Path) -> None:
-    """With a second connection nobody waits, what is not known yet is said, and then it is known."""
-    where = tmp_path / "study.db"
-    with Study.create(where, {f"{k}": 2 for k in range(3000)}, budget=100_000) as study:
-        study.tell_many([(f"{k}", t % 2) for k in range(3000) for t in range(3)])
-    with Study.open(where, read_only=True) as study, Study.open(where, read_only=True) as second:
-        report = StudyReport(study, "Study", second)
-        first = report.overview()
-        assert first.certificate is None
-        assert "certificates of 3,000 chains are being computed" in " ".join(first.notes)
-        assert "are being computed" in str(report.page(sort="certificate").note)
-        end = time.monotonic() + 60
-        while report.overview().certificate is None and time.monotonic() < end:
-            time.sleep(0.05)
-        assert report.overview().certificate == study.certificate().max
 
 
 def test_leases_events_and_the_end(tmp_path: Path) -> None:
@@ -358,3 +332,26 @@ def test_hostile_names_are_made_harmless() -> None:
 def test_durations() -> None:
     found = [duration(seconds) for seconds in (None, math.inf, 0.2, 59, 61, 7320, 200_000)]
     assert found == ["—", "—", "0 s", "59 s", "1 min 1 s", "2 h 2 min", "2 d 7 h"]
+
+
+def test_the_unit_of_a_budget_is_known_before_the_first_cost_that_is_not_one():
+    costs = {"cheap": 1.0, "dear": 2.5}
+    study = Study.create(None, {"cheap": 2, "dear": 2}, budget=20, costs=costs)
+    plain = Study.create(None, {"a": 2}, budget=20)
+    for told in range(3):
+        for found, unit in ((study, "cost units"), (plain, "observations")):
+            assert StudyReport(found, "x").overview().unit == unit
+            assert studies.status(found)[0].rows[2][0] == f"budget used ({unit})"
+        study.tell("cheap", told % 2)
+        plain.tell("a", told % 2)
+    assert study.progress().used == study.progress().observations == 3
+
+
+def test_an_iterator_that_has_ended_is_reported_as_that():
+    study = cs.learn({"a": iter([0, 1, 0]), "b": iter([0])}, states={"a": 2, "b": 2}, budget=30, progress=False)
+    said = [f"chain {name!r} was set aside: the iterator has no more states" for name in ("b", "a")]
+    assert sorted(studies.set_aside(study)) == sorted(said)
+    shown = [event.detail for event in StudyReport(study, "x").events() if event.kind == "set aside"]
+    assert shown == ["reason the iterator has no more states"] * 2
+    everything = " ".join([*studies.status(study)[0].notes, *StudyReport(study, "x").overview().notes])
+    assert "brought no transition" not in everything

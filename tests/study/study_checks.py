@@ -75,7 +75,7 @@ def check_issues(study: Study) -> None:
 
     (With shared paths, a lease that continues a path of plain tells issues the next draw again.)
     """
-    told = [line.issued for line in study.log()]
+    told = [line.issued for line in study.log() if line.issued]
     named = [event.detail["issued"] for event in study.events() if event.detail.get("issued")]
     with study._store.reading() as transaction:
         paths = (path for chain in transaction.every() for path in transaction.paths(chain))

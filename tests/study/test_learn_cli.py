@@ -23,7 +23,7 @@ policy = "scout"
 [chains.program]
 states = ["up", "down"]
 command = [{python!r}, "-S", "walk.py"]
-timeout = 20.0
+timeout = "20s"
 
 [chains.matrix]
 matrix = [[0.5, 0.5], [0.1, 0.9]]
@@ -102,7 +102,7 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     alone = CliRunner().invoke(main, ["learn", str(study_file(folder, bad % "alone")), "--json", *workers])
     assert alone.exit_code == 1, alone.exception
     line, further = alone.stderr.splitlines()
-    assert further == "study.take_up(name) in Python takes a chain up again"
+    assert further == f"'chainscout take-up {folder / 'alone.db'} CHAIN' takes a chain up again"
     assert line.startswith("chain 'bad' was set aside: ")
     assert line.endswith(reason) or f"{reason}:" in line
     assert json.loads(alone.stdout)[0]["notes"] == [line]
@@ -111,8 +111,7 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     assert found.exit_code == 0, found.exception
     assert found.stderr.splitlines()[:-1] == [line]
     assert answer("status", folder / "beside.db")[0]["notes"] == [line]
-    with Study.open(folder / "beside.db") as study:
-        study.take_up("bad")
+    assert run("take-up", folder / "beside.db", "bad") == "bad is no longer set aside; finished (budget)\n"
     assert answer("status", folder / "beside.db")[0]["notes"] == []
 
 
@@ -121,6 +120,8 @@ def test_learn_refuses_a_program_that_is_not_there_before_anything_is_made(folde
     text = 'where = "x.db"\nbudget = 30\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
     words = "chains.bad: ['./nosuch'] cannot be started: there is no program './nosuch'"
     assert words in run("learn", study_file(folder, text), *workers, status=1)
+    module = text.replace('["./nosuch"]', json.dumps([sys.executable, "-m", "nosuch"]))
+    assert "Python finds no module 'nosuch'" in run("learn", study_file(folder, module), *workers, status=1)
     assert not (folder / "x.db").exists()
 
 
@@ -225,7 +226,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
     """One line a mistake, at the place that the person wrote, with what was expected and what was given."""
     path = study_file(folder, WRONG)
     lines = run("learn", path, status=1).removeprefix("chainscout: ").splitlines()
-    keys = "the keys known here are where, budget, target_loss, deadline, delta, policy, paths, problem, "
+    keys = "the keys known here are where, budget, target_loss, deadline, delta, certificate, policy, paths, problem, "
     states = "this must be how many states there are, or a list of their labels (strings or whole numbers), not "
     beginnings = [
         "budgett: unknown key (did you mean budget?); " + keys,
@@ -248,7 +249,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
         "chains.model.cost: cost must be a finite number > 0, not -1.0",
         f"chains.other.states: {states}['up', 1.5]",
         "chains.other.matrix, row 1, column 2: this must be a number, not 'x'",
-        "chains.other.timeout: this must be a number, not 'long'",
+        "chains.other.timeout: this must be a number of seconds > 0, or a duration such as '30s' or '5min', not 'long'",
         "chains.larger.states: the matrix has 2 states, not 3",
         "chains.larger.matrix: row 1 sums to 0.9, but each row must sum to one",
         "chains.none.states: the states of chain 'none' (how many there are) must be a whole number ≥ 1, not 0",

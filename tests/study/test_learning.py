@@ -101,9 +101,9 @@ def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
             assert len(study.events()) == 2  # created and finished
     with cs.learn(sources, 25, where=where, **options) as study:
         assert study.progress().observations == 25
-    with cs.learn(sources, where=where, target_loss=0.2, **options) as study:
+    with cs.learn(sources, where=where, target_loss=0.02, **options) as study:
         assert study.stop_reason == "budget"
-        assert study.progress().target_loss == 0.2
+        assert study.progress().target_loss == 0.02
     with pytest.raises(InputError, match="created with the policy scout: it cannot go on with 'uniform'"):
         cs.learn(sources, 30, where=where, policy="uniform", **options)
     with pytest.raises(InputError, match=r"created with the delta 0\.05: it cannot go on with 0\.1"):

@@ -22,10 +22,11 @@ def test_asking_and_telling_wait_twice_each(server, monkeypatch):
     monkeypatch.setattr(psycopg.Cursor, "execute", counted)
     monkeypatch.setattr(psycopg.Connection, "pipeline", opened)
     with Study.create(server.address(), {"a": 3, "b": 3}) as study:
-        for step in range(40):
+        study.tell_many([(name, t % 3) for t in range(1000) for name in "ab"])
+        for step in range(15):  # a certificate is due after 50 of a chain, history after 20
             waits.clear()
             name = study.ask()
             asked = len(waits)
             study.tell(name, step % 3)
-            if step >= 30:  # every record has been read once
+            if step >= 5:  # every record has been read once
                 assert (asked, waits[asked:]) == (2, ["statement", "pipeline"])

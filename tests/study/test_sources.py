@@ -289,6 +289,13 @@ def test_a_program_that_is_not_there_is_refused_before_anything_is_made(tmp_path
     (tmp_path / "walk").chmod(0o755)
     missing.check()
     Program([sys.executable]).check()
+    (tmp_path / "walk.py").write_text("")
+    for words in (["-c", "pass"], ["-"], ["-m", "json.tool"], ["-X", "dev", "-u", "walk.py"], ["-m", "walk"]):
+        Program([sys.executable, *words], directory=str(tmp_path)).check()
+    with pytest.raises(InputError, match=r"cannot be started: Python finds no module 'walks\.steps'"):
+        Program([sys.executable, "-I", "-m", "walks.steps"], directory=str(tmp_path)).check()
+    with pytest.raises(InputError, match=r"cannot be started: there is no file 'walks\.py'"):
+        Program([sys.executable, "-W", "error", "walks.py", "-m", "json"], directory=str(tmp_path)).check()
     with pytest.raises(InputError, match="there is no program 'nosuchthing'"):
         Program(["nosuchthing"]).check()
     with pytest.raises(InputError, match="there is no directory"):

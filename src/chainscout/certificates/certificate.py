@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..counts import Counts
 from ..errors import InputError
-from ..validation import failure_probability, one_of, shown, whole_number
+from ..validation import did_you_mean, failure_probability, one_of, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper, sharp
 
 #: method → what its number is worth.
@@ -39,6 +39,8 @@ class Certificate:
     #: chain → (exits of a state, bound on the error of every probability out of it), on the event of ``loss``; of
     #: closed chains, by ``sharp`` alone.
     entries: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict, repr=False, kw_only=True)
+    #: The chains with open states: where the method is 'sharp', they have 'mixture'.
+    opened: frozenset[str] = field(default=frozenset(), repr=False, kw_only=True)
 
     @property
     def max(self) -> float:
@@ -62,23 +64,46 @@ class Certificate:
         found = [error for rows in self.entries.values() for number, error in rows if number >= exits]
         return max(found, default=math.nan)
 
+    def method_of(self, chain: str) -> str:
+        """The certificate that this chain has: with ``sharp``, a chain with open states has 'mixture'."""
+        if chain not in self.loss:
+            raise InputError(f"the certificate has no chain {shown(chain)}{did_you_mean(chain, self.loss)}")
+        return "mixture" if self.method == "sharp" and chain in self.opened else self.method
+
     def in_words(self, exits: int = 100) -> str:
         """What the certificate says of single probabilities, in one sentence."""
-        error = self.largest_error(exits)
-        confidence = f"With probability at least {1 - self.delta:.4g}"
-        if math.isnan(error):
-            return f"No state was left {exits} times."
-        if error == math.inf:
-            return f"The certificate {self.method!r} says nothing of single probabilities here; 'sharp' does."
-        shown_error = math.ceil(error * 10_000) / 10_000
-        return (
-            f"{confidence}, no transition probability out of a state that was left {exits} times is off by more than"
-            f" {shown_error:g}."
-        )
+        whole_number(exits, "exits", meaning="how often a state must have been left")
+        if not self.entries:
+            if self.method == "sharp" and not self.opened:
+                return "What is known of single probabilities was not kept."
+            which = "'mixture', which chains with open states have," if self.method == "sharp" else repr(self.method)
+            others = "" if self.method == "sharp" else "; 'sharp' does"
+            return f"The certificate {which} says nothing of single probabilities{others}."
+        error = max((error for rows in self.entries.values() for n, error in rows if n >= exits), default=math.nan)
+        words = f"no state was left {exits} times"
+        if not math.isnan(error):
+            words = (
+                f"with probability at least {1 - self.delta:.4g}, no transition probability out of a state that was"
+                f" left {exits} times is off by more than {math.ceil(error * 10_000) / 10_000:g}"
+            )
+        if self.opened:
+            return (
+                "The certificate 'mixture', which chains with open states have, says nothing of single probabilities;"
+                f" 'sharp' does: of the other chains, {words}."
+            )
+        return words[0].upper() + words[1:] + "."
+
+    def __str__(self) -> str:
+        opened = len(self.opened) if self.method == "sharp" else 0
+        others = f", and 'mixture' for {opened:,} with open states" if opened else ""
+        worth = f"With probability at least {1 - self.delta:.4g}" if self.guaranteed else "Not guaranteed"
+        number = len(self.loss)
+        chains = "the loss of the chain is" if number == 1 else f"all {number:,} losses are"
+        return f"{worth}, {chains} at most {self.max:.4g} (certificate {self.method!r}{others}).\n{self.in_words()}"
 
 
 def certify(
-    counts: Mapping[str, Counts], delta: float = 0.05, method: str = "mixture", budget: int | None = None
+    counts: Mapping[str, Counts], delta: float = 0.05, method: str = "sharp", budget: int | None = None
 ) -> Certificate:
     """The certificate of these chains' counts. ``budget``: the observations up to which ``paper`` holds; None: ever.
 
@@ -102,7 +127,11 @@ def certify(
     else:
         module = {"mixture": mixture, "entrywise": entrywise, "asymptotic": asymptotic}[method]
         found = module.bounds(chains, delta)
-    return Certificate(dict(zip(counts, found, strict=True)), delta, method)
+    return Certificate(dict(zip(counts, found, strict=True)), delta, method, opened=_opened(counts))
+
+
+def _opened(counts: Mapping[str, Counts]) -> frozenset[str]:
+    return frozenset(name for name, chain in counts.items() if chain.open_states)
 
 
 def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
@@ -111,9 +140,7 @@ def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
     closed = {name: chain for name, chain in counts.items() if not chain.open_states}
     found = dict(zip(closed, sharp.bounds(list(closed.values()), log_inverse), strict=True))
     loss = {
-        name: found[name].loss
-        if name in found
-        else mixture.bound_from_exits(chain.visited_exits(), chain.size, log_inverse, open_states=True)
+        name: found[name].loss if name in found else loss_bound(chain, "mixture", log_inverse)
         for name, chain in counts.items()
     }
     return Certificate(
@@ -122,7 +149,18 @@ def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
         "sharp",
         total_variation={name: bounds.total_variation for name, bounds in found.items()},
         entries={name: bounds.entries for name, bounds in found.items()},
+        opened=_opened(counts),
     )
+
+
+def loss_bound(counts: Counts, method: str, log_inverse: float) -> float:
+    """b of one chain by 'sharp' or 'mixture', whose event fails with probability ≤ e^{−log_inverse}.
+
+    A chain with open states has 'mixture' in both cases.
+    """
+    if method == "sharp" and not counts.open_states:
+        return sharp.bounds([counts], log_inverse)[0].loss
+    return mixture.bound_from_exits(counts.visited_exits(), counts.size, log_inverse, open_states=counts.open_states)
 
 
 def need_certifiable(counts: Mapping[str, Counts], method: str) -> None:

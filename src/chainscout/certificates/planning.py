@@ -1,21 +1,28 @@
-"""Budgets and losses that a certificate will reach, at the counts a chain is expected to give: N_x = π(x)·T."""
+"""Budgets and losses that a certificate will reach, at the counts a chain is expected to give.
+
+Of a chain that is known they are N[x,y] = T·π(x)·P(x,y); of one that was observed, the counts so far go on growing.
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..chains import MarkovChain
-from ..counts import smoothing
+from ..counts import Counts, smoothing
 from ..guarantees import beta
 from . import mixture, paper, sharp
+from .certificate import loss_bound
 
 if TYPE_CHECKING:
     from ..problems import Problem
 
 #: No budget above this is looked for: a bound that has not come down by then is infinite.
 BEYOND = 10**60
+
+#: ``sharp`` has room for the scales of so many transitions.
+MOST_SHARP = 2.0**52
 
 #: (chain, T) → the certificate at T transitions.
 Bound = Callable[[MarkovChain, float], float]
@@ -39,6 +46,8 @@ def sharp_bound(problem: "Problem", delta: float) -> Bound:
     def bound(chain: MarkovChain, transitions: float) -> float:
         if chain.size == 1:
             return 0.0
+        if transitions > MOST_SHARP:
+            return math.inf
         expected = chain.stationary[:, None] * chain.matrix * transitions
         rows = [
             {int(y): float(expected[x, y]) for y in np.flatnonzero(expected[x] > 0)}
@@ -51,18 +60,65 @@ def sharp_bound(problem: "Problem", delta: float) -> Bound:
 
 def least_transitions(chain: MarkovChain, target: float, bound: Bound, start: float) -> float:
     """T with b(T) ≤ target, to half a per cent, for a bound that falls but is not smooth; ``start`` is a guess."""
+    return _least(lambda transitions: bound(chain, transitions), target, start)
+
+
+def _least(bound: Callable[[float], float], target: float, start: float) -> float:
     high = start
-    while bound(chain, high) > target:
+    while bound(high) > target:
         high *= 1.5
         if high > BEYOND:
             return math.inf
     low = high / 1.5
-    while bound(chain, low) <= target and low > 1:
+    while bound(low) <= target and low > 1:
         high, low = low, low / 1.5
     while high > low * 1.005:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if bound(chain, middle) <= target else (middle, high)
+        low, high = (low, middle) if bound(middle) <= target else (middle, high)
     return math.ceil(high)
+
+
+#: An entry that is expected less often than this is taken as one that will not be seen.
+SEEN = 0.5
+
+
+def further_transitions(counts: Counts, target: float, method: str, log_inverse: float) -> float:
+    """How many more transitions are expected to bring the chain's certificate down to ``target``; 0 if it is there.
+
+    Each row goes on to have the share of the transitions that it has now, and each entry the share of its row that the
+    smoothed estimate gives it. So it is a prediction, not a bound. It is nan before the first transition, when there
+    is nothing to go by, and infinite where no number up to BEYOND will do.
+    """
+    total = counts.total
+    if total == 0:
+        return math.nan
+    now = loss_bound(counts, method, log_inverse)
+    if now <= target:
+        return 0
+
+    def bound(transitions: float) -> float:
+        if not total < transitions <= MOST_SHARP:
+            return now
+        growth = transitions / total
+        if method != "sharp" or counts.open_states:
+            exits = [growth * n for n in counts.visited_exits()]
+            return mixture.bound_from_exits(exits, counts.size, log_inverse, open_states=counts.open_states)
+        rows = [_grown(row, counts.size, growth) for row in counts.rows().values()]
+        whole = sum(sum(row.values()) for row in rows)
+        return sharp.largest_loss(sharp.table_of(rows, counts.size), counts.size, log_inverse) / whole
+
+    return max(1, _least(bound, target, total * min(now / target, 1e9)) - total)
+
+
+def _grown(row: Mapping[int, int], size: int, growth: float) -> dict[int, float]:
+    """What a row's counts are expected to be when its exits have grown by a factor."""
+    alpha = smoothing(None, size)
+    exits = sum(row.values())
+    more = (growth - 1) * exits / (exits + alpha * size)
+    grown = {y: count + more * (count + alpha) for y, count in row.items()}
+    if more * alpha >= SEEN:
+        grown.update((y, more * alpha) for y in range(size) if y not in row)
+    return grown
 
 
 def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
@@ -83,23 +139,33 @@ def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
     return bound
 
 
-def certified_loss(problem: "Problem", budget: int, bound: Bound) -> float:
+def certified_loss(problem: "Problem", budget: int, bound: Bound, rounds: int = 30) -> float:
     """The smallest max_k b_k that ``budget`` observations are expected to certify.
 
     T·b(T) hardly depends on T, so sharing the transitions in proportion to it, again and again, makes all b_k equal.
-    What is given is what the last shares certify, whether or not they would still move.
+    What is given is what the best of the shares certify, after at most so many ``rounds``.
     """
     chains = list(problem.chains.values())
     transitions = budget - len(chains)
     if transitions < len(chains):
         return math.inf
     share = np.full(len(chains), 1 / len(chains))
-    for _ in range(30):
+    best = math.inf
+    for _ in range(rounds):
         found = np.array([bound(chain, s * transitions) for chain, s in zip(chains, share, strict=True)])
+        best = min(best, float(found.max()))
+        if not math.isfinite(best):
+            break
         share, before = share * found / (share * found).sum(), share
         if np.abs(share - before).max() < 1e-9:
             break
-    return float(found.max())
+    return best
+
+
+def sharp_budget(problem: "Problem", target: float, bound: Bound) -> float:
+    """The observations that are expected to certify max_k L_k ≤ ``target`` by ``sharp``, to half a per cent."""
+    chains = problem.chains.values()
+    return sum(1 + least_transitions(chain, target, bound, 10 + 3 * chain.variability / target) for chain in chains)
 
 
 def certified_budget(problem: "Problem", target: float, bound_for: Callable[[int], Bound]) -> float:

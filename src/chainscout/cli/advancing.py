@@ -1,4 +1,4 @@
-"""``ask``, ``tell``, ``renew`` and ``give-back``: a study advanced by scripts in any language."""
+"""``ask``, ``tell``, ``renew``, ``give-back`` and ``take-up``: a study advanced by scripts in any language."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -6,11 +6,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ChainscoutError, InputError
-from .rendering import as_json
+from .rendering import as_json, echo
 from .studies import finished, opened, say, where_argument
 
 if TYPE_CHECKING:
     from ..study import Study
+
+
+def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
+    """A number of seconds, or words such as 5min."""
+    from ..validation import seconds
+
+    try:
+        value: float | str = float(text)
+    except ValueError:
+        value = text
+    return seconds(value, "--seconds", meaning="how long a lease lasts")
+
 
 token_option = click.option("--token", required=True, help="Of the lease, as 'ask --lease' printed it.")
 
@@ -21,7 +33,9 @@ token_option = click.option("--token", required=True, help="Of the lease, as 'as
 @click.option(
     "--lease", "worker", metavar="WORKER", help="Lease the next step of this worker's own path, and print a token."
 )
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long a lease lasts.")
+@click.option(
+    "--seconds", default="60", show_default=True, callback=_seconds, help="How long a lease lasts, as 60 or 5min."
+)
 @click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
 @as_json
 def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int, json_output: bool) -> None:
@@ -60,7 +74,7 @@ def _say_where(chain: str, path: int, state: Any, json_output: bool) -> None:
     """Tells a person, beside the answer that a script reads, where the path stands."""
     if not json_output:
         where = "begins with the next state" if state is None else f"is in {state!r}"
-        click.echo(f"path {path} of {chain} {where}", err=True)
+        echo(f"path {path} of {chain} {where}", err=True)
 
 
 @click.command()
@@ -112,7 +126,9 @@ def tell(
 @where_argument
 @click.argument("chain")
 @token_option
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long the lease lasts from now on.")
+@click.option(
+    "--seconds", default="60", show_default=True, callback=_seconds, help="How long it lasts from now on, or 5min."
+)
 @as_json
 def renew(where: str, chain: str, token: str, seconds: float, json_output: bool) -> None:
     """Hold a lease for longer."""
@@ -133,6 +149,18 @@ def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool)
         study.give_back(chain, token, lost=lost)
         reason = study.stop_reason
     say({"chain": chain, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
+
+
+@click.command()
+@where_argument
+@click.argument("chain")
+@as_json
+def take_up(where: str, chain: str, json_output: bool) -> None:
+    """Ask again for a chain that was set aside, because its process works again."""
+    with opened(where) as study:
+        study.take_up(chain)
+        reason = study.stop_reason
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{finished(reason)}", json_output)
 
 
 def _standard_input() -> list[str]:

@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from .rendering import as_json, show
+from ..errors import InputError
+from .rendering import as_json, echo, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -36,16 +38,37 @@ def inspect(problem: str | None, chain: str | None, delta: float, json_output: b
 
 
 @click.command()
-@click.argument("problem", metavar="FILE|NAME")
+@click.argument("problem", metavar="FILE|NAME|STUDY")
 @click.option("--budget", type=int, help="Observations that can be paid for.")
 @click.option("--target-loss", type=float, help="The largest loss that is good enough.")
 @delta_option
 @as_json
 def plan(problem: str, budget: int | None, target_loss: float | None, delta: float, json_output: bool) -> None:
-    """Show what a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side."""
+    """Show what a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side.
+
+    Of a study that exists: how many more observations a loss needs, and of which chains.
+    """
     from .. import report
 
+    if "://" in problem or Path(problem).is_file():
+        from ..store import holds_database
+
+        if holds_database(problem):
+            _plan_study(problem, budget, target_loss, json_output)
+            return
     show(report.plan(find_problem(problem), budget=budget, target_loss=target_loss, delta=delta), json_output)
+
+
+def _plan_study(where: str, budget: int | None, target_loss: float | None, json_output: bool) -> None:
+    """What a study that exists needs."""
+    from ..report import studies
+    from .studies import opened
+
+    given = click.get_current_context().get_parameter_source("delta")
+    if budget is not None or given is ParameterSource.COMMANDLINE:
+        raise InputError("a study that exists is planned for a target loss alone: it has its own delta and budget")
+    with opened(where, read_only=True) as study:
+        show([studies.plan(study, target_loss, most=None if json_output else studies.MOST)], json_output)
 
 
 @click.command()
@@ -67,7 +90,7 @@ def demo(out: Path) -> None:
     results = experiment.compare(problem, budgets=(100, 300, 1_000, 3_000, 10_000), progress=True)
     write(results, out)
     show(experiments.tables(results), json_output=False)
-    click.echo(out / PAGE)
+    echo(str(out / PAGE), exact=True)
 
 
 def _announce(command: str) -> None:

@@ -22,7 +22,7 @@ from .again import Again, key
 from .openapi import document
 from .parameters import Parameter
 from .streams import Hub
-from .work import Recent, in_thread, to_json
+from .work import Recent, Unknown, in_thread, to_json
 from .writing import Conflict, Missing, TooLarge, Writing, WrongKind
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.StudyFinished, 409),
     (errors.LeaseLost, 409),
     (errors.NothingFree, 409),
+    (errors.OutcomeUnknown, 504),
     (errors.ChainscoutError, 503),
     (TooLarge, 413),
     (WrongKind, 415),
     (TimeoutError, 503),
+    (Unknown, 504),
 )
 
 
@@ -65,11 +67,11 @@ register_url_convertor("anything", Anything())
 class Dashboard:
     """The handlers; each gives what ``report`` found, as JSON."""
 
-    def __init__(self, study: "Study", second: "Study", title: str, writing: "Study | None" = None) -> None:
-        """``study`` and ``second``: the study, opened twice to be read; ``writing``: opened to be changed."""
+    def __init__(self, study: "Study", title: str, writing: "Study | None" = None) -> None:
+        """``study``: opened to be read; ``writing``: opened to be changed."""
         self._study = study
         self._title = title
-        self.report = StudyReport(study, title, second)
+        self.report = StudyReport(study, title)
         self.hub = Hub(self.report, self._signature)
         self._recent = Recent()
         self._writable = writing is not None
@@ -107,8 +109,7 @@ class Dashboard:
 
     def _signature(self) -> Any:
         progress = self._study.progress()
-        told = progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
-        return told, self.report.found
+        return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
     async def _give(self, request: Request, known: Sequence[Parameter], work: Callable[..., Any]) -> Response:
         """What ``work`` makes of the query, as JSON."""

@@ -179,10 +179,15 @@ class Asked(BaseModel):
 
 
 class Told(BaseModel):
-    """Where the next plain observation of the chain belongs: its path, and its number in the path."""
+    """Where the next observation belongs: its path, and its number in the path.
 
-    path: int
-    next_step: int
+    Of the path that was walked; after a lease was renewed or given back, of plain observations.
+
+    Both are null if the change is stored and the study could not be read afterwards.
+    """
+
+    path: int | None
+    next_step: int | None
 
 
 class Leased(BaseModel):

@@ -59,7 +59,7 @@ class Position:
         once = isinstance(self.source, Repeating) and self.source.is_used_up
         return self.place.observations if once and self.place is not None else None
 
-    def tell(self, state: Hashable, tell: Callable[[Hashable], None]) -> None:
+    def tell(self, state: Hashable, tell: Callable[[Hashable], object]) -> None:
         """Tells a state and notes it. A program writes texts; a text that is no state is an error of the program."""
         if isinstance(self.source, Program):
             try:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..study import Study
+from ..validation import printable
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
 EVERY = 0.5
@@ -59,11 +60,11 @@ class _Look:
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
         self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
         if now >= self._next_whole or force:
-            largest = self._study.certificate().max
+            largest = state.certificate
             counts = self._study.allocation()
             total = max(1, sum(counts.values()))
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
-            shares = " ".join(f"{name} {counts[name] / total:.0%}" for name in most)
+            shares = " ".join(f"{printable(name)} {counts[name] / total:.0%}" for name in most)
             more = " …" if len(counts) > SHOWN else ""
             aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
             text = "—" if math.isinf(largest) else f"{largest:.3g}"

@@ -45,12 +45,14 @@ def _differs(what: str, has: str, given: str) -> InputError:
 
 def _check_rule(state: Progress, given: Mapping[str, object]) -> None:
     """Compares the settings that decide what is promised and who is next."""
-    policy, delta, paths = (given.get(name) for name in ("policy", "delta", "paths"))
+    policy, delta, method, paths = (given.get(name) for name in ("policy", "delta", "certificate", "paths"))
     # A user's own rule was compared when the study was opened with it.
     if policy is not None and not isinstance(policy, Policy) and CHECKS["policy"](policy).name != state.policy:
         raise _differs("the policy", state.policy, shown(policy))
     if delta is not None and CHECKS["delta"](delta) != state.delta:
         raise _differs("the delta", f"{state.delta:.10g}", shown(delta))
+    if method is not None and CHECKS["certificate"](method) != state.method:
+        raise _differs("the certificate", repr(state.method), shown(method))
     if paths is not None and (CHECKS["paths"](paths) == "shared") != state.shared:
         raise _differs("the paths", repr("shared" if state.shared else "own"), shown(paths))
 

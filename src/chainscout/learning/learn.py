@@ -28,7 +28,7 @@ from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
 from ..validation import shown, whole_number
-from ._executor import PAUSE, Crew
+from ._executor import PAUSE, Crew, Here
 from ._position import Position
 from ._resume import resume
 
@@ -46,6 +46,7 @@ def learn(
     policy: str | Policy | None = None,
     target_loss: float | None = None,
     deadline: Any = None,
+    certificate: str | None = None,
     weights: Mapping[str, float] | None = None,
     costs: Mapping[str, float] | None = None,
     paths: str | None = None,
@@ -77,6 +78,7 @@ def learn(
         delta=delta,
         target_loss=target_loss,
         deadline=deadline,
+        certificate=certificate,
         weights=weights,
         costs=costs,
         paths=paths,
@@ -236,7 +238,9 @@ def run(
             progress_bar(study) if progress else nullcontext(_nothing)
         )
         told = stack.enter_context(shown_bar)
-        if executor is None:
+        if executor is None and study.progress().shared:  # nobody else may move a process between its draw and the tell
+            Crew(study, sources, {}, Here(), 1, told).run()
+        elif executor is None:
             _run_one_at_a_time(study, sources, told)
         else:
             Crew(study, sources, factories or {}, executor, _crew_size(executor, workers), told).run()
@@ -275,7 +279,7 @@ def _advance(study: Study, position: Position) -> None:
             if fresh and place.last is not None:
                 study.restart(name)
                 place = position.move(study.chain(name).path)
-            tell = partial(study.tell, name)
+            tell: Callable[[Hashable], object] = partial(study.tell, name)
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
             position.tell(state, tell)

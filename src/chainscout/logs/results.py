@@ -10,18 +10,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from ..certificates import Certificate
+from ..certificates import Certificate, sharp
 from ..certificates.certificate import need_certifiable
 from ..certificates.mixture import bound_from_exits
+from ..certificates.planning import further_transitions
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import ChainscoutError, InputError, LogError
+from ..frames import frame
 from ..problems import Problem
-from ..validation import failure_probability, shown
+from ..validation import failure_probability, one_of, real_number, shown
 from .allocation import next_samples
 
 #: States of all chains, of each chain by its name, or None: those that the log shows.
 States = int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None
+
+
+#: Chains that are certified at a time, bounds that are remembered, and chains of which the bounds on single
+#: probabilities are kept.
+BATCH = 1_000
+MOST_REMEMBERED = 100_000
+MOST_DETAILED = 100_000
+
+
+def _shape(counts: Counts) -> Hashable:
+    """What a certificate depends on: S and the counts of every row, without the names of the states."""
+    return counts.size, tuple(sorted(tuple(sorted(row.values())) for row in counts.rows().values()))
 
 
 class Store(Protocol):
@@ -81,22 +95,67 @@ class TransitionCounts:
         """The counts of all chains, in memory at once."""
         return dict(self)
 
-    def certificate(self, delta: float = 0.05) -> Certificate:
-        """The ``mixture`` certificate of all chains together, without holding all their counts."""
-        failure_probability(delta)
-        if not len(self):
-            raise InputError("a log without a single state has no chains to certify")
-        log_inverse = math.log(len(self) / delta)
+    def certificate(self, delta: float = 0.05, method: str = "sharp") -> Certificate:
+        """The certificate of all chains together, ``sharp`` or ``mixture``, without holding all their counts.
 
-        @lru_cache(100_000)  # a million short chains have few different exits
+        Where the states are only those that the log shows, ``sharp`` gives every chain its ``mixture`` certificate. Of
+        more than 100,000 chains no bounds on single probabilities are kept.
+        """
+        log_inverse = self._log_inverse(delta, method)
+        if method == "sharp" and not self.open_states:
+            return self._sharp(delta, log_inverse)
+
+        @lru_cache(MOST_REMEMBERED)  # a million short chains have few different exits
         def bound(exits: tuple[int, ...], size: int, open_states: bool) -> float:
             return bound_from_exits(exits, size, log_inverse, open_states=open_states)
 
         found = {}
         for name, counts in self:
-            need_certifiable({name: counts}, "mixture")
+            need_certifiable({name: counts}, method)
             found[name] = bound(tuple(counts.visited_exits()), counts.size, counts.open_states)
-        return Certificate(found, delta, "mixture")
+        return Certificate(found, delta, method, opened=frozenset(found) if self.open_states else frozenset())
+
+    def _log_inverse(self, delta: float, method: str) -> float:
+        """log(K/δ), of checked arguments."""
+        failure_probability(delta)
+        one_of(method, "method", ("sharp", "mixture"))
+        if not len(self):
+            raise InputError("a log without a single state has no chains to certify")
+        return math.log(len(self) / delta)
+
+    def _sharp(self, delta: float, log_inverse: float) -> Certificate:
+        """``sharp`` of all chains, some at a time. Chains that are alike but for the states' names share it."""
+        known: dict[Hashable, sharp.Bounds] = {}
+        loss: dict[str, float] = {}
+        variation: dict[str, float] = {}
+        entries: dict[str, Sequence[tuple[int, float]]] = {}
+        keeps = len(self) <= MOST_DETAILED
+        chains = iter(self)
+        while batch := dict(itertools.islice(chains, BATCH)):
+            need_certifiable(batch, "sharp")
+            keys = {name: _shape(counts) for name, counts in batch.items()}
+            if len(known) > MOST_REMEMBERED:
+                known = {}
+            new = {key: batch[name] for name, key in keys.items() if key not in known}
+            known.update(zip(new, sharp.bounds(list(new.values()), log_inverse), strict=True))
+            for name, key in keys.items():
+                loss[name] = known[key].loss
+                if keeps:
+                    variation[name], entries[name] = known[key].total_variation, known[key].entries
+        return Certificate(loss, delta, "sharp", total_variation=variation, entries=entries)
+
+    def further(self, target_loss: float, delta: float = 0.05, method: str = "sharp") -> dict[str, float]:
+        """How many more observations each chain is expected to need until its loss is certified to be ≤ this.
+
+        It is nan for a chain without a transition, because there is nothing to go by, and 0 for one that needs none.
+        """
+        real_number(target_loss, "target_loss", above=0.0, meaning="the loss that is to be certified")
+        log_inverse = self._log_inverse(delta, method)
+        found = {}
+        for name, counts in self:
+            need_certifiable({name: counts}, method)
+            found[name] = further_transitions(counts, target_loss, method, log_inverse)
+        return found
 
     def next_samples(self, budget: int) -> dict[str, int]:
         """How many of the next ``budget`` observations each chain should get, going by the estimates so far."""
@@ -108,6 +167,11 @@ class TransitionCounts:
         steps = f" over {self.lag} steps" * (self.lag > 1)
         chains = {name: MarkovChain(counts.matrix(alpha), states=counts.states) for name, counts in self}
         return Problem(chains, name=name, description=f"transition matrices{steps} estimated from a log", source=source)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame (chain, from, to, count); ``from`` is None where paths begin in ``to``."""
+        rows = list(self._open().pairs())
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(("chain", "from", "to", "count"))})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table (chain, from, to, count); ``from`` is null where paths begin in ``to``. All or nothing."""

@@ -13,13 +13,22 @@ if TYPE_CHECKING:
 
 
 def counted(
-    counts: "TransitionCounts", delta: float = 0.05, budget: int | None = None, most: int | None = None
+    counts: "TransitionCounts",
+    delta: float = 0.05,
+    budget: int | None = None,
+    target_loss: float | None = None,
+    most: int | None = None,
 ) -> list[Table]:
-    """One row a chain; with ``budget``, what to sample next. ``most``: only so many chains, the least known ones."""
+    """One row a chain; with ``budget``, what to sample next; with ``target_loss``, how many more observations it needs.
+
+    ``most``: only so many chains, the least known ones.
+    """
     certificate = None if counts.correlated else counts.certificate(delta)
+    further = None if target_loss is None else counts.further(target_loss, delta)
     following = None if budget is None else counts.next_samples(budget)
     columns: tuple[str, ...] = ("chain", "states", "observations", "paths", "transitions", f"loss ≤, δ = {delta:g}")
     columns += () if budget is None else (f"of the next {budget:,}",)
+    columns += () if target_loss is None else (f"more for a loss ≤ {target_loss:g}",)
     totals = dict.fromkeys(("chains", "observations", "paths", "transitions"), 0)
 
     def rows() -> Iterator[tuple[Any, ...]]:
@@ -27,8 +36,14 @@ def counted(
             sums = (1, chain.observations, chain.paths, chain.total)
             for quantity, number in zip(totals, sums, strict=True):
                 totals[quantity] += number
-            row = (name, chain.size, *sums[1:], None if certificate is None else finite(certificate.loss[name]))
-            yield row if following is None else (*row, following[name])
+            row: tuple[Any, ...] = (
+                name,
+                chain.size,
+                *sums[1:],
+                None if certificate is None else finite(certificate.loss[name]),
+            )
+            row += () if following is None else (following[name],)
+            yield row if further is None else (*row, _whole(further[name]))
 
     def unknown(row: tuple[Any, ...]) -> float:
         return math.inf if row[5] is None else float(row[5])
@@ -39,13 +54,25 @@ def counted(
         notes = ["transitions of a sliding lag overlap: they are correlated, and no certificate holds for them"]
     elif counts.open_states:
         notes.append("the states are those that the log shows; the certificate holds if there are others")
+    if certificate is not None and (certificate.entries or certificate.opened):
+        notes.append(certificate.in_words())
     if counts.lag > 1:
         notes.append(f"the matrix of {counts.lag} steps is estimated")
     if len(shown) < totals["chains"]:
         notes.append(f"{totals['chains'] - len(shown):,} chains that are better known are not shown")
     worst = None if certificate is None else finite(certificate.max)
-    whole = (*totals.items(), (f"certified: every loss ≤, δ = {delta:g}", worst))
+    whole: tuple[tuple[str, Any], ...] = (*totals.items(), (f"certified: every loss ≤, δ = {delta:g}", worst))
+    if certificate is not None:
+        whole += (("certificate", "mixture" if counts.open_states else certificate.method),)
+    if further is not None:
+        whole += ((f"more observations for a loss ≤ {target_loss:g}", _whole(sum(further.values()))),)
+        notes.append("how many more is a prediction from the counts so far, no bound")
     return [Table("chains", columns, shown, tuple(notes)), Table("the whole", ("quantity", "value"), whole)]
+
+
+def _whole(number: float) -> int | None:
+    """A number of observations; None where there is none, or nothing to go by."""
+    return int(number) if math.isfinite(number) else None
 
 
 def finite(bound: float) -> float | None:

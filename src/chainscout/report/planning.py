@@ -51,6 +51,9 @@ def plan(
     return [_allocation(problem, budget), Table(title, columns, tuple(rows), tuple(notes))]
 
 
+#: How often the shares are renewed for a bound that is not smooth, and so never settles.
+ROUNDS = 8
+
 Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
 
 
@@ -71,7 +74,16 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
         lines.append((f"{allocation}: mean", "predicted from the limit law", *mean))
         lines.append((f"{allocation}: {1 - delta:.4g} quantile", "predicted from the limit law", *high))
 
+    sharp = planning.sharp_bound(problem, delta)
     mixture = planning.mixture_bound(problem, delta)
+    lines.append(
+        (
+            "certificate 'sharp'",
+            "guaranteed, at the expected counts; what a study promises",
+            lambda n: planning.certified_loss(problem, n, sharp, ROUNDS),
+            lambda e: planning.sharp_budget(problem, e, sharp),
+        )
+    )
     lines.append(
         (
             "certificate 'mixture'",

@@ -1,10 +1,13 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
+import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..study import EventKind
+from ..errors import InputError
+from ..study import Browser, EventKind
 from ..study.settings import deadline_text
-from .cells import finite, shown_index
+from .study_report import StudyReport
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
+#: States of a chain whose matrix is shown entry by entry.
+MOST_STATES = 1_000
 
 
 def status(study: "Study") -> list[Table]:
@@ -20,18 +25,19 @@ def status(study: "Study") -> list[Table]:
     rows = [
         ("chains", state.chains),
         ("observations", state.observations),
-        ("budget used", _share(state.used, state.budget)),
+        (f"budget used ({state.unit})", _share(state.used, state.budget)),
         ("policy", state.policy),
         ("δ", state.delta),
         ("target loss", state.target_loss),
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
+        ("certificate", state.method),
         ("paths begun (first observations)", state.paths),
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
-    notes = set_aside(study)
+    notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
     return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]
@@ -39,48 +45,80 @@ def status(study: "Study") -> list[Table]:
 
 def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
-    if not study.progress().aside:
-        return []
+    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in _reasons_aside(study).items()]
+
+
+def _reasons_aside(study: "Study") -> dict[str | None, str]:
+    """The chains that are set aside, and why."""
     reasons: dict[str | None, str] = {}
-    for event in study.events():
-        if event.kind is EventKind.SET_ASIDE:
-            reasons[event.chain] = event.detail["reason"]
-        elif event.kind is EventKind.TAKEN_UP:
-            reasons.pop(event.chain, None)
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in reasons.items()]
+    if study.progress().aside:
+        for event in study.events():
+            if event.kind is EventKind.SET_ASIDE:
+                reasons[event.chain] = event.detail["reason"]
+            elif event.kind is EventKind.TAKEN_UP:
+                reasons.pop(event.chain, None)
+    return reasons
 
 
 def chains(study: "Study") -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss."""
-    certificate = study.certificate()
-    total = max(1, study.progress().observations)
-    names = sorted(certificate.loss, key=lambda name: -certificate.loss[name])[:MOST]
-    names.sort(key=list(certificate.loss).index)
-    rows = []
-    for name in names:
-        chain = study.chain(name)
-        rows.append(
-            (
-                name,
-                chain.states,
-                chain.observations,
-                chain.observations / total,
-                chain.transitions,
-                chain.paths,
-                shown_index(chain),
-                finite(certificate.loss[name]),
-            )
+    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
+    report = StudyReport(study, "")
+    overview = report.overview()
+    page = report.page(sort="certificate", descending=True, size=MOST)
+    rows = (
+        (
+            line.name,
+            line.states,
+            line.observations,
+            line.share,
+            line.transitions,
+            line.paths,
+            line.index,
+            line.certificate,
+            line.certified,
         )
-    columns = ("chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤")
-    notes = [f"the bound on all losses at once holds with probability ≥ {1 - certificate.delta:g}"]
-    if len(certificate.loss) > MOST:
-        notes.append(f"the {MOST} chains with the largest bounds of {len(certificate.loss):,}")
-    return Table("chains", columns, tuple(rows), (*notes, *certificate.notes))
+        for line in sorted(page.chains, key=attrgetter("number"))
+    )
+    columns = (
+        "chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤", "as of transition",
+    )  # fmt: skip
+    notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
+    if page.total > MOST:
+        notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
+    return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
+
+
+def plan(study: "Study", target_loss: float | None, most: int | None = None) -> Table:
+    """How many more observations a loss needs, and of which chains. ``most``: only so many chains, the neediest."""
+    found = study.plan(target_loss)
+    names = sorted(
+        found.more, key=lambda name: -found.more[name] if found.more[name] == found.more[name] else -math.inf
+    )
+    told = study.allocation()
+    rows = tuple((name, told[name], _whole(found.more[name])) for name in names[:most])
+    notes = [
+        str(found),
+        "a prediction from the counts so far, no bound: each row of a chain keeps its share and its estimate",
+    ]
+    if found.cost != found.total:
+        notes.append(f"they cost about {found.cost:,.6g}")
+    if len(rows) < len(names):
+        notes.append(f"{len(names) - len(rows):,} chains that need fewer are not shown")
+    return Table("how many more", ("chain", "observations", "more observations"), rows, tuple(notes))
+
+
+def _whole(number: float) -> int | None:
+    return int(number) if math.isfinite(number) else None
 
 
 def estimate(study: "Study", chain: str) -> Table:
     """The estimated matrix of a chain, entry by entry, with intervals."""
     found = study.estimate(chain)
+    if len(found.states) > MOST_STATES:
+        raise InputError(
+            f"a table of every entry is for at most {MOST_STATES:,} states, and the chain {chain!r} has"
+            f" {len(found.states):,}: 'chainscout serve' shows its matrix a part at a time"
+        )
     rows = [
         (
             found.states[x],
@@ -93,8 +131,12 @@ def estimate(study: "Study", chain: str) -> Table:
         for x in range(len(found.states))
         for y in range(len(found.states))
     ]
-    note = f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}"
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), (note,))
+    browser = Browser(study)
+    notes = (
+        f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
+        browser.certificate([browser.number_of(chain)]).in_words(),
+    )
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
 
 
 def _share(used: float, budget: float | None) -> Any:

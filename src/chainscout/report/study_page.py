@@ -34,8 +34,6 @@ def study_page(study: "Study", title: str) -> str:
     overview = report.overview()
     worst = report.page(sort="certificate", descending=True, size=MOST_LISTED)
     curves = report.curves()
-    while not all(curve.complete for curve in curves.curves):
-        curves = report.curves()
     drawn = [report.chain(line.number, size=MOST_STATES) for line in worst.chains[:MOST_DRAWN]]
     parts = [
         f"<h1><bdi>{escape(title)}</bdi></h1>",
@@ -76,6 +74,7 @@ def _figures(overview: Overview) -> Table:
         ("chains", overview.chains),
         ("policy", overview.policy),
         ("certificate (largest)", overview.certificate),
+        ("method", overview.method),
         ("target loss", given(overview.target_loss)),
         ("δ", given(overview.delta)),
         ("Λ of the estimates", overview.variability),
@@ -102,8 +101,7 @@ def _charts(curves: Curves, overview: Overview) -> list[str]:
         charts.line_chart(f"Certificate{some}", across, bounds, logarithmic=True, target=curves.target_loss),
         f"<h3>Allocation{some}</h3>",
         "<p class=note>Share of all observations; η̂: the share that the estimates of the moment give the chain by the"
-        " paper's rule; aim: the share that the policy tends to if those estimates are the truth.</p>",
-        f"<p class=note>{escape(curves.note)}</p>" if curves.note else "",
+        " paper's rule; aim: the share that the policy tends to if the estimates of now are the truth.</p>",
         f"<div class=charts>{''.join(_allocation(curve) for curve in curves.curves)}</div></section>",
     ]
 
@@ -111,7 +109,8 @@ def _charts(curves: Curves, overview: Overview) -> list[str]:
 def _allocation(curve: Curve) -> str:
     """One chain's share, and what it is held against."""
     lines = []
-    for name, values in (("share", curve.share), ("η̂", curve.plug_in), ("aim", curve.aim)):
+    aim = [curve.aim] * len(curve.observations)
+    for name, values in (("share", curve.share), ("η̂", curve.plug_in), ("aim", aim)):
         known = [(x, y) for x, y in zip(curve.observations, values, strict=True) if y is not None]
         if known:
             lines.append(charts.Series(name, [x for x, _ in known], [y for _, y in known]))
@@ -123,7 +122,19 @@ def _allocation(curve: Curve) -> str:
 
 
 def _chains(page: Page, overview: Overview) -> Table:
-    columns = ("chain", "states", "observations", "share", "η̂", "aim", "certificate", "index", "leases", "set aside")
+    columns = (
+        "chain",
+        "states",
+        "observations",
+        "share",
+        "η̂",
+        "aim",
+        "certificate",
+        "as of transition",
+        "index",
+        "leases",
+        "set aside",
+    )
     rows = tuple(
         (
             line.label,
@@ -133,6 +144,7 @@ def _chains(page: Page, overview: Overview) -> Table:
             line.plug_in,
             line.aim,
             line.certificate,
+            line.certified,
             line.index,
             line.leases,
             line.aside,
@@ -153,10 +165,10 @@ def _chain(chain: Chain) -> str:
     table = heatmap.heat_map(f"transition matrix of {line.label}", window, chain.delta)
     return (
         f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)}, "
-        f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>Estimated probabilities; hover or focus"
-        f" a cell for its interval, which holds at all times at once with probability {1 - chain.delta:g}{part}. A row"
-        f" is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at"
-        f" all.</p></details>"
+        f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>{escape(chain.words)} Estimated"
+        f" probabilities; hover or focus a cell for its interval, which holds at all times at once with probability"
+        f" {1 - chain.delta:g}{part}. A row is rarely left (◐) while one of its intervals is wider"
+        f" than ½; one that was never left (○) is not known at all.</p></details>"
     )
 
 

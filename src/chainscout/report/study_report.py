@@ -1,32 +1,32 @@
 """A study as plain data: the only source of the numbers that pages, files and the command line show of it."""
 
 import math
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..study import Browser, EventKind, StopReason, StudyCertificate
 from ..validation import one_of, whole_number
-from .bounds import Bounds
+from . import shares
 from .cells import cell, finite, label, shown_index
-from .histories import Histories
-from .shares import Shares
-from .totals import MOST_PAIRS, Totals
 from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
+    from ..store import HistoryLine
     from ..study import ChainLine, EventLine, Progress, Study
 
-#: Chains up to which all certificates are computed at each moment; of more, those that the study stores count, or, for
-#: want of a target, those that are computed beside the readers.
-MOST_COMPUTED = 500
 #: The most chains on a page, chains drawn over time, and states of a window.
 MOST_LINES = 200
 MOST_CURVES = 12
 MOST_STATES = 60
+#: Chains that are drawn unless others are asked for.
+DRAWN = 6
 #: Characters of a name that are looked for.
 LONGEST_SEARCH = 200
 #: A row is known if its intervals are no wider than this.
 WIDE = 0.5
+#: A curve has a point when the observations have grown by this factor.
+GROWTH = 1.03
 
 SORTS = ("number", "name", "states", "observations", "certificate", "index")
 
@@ -36,26 +36,34 @@ def _whole(value: Any) -> Any:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
-class StudyReport:
-    """What a study shows; made once for a study, for it remembers what is dear to find."""
+#: What is said beside stored certificates.
+STORED = "certificates are stored, and computed again when their chains have grown: each says of how many transitions"
 
-    def __init__(self, study: "Study", title: str, second: "Study | None" = None) -> None:
-        """``second``: the same study, opened once more, for work that would keep readers waiting."""
+
+class _Slow(NamedTuple):
+    """What is found anew only now and then, because it needs all chains at once."""
+
+    observations: int
+    #: Chain → the share that the policy tends to if the estimates are the truth.
+    aims: dict[int, float]
+    #: The certificate in a sentence; None of many chains.
+    words: str | None
+
+
+class StudyReport:
+    """What a study shows. Made once for a study: it remembers for a while what takes long to find."""
+
+    def __init__(self, study: "Study", title: str) -> None:
         self._study = study
         self._title = title
         #: The study a page at a time.
         self.browser = Browser(study)
-        other = None if second is None else Browser(second)
-        self._shares = Shares(self.browser, other)
-        self._bounds = Bounds(self.browser, other)
-        self._histories = Histories(self.browser, other)
+        self._lock = threading.Lock()
+        self._slow: _Slow | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
-        study = self._study
-        progress, pace = study.progress(), self.browser.pace()
-        self._shares.look(progress.observations)
-        certificate = self._certificate(progress)
+        progress, pace = self._study.progress(), self.browser.pace()
         return Overview(
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
@@ -63,18 +71,18 @@ class StudyReport:
             stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
             delta=progress.delta,
+            method=progress.method,
             chains=progress.chains,
             observations=progress.observations,
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            unit="observations" if progress.used == progress.observations else "cost units",
+            unit=progress.unit,
             target_loss=progress.target_loss,
             deadline=progress.deadline,
-            certificate=finite(certificate),
-            certificate_as_of=self._bounds.as_of,
-            variability=finite(self._shares.variability),
+            certificate=finite(progress.certificate),
+            variability=finite(progress.variability),
             rate=pace.rate,
-            seconds_left=None if progress.finished else _seconds_left(progress, certificate, pace.rate, pace.now),
+            seconds_left=None if progress.finished else _seconds_left(progress, pace.rate, pace.now),
             leases=progress.leases,
             paths=progress.paths,
             lost=progress.lost,
@@ -82,53 +90,28 @@ class StudyReport:
             events=progress.events,
             now=pace.now,
             last=pace.last,
-            notes=self._notes(progress, certificate),
+            notes=self._notes(progress),
         )
 
-    def _certificate(self, progress: "Progress") -> float | None:
-        """The largest of all; None while it is not known."""
-        if progress.chains <= MOST_COMPUTED:
-            return max(line.certificate for line in self.browser.page(limit=MOST_COMPUTED)[1])
-        if progress.certificate is not None:
-            return progress.certificate
-        self._bounds.look(progress.observations)
-        return self._bounds.largest
-
-    def _notes(self, progress: "Progress", certificate: float | None) -> tuple[str, ...]:
-        notes = StudyCertificate(
-            {}, progress.delta, "mixture", progress.lost, repeated=self._study.repeated_paths()
+    def _notes(self, progress: "Progress") -> tuple[str, ...]:
+        words = self._looked(progress).words
+        notes: tuple[str, ...] = () if words is None else (words,)
+        notes += StudyCertificate(
+            {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
         ).notes
-        if certificate == math.inf:
-            notes += ("there are chains without a transition, of which nothing is certified yet",)
+        notes += (*self.browser.notes(), STORED)
+        if progress.certificate == math.inf:
+            notes += ("there are chains of which nothing is certified yet",)
         if progress.aside:
             notes += (
                 f"{progress.aside:,} chain{'s were' if progress.aside > 1 else ' was'} set aside: the events say why",
             )
-        if progress.certificate is None and progress.chains > MOST_COMPUTED:
-            notes += (self._bounds_note(progress),)
         if not self._study.knows_policy:
             notes += (
                 f"the policy {label(progress.policy)} is not built in, and its rule is not here: indices are those that"
                 " were stored, and what it aims at is not known",
             )
         return notes
-
-    def _bounds_note(self, progress: "Progress") -> str:
-        """How far the certificates are that are computed beside the readers."""
-        if self._bounds.as_of is None:
-            return (
-                f"certificates of {progress.chains:,} chains are being computed: {self._bounds.known:,} so far; each"
-                " chain's own is of this moment, where it is shown"
-            )
-        return (
-            f"the largest certificate, and the order by certificates, are as of observation {self._bounds.as_of:,} or"
-            " later; each chain's own is of this moment"
-        )
-
-    @property
-    def found(self) -> tuple[int, int | None]:
-        """Changes when more is known of the study than was, though nothing was observed: tenths of certificates."""
-        return 10 * self._bounds.known // max(1, len(self._bounds.values)), self._bounds.as_of
 
     # -- chains
 
@@ -144,29 +127,10 @@ class StudyReport:
         if len(search) > LONGEST_SEARCH:
             raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
         progress = self._study.progress()
-        self._shares.look(progress.observations)
-        note = None
-        if sort == "certificate" and (progress.target_loss is None or progress.chains <= MOST_COMPUTED):
-            total, found = self._by_certificate(progress, search, descending, (page - 1) * size, size)
-            note = self._bounds_note(progress) if progress.chains > MOST_COMPUTED else None
-        else:
-            total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
-        lines = tuple(self._line(line, progress.observations) for line in found)
-        return Page(total, page, max(1, math.ceil(total / size)), lines, note)
+        total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
+        return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
 
-    def _by_certificate(
-        self, progress: "Progress", search: str, descending: bool, offset: int, size: int
-    ) -> "tuple[int, list[ChainLine]]":
-        """Chains of a study that stores no certificates, or of few chains."""
-        if progress.chains <= MOST_COMPUTED:
-            total, found = self.browser.page(search, limit=MOST_COMPUTED)
-            found.sort(key=lambda line: line.certificate, reverse=descending)
-            return total, found[offset : offset + size]
-        self._bounds.look(progress.observations)
-        numbers = self._bounds.order(self.browser.matching(search) if search else None, descending)
-        return len(numbers), [self.browser.line(number) for number in numbers[offset : offset + size].tolist()]
-
-    def _line(self, line: "ChainLine", observations: int) -> Line:
+    def _line(self, line: "ChainLine", progress: "Progress") -> Line:
         return Line(
             number=line.number,
             name=line.name,
@@ -178,14 +142,25 @@ class StudyReport:
             observations=line.observations,
             transitions=line.transitions,
             paths=line.paths,
-            share=line.observations / observations if observations else None,
-            plug_in=self._shares.plug_in(line),
-            aim=self._shares.aim(line),
+            share=line.observations / progress.observations if progress.observations else None,
+            plug_in=line.variability / progress.variability if progress.variability > 0 else None,
+            aim=self._looked(progress).aims.get(line.number),
             certificate=finite(line.certificate),
+            certified=line.certified,
             index=shown_index(line),
             leases=line.leases,
             aside=line.aside,
         )
+
+    def _looked(self, progress: "Progress") -> "_Slow":
+        """What takes long to find, of a study whose observations have grown by less than 1 % since."""
+        with self._lock:
+            known = self._slow
+            if known is None or progress.observations >= known.observations + max(1, known.observations // 100):
+                few = progress.observations > 0 and progress.chains <= shares.MOST_CHAINS
+                words = self._study.certificate().in_words() if few else None
+                known = self._slow = _Slow(progress.observations, shares.aims(self.browser), words)
+            return known
 
     def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """A chain and the window of its matrix that begins at ``row`` and ``column``."""
@@ -194,21 +169,25 @@ class StudyReport:
         if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
             raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
         progress, line = self._study.progress(), self.browser.line(number)
-        self._shares.look(progress.observations)
         estimate = self._study.estimate(line.name)
-        wide = (estimate.upper - estimate.lower).max(axis=1, initial=0.0) > WIDE
+        wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
-        labels = [label(state) for state in estimate.states]
-        rows, columns = slice(row, row + size), slice(column, column + size)
+        rows, columns = range(row, row + size), range(column, column + size)
+        stationary = estimate.stationary
         states = tuple(
-            State(labels[x], int(estimate.exits[x]), finite(float(estimate.stationary[x])), known[x])  # type: ignore[arg-type]
-            for x in range(len(labels))[rows]
+            State(label(estimate.states[x]), int(estimate.exits[x]), finite(float(stationary[x])), known[x])  # type: ignore[arg-type]
+            for x in range(len(known))[row : row + size]
         )
-        parts = (estimate.transitions, estimate.matrix, estimate.lower, estimate.upper)
-        tables = [tuple(map(tuple, part[rows, columns].tolist())) for part in parts]
-        window = Window(row, column, states, tuple(labels[columns]), *tables)
+        tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
+        names = tuple(label(state) for state in estimate.states[column : column + size])
+        window = Window(row, column, states, names, *tables)
         return Chain(
-            self._line(line, progress.observations), progress.delta, known.count("never"), known.count("rarely"), window
+            line=self._line(line, progress),
+            delta=progress.delta,
+            never=known.count("never"),
+            rarely=known.count("rarely"),
+            words=self.browser.certificate([number]).in_words(),
+            window=window,
         )
 
     def number(self, name: str) -> int:
@@ -222,50 +201,33 @@ class StudyReport:
         if len(numbers) > MOST_CURVES:
             raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
         progress = self._study.progress()
-        self._shares.look(progress.observations)
-        totals, complete = self._histories.totals(progress)
-        lines = [self.browser.line(number) for number in numbers] if numbers else self._worst(progress)
-        note = None
-        if not totals.possible:
-            note = (
-                "plug-in η is shown as it is now: over time it needs the counts of all chains, which have more than"
-                f" {MOST_PAIRS:,} entries"
-            )
-        curves = tuple(self._curve(line, progress, totals, complete) for line in lines)
-        return Curves(progress.target_loss, curves, note)
+        if numbers:
+            lines = [self.browser.line(number) for number in numbers]
+        else:
+            lines = self.browser.page("", "certificate", True, 0, DRAWN)[1]
+        whole = self.browser.history(None)
+        return Curves(progress.target_loss, tuple(self._curve(line, progress, whole) for line in lines))
 
-    def _worst(self, progress: "Progress", number: int = 6) -> "list[ChainLine]":
-        if progress.chains <= MOST_COMPUTED or (progress.target_loss is None and self._bounds.as_of is not None):
-            return self._by_certificate(progress, "", True, 0, number)[1]
-        # Before there are certificates the next to be advanced stand for the least known.
-        order = "index" if progress.target_loss is None else "certificate"
-        return self.browser.page("", order, True, 0, number)[1]
-
-    def _curve(self, line: "ChainLine", progress: "Progress", totals: Totals, complete: bool) -> Curve:
-        history, read = self._histories.of(line, progress)
-        points = []
-        for place, number in enumerate(history.observations):
-            whole = totals.variability.get(number)
-            points.append(
-                (
-                    number,
-                    history.time[place],
-                    history.certificate[place],
-                    history.share[place],
-                    history.variability[place] / whole if whole else None,
-                    totals.aims[number][line.number] if number in totals.aims else None,
-                )
-            )
-        now = progress.observations
-        if read and now:
-            whole = totals.variability_at(now) if totals.possible else self._shares.variability
-            plug_in = line.variability / whole if whole else None
-            if points and points[-1][0] == now:
+    def _curve(self, line: "ChainLine", progress: "Progress", whole: "list[HistoryLine]") -> Curve:
+        """The chain at its own lines of history and at those of the whole study, thinned out, and now."""
+        points: list[tuple[int, float | None, float | None, float, float | None]] = []
+        own, total = None, None
+        for at in sorted([*whole, *self.browser.history(line.number)], key=lambda at: at.number):
+            if at.chain is None:
+                total = at.variability
+            else:
+                own = at
+            if own is not None and (not points or at.observations >= GROWTH * points[-1][0]):
+                plug_in = own.variability / total if total else None
+                share = own.own / at.observations
+                points.append((at.observations, at.time, finite(own.certificate), share, plug_in))
+        now = self._line(line, progress)
+        if now.share is not None:
+            if points and points[-1][0] == progress.observations:
                 points.pop()
-            share = line.observations / now
-            points.append((now, history.latest, finite(line.certificate), share, plug_in, self._shares.aim(line)))
-        columns = zip(*points, strict=True) if points else ((),) * 6
-        return Curve(line.number, label(line.name), complete and read, *columns)
+            points.append((progress.observations, None, now.certificate, now.share, now.plug_in))
+        columns = zip(*points, strict=True) if points else ((),) * 5
+        return Curve(line.number, label(line.name), now.aim, *columns)
 
     # -- what else there is
 
@@ -283,7 +245,7 @@ class StudyReport:
 
 
 #: Details of an event that are said in other words, or are for programs.
-HIDDEN = frozenset({"lost", "issued"})
+HIDDEN = frozenset({"lost", "issued", "told"})
 
 
 def happening(event: "EventLine") -> Happening:
@@ -299,7 +261,7 @@ def happening(event: "EventLine") -> Happening:
     return Happening(event.number, event.time, event.kind, chain, detail)
 
 
-def _seconds_left(progress: "Progress", certificate: float | None, rate: float | None, now: float) -> float | None:
+def _seconds_left(progress: "Progress", rate: float | None, now: float) -> float | None:
     """Until the first of budget, target and deadline; b falls as 1/T, so that a target is met at T·b/target."""
     found = []
     if progress.deadline is not None:
@@ -307,6 +269,6 @@ def _seconds_left(progress: "Progress", certificate: float | None, rate: float |
     if rate and progress.observations:
         if progress.budget is not None:
             found.append((progress.budget - progress.used) / (progress.used / progress.observations) / rate)
-        if progress.target_loss and certificate is not None and math.isfinite(certificate):
-            found.append(max(0.0, progress.observations * (certificate / progress.target_loss - 1) / rate))
+        if progress.target_loss and math.isfinite(progress.certificate):
+            found.append(max(0.0, progress.observations * (progress.certificate / progress.target_loss - 1) / rate))
     return min(found, default=None)

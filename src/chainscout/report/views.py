@@ -16,6 +16,8 @@ class Overview:
     stopped: str | None
     policy: str
     delta: float
+    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    method: str
     chains: int
     observations: int
     #: What was spent and what can be spent, in ``unit``.
@@ -25,10 +27,8 @@ class Overview:
     target_loss: float | None
     #: Seconds since 1970.
     deadline: float | None
-    #: The largest of the chains' certificates; None before every chain has a transition, or if it is not computed.
+    #: The largest of the chains' certificates, as stored; None while a chain has none.
     certificate: float | None
-    #: The observation as of which that is, if it is not computed at each moment.
-    certificate_as_of: int | None
     #: Λ of the estimates.
     variability: float | None
     #: Observations a second.
@@ -66,7 +66,9 @@ class Line:
     share: float | None
     plug_in: float | None
     aim: float | None
+    #: As stored, and the transitions that it was computed from.
     certificate: float | None
+    certified: int
     index: float | None
     #: Leases that workers hold now.
     leases: int
@@ -82,8 +84,6 @@ class Page:
     page: int
     pages: int
     chains: tuple[Line, ...]
-    #: What must be said of the order.
-    note: str | None
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,8 @@ class Chain:
     #: States whose rows were never left, and rarely.
     never: int
     rarely: int
+    #: What is known of single probabilities, in a sentence.
+    words: str
     window: Window
 
 
@@ -130,18 +132,16 @@ class Curve:
 
     number: int
     label: str
-    #: Whether the log was read to its end; if not, ask again.
-    complete: bool
+    #: The share that the policy aims at with the estimates of now.
+    aim: float | None
     #: Observations of the whole study.
     observations: tuple[int, ...]
-    #: Seconds since 1970: the chain's latest observation by then.
+    #: Seconds since 1970; None for now.
     time: tuple[float | None, ...]
     certificate: tuple[float | None, ...]
-    #: The chain's share of the observations, what plug-in η gave it with the estimates of then, and what the policy
-    #: aimed at with them (at every fourth point).
+    #: The chain's share of the observations, and what plug-in η gave it with the estimates of then.
     share: tuple[float, ...]
     plug_in: tuple[float | None, ...]
-    aim: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,6 @@ class Curves:
 
     target_loss: float | None
     curves: tuple[Curve, ...]
-    #: Why there is no plug-in η over time; None if there is.
-    note: str | None
 
 
 @dataclass(frozen=True)

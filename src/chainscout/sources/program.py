@@ -13,6 +13,7 @@ it is ended, its observation is lost, and it is started again for a new path.
 import contextlib
 import os
 import queue
+import re
 import shutil
 import subprocess
 import threading
@@ -20,7 +21,7 @@ from collections.abc import Hashable, Sequence
 from typing import IO
 
 from ..errors import InputError, SourceError, SourceNotStarted
-from ..validation import real_number, shown
+from ..validation import seconds, shown
 from .source import Source
 
 __all__ = ["Program"]
@@ -32,12 +33,14 @@ _LONGEST = 10_000
 class Program(Source):
     """A program's process, started when it is first needed."""
 
-    def __init__(self, command: Sequence[str], timeout: float = 60.0, directory: str | None = None) -> None:
-        """``command``: the words of the command line. ``timeout``: seconds that an answer may take."""
+    def __init__(self, command: Sequence[str], timeout: float | str = 60.0, directory: str | None = None) -> None:
+        """``command``: the words of the command line. ``timeout``: how long an answer may take, in seconds or in
+        words such as ``"2min"``.
+        """
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
             raise InputError(f"a command must be a list of words, as in ['./simulate', '--fast'], not {shown(command)}")
         self.command = list(command)
-        self._timeout = real_number(timeout, "timeout", above=0.0, meaning="seconds that an answer may take")
+        self._timeout = seconds(timeout, "timeout", meaning="seconds that an answer may take")
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes | None] = queue.Queue()
@@ -52,6 +55,30 @@ class Program(Source):
             program = os.path.join(self._directory or "", program)
         if shutil.which(program) is None:
             raise InputError(f"{shown(self.command)} cannot be started: there is no program {self.command[0]!r}")
+        if re.fullmatch(r"python[\d.]*(\.exe)?", os.path.basename(program)):
+            self._check_python()
+
+    def _check_python(self) -> None:
+        """Raises ``InputError`` if a Python interpreter is to run a module or a script that is not there."""
+        words = iter(self.command[1:])
+        for word in words:
+            if word in ("-W", "-X", "--check-hash-based-pycs"):
+                next(words, None)
+            elif word == "-m":
+                module = next(words, "")
+                looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+                # -m puts the directory in which it is run first into the path, and so does -c.
+                search = [self.command[0], "-c", looks, module]
+                found = subprocess.run(search, cwd=self._directory, capture_output=True, check=False)
+                if found.returncode:
+                    raise InputError(f"{shown(self.command)} cannot be started: Python finds no module {module!r}")
+                return
+            elif not word.startswith("-"):
+                if not os.path.exists(os.path.join(self._directory or "", word)):
+                    raise InputError(f"{shown(self.command)} cannot be started: there is no file {word!r}")
+                return
+            elif word == "-c" or word == "-":
+                return
 
     def advance(self) -> tuple[Hashable, bool]:
         """The program's next state."""

@@ -1,12 +1,13 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .memory import MemoryStore
-from .opening import Where, check_place, exists, find, make
+from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
     ChainRecord,
     Content,
     Event,
+    HistoryLine,
     Observation,
     Outline,
     PathRecord,
@@ -18,9 +19,11 @@ from .records import (
 
 __all__ = [
     "ORDERS",
+    "PATIENCE",
     "ChainRecord",
     "Content",
     "Event",
+    "HistoryLine",
     "MemoryStore",
     "Observation",
     "Outline",
@@ -31,9 +34,11 @@ __all__ = [
     "StudyRecord",
     "Transaction",
     "Where",
+    "backup",
     "check_place",
     "exists",
     "find",
+    "holds_database",
     "make",
     "plug_in_variability",
 ]

@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from .records import ChainRecord, Event, Observation, Outline, PathRecord, RowRecord, StudyRecord
+from .records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
 
 __all__ = ["ORDERS", "Store", "Transaction"]
 
@@ -141,6 +141,9 @@ class Transaction(Protocol):
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""
 
+    def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
+        """The lines of history after number ``after``, of a chain or of the study as a whole, in order."""
+
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, list[ChainRecord]]:
@@ -149,17 +152,8 @@ class Transaction(Protocol):
         ``order`` is a key of `ORDERS`. The search ignores the case of the letters A to Z.
         """
 
-    def matching(self, search: str) -> list[int]:
-        """The numbers of the chains that have ``search`` in their names, in order."""
-
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
-
-    def moved(self, after: int, until: int) -> list[int]:
-        """The numbers of the chains that made the observations ``after`` + 1 to ``until``, in order."""
-
-    def variability(self) -> float:
-        """Λ of the smoothed estimates: the sum of each chain's part times its weight."""
 
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
@@ -188,6 +182,9 @@ class Transaction(Protocol):
         its state is `path.last`, and its time is `now`.
         """
 
+    def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
+        """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""
 
@@ -210,6 +207,9 @@ class Store(Protocol):
 
         Raises `InputError` if the store is read-only.
         """
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the place that whoever looks at the study should read."""
 
     def close(self) -> None:
         """Gives up what the store holds open. A store on disk opens it again in the next transaction."""

@@ -11,6 +11,7 @@ __all__ = [
     "ChainRecord",
     "Content",
     "Event",
+    "HistoryLine",
     "Observation",
     "Outline",
     "PathRecord",
@@ -30,7 +31,8 @@ class StudyRecord:
 
     #: The fields that never change.
     FIXED: ClassVar = frozenset(
-        {"chains", "closed", "closed_pairs", "delta", "policy", "parameters", "shared"} | {"least_cost", "largest_cost"}
+        {"chains", "closed", "closed_pairs", "delta", "method", "policy", "parameters", "shared"}
+        | {"least_cost", "largest_cost"}
     )
 
     chains: int
@@ -40,6 +42,8 @@ class StudyRecord:
     closed: int
     closed_pairs: int
     delta: float
+    #: The certificate that the study promises, of closed chains: 'sharp' or 'mixture'. Open chains have 'mixture'.
+    method: str
     policy: str
     #: JSON of the policy's parameters.
     parameters: str
@@ -66,9 +70,19 @@ class StudyRecord:
     lost: int = 0
     aside: int = 0
     events: int = 0
+    #: Λ of the estimates: the sum of `ChainRecord.variability`.
+    variability: float = 0.0
+    #: How many lines of history there are, and how many observations there were at the last one of the whole study.
+    lines: int = 0
+    drawn: int = 0
     stop_reason: str | None = None
     #: How many transactions have changed the study. What was read is still true while this number is the same.
     changes: int = 0
+
+    @property
+    def priced(self) -> bool:
+        """Whether the budget is in cost units, because an observation may cost something else than one."""
+        return (self.least_cost, self.largest_cost) != (1.0, 1.0)
 
 
 @dataclass(slots=True)
@@ -103,8 +117,9 @@ class ChainRecord:
     index: float = math.inf
     #: The T at which the index is computed next (MATH §6, Blocks).
     look: int = 0
-    #: ω_k·b_k, and the T at which it was computed.
+    #: ω_k·b_k and ω_k·ΣĜ_k of the estimate, and the T at which both were computed.
     certificate: float = math.inf
+    variability: float = 0.0
     certified: int = 0
     #: How many leases there are, and how many observations their holders may still tell.
     leases: int = 0
@@ -252,8 +267,28 @@ class Observation(NamedTuple):
     state: int
     #: When it was told, in seconds since 1970.
     time: float
-    #: The number of its draw in the order of issue, lost draws included.
+    #: The number of its draw in the order of issue, lost draws included; 0: it is not known, because a plain tell
+    #: continued a path of a lease.
     issued: int
+
+
+class HistoryLine(NamedTuple):
+    """What was known of a chain, or of all chains together, at an earlier moment."""
+
+    #: The line's number in the study, from 1.
+    number: int
+    #: None: the study as a whole.
+    chain: int | None
+    #: Of the whole study, when the line was written.
+    observations: int
+    #: In seconds since 1970.
+    time: float
+    #: The chain's observations; of the whole study, all of them.
+    own: int
+    #: The chain's certificate; of the whole study, the largest.
+    certificate: float
+    #: ω·ΣĜ of the chain's estimate; of the whole study, Λ.
+    variability: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from ._certificate import StudyCertificate
 from ._lease import Lease, LeaseStatus, Worker
+from ._plan import StudyPlan
 from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
 from .study import Study
-from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress
+from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress, Step
 
 __all__ = [
     "Browser",
@@ -20,9 +21,11 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "Step",
     "StopReason",
     "Study",
     "StudyCertificate",
+    "StudyPlan",
     "StudySettings",
     "Worker",
 ]

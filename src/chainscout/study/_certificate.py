@@ -1,18 +1,26 @@
 """The certificate in a live study: stored, refreshed on a 1 % schedule, never relied on when it is old (MATH §7)."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from ..certificates import ASSUMPTION, Certificate
+from ..certificates import ASSUMPTION, Certificate, sharp
 from ..certificates.mixture import bound_from_exits
-from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction
+from ..counts import Counts
+from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+from ._solutions import NEAR, Solutions
+
+#: Without a target, certificates are computed from this T on, and from the beginning if there are at most so many
+#: chains: they say little before, and one costs as much as many observations.
+LONG = FEW = 100
 
 #: Two paths repeat each other if they begin alike and chance would bring that less often than this.
 UNLIKELY = 1e-9
 #: Pairs of paths that are looked at.
 MOST_TWINS = 20
+#: Chains whose counts are in memory at once.
+_BATCH = 1_000
 
 
 @dataclass(frozen=True)
@@ -39,38 +47,106 @@ class StudyCertificate(Certificate):
         return tuple(notes)
 
 
+#: What is known of a chain: the bound on its loss, and, of 'sharp', those on its rows and entries.
+_Bounds = sharp.Bounds | float
+
+
 def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> float:
-    """ω_k·b_k from the rows left at least once, in the order of their positions."""
+    """ω_k·b_k from the rows left at least once."""
+    return chain.weight * _loss(_bounds(study, [(chain, rows)])[0])
+
+
+def _loss(found: _Bounds) -> float:
+    return found if isinstance(found, float) else found.loss
+
+
+def _has_sharp(study: StudyRecord, chain: ChainRecord) -> bool:
+    return study.method == "sharp" and not chain.open
+
+
+def _all_bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> Iterator[tuple[ChainRecord, _Bounds]]:
+    left = iter(chains)
+    while batch := list(islice(left, _BATCH)):
+        found = _bounds(transaction.study, [(chain, transaction.rows(chain)) for chain in batch])
+        yield from zip(batch, found, strict=True)
+
+
+def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int, RowRecord]]]) -> list[_Bounds]:
+    """The one certificate that each chain has, at δ/K: 'sharp' if the study promises it and all states are known."""
     log_inverse = math.log(study.chains / study.delta)
-    exits = [rows[x].exits for x in sorted(rows)]
-    return chain.weight * bound_from_exits(exits, chain.size, log_inverse, open_states=chain.open)
+    counts = {
+        chain.number: Counts.over({x: row.counts for x, row in rows.items()}, chain.size)
+        for chain, rows in chains
+        if _has_sharp(study, chain)
+    }
+    sharper = dict(zip(counts, sharp.bounds(list(counts.values()), log_inverse), strict=True))
+    found: list[_Bounds] = []
+    for chain, rows in chains:
+        if chain.number in sharper:
+            found.append(sharper[chain.number])
+        else:
+            exits = [rows[x].exits for x in sorted(rows)]
+            found.append(bound_from_exits(exits, chain.size, log_inverse, open_states=chain.open))
+    return found
 
 
-def refresh(transaction: Transaction, chain: ChainRecord) -> None:
-    """Computes and stores the chain's certificate."""
-    chain.certificate = bound(transaction.study, chain, transaction.rows(chain))
+def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions | None = None) -> None:
+    """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, to begin from."""
+    study, rows = transaction.study, transaction.rows(chain)
+    found = math.inf
+    if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
+        found = chain.weight * solutions.bound(study, chain, rows)
+    if found == math.inf or study.target_loss is None or found <= NEAR * study.target_loss:
+        found = bound(study, chain, rows)
+    chain.certificate = found
+    before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
+    study.variability += chain.variability - before
     chain.certified = chain.transitions
     transaction.save(chain)
 
 
-def refresh_due(transaction: Transaction, moved: Iterable[ChainRecord]) -> None:
-    """Refreshes the chains whose T has grown by 1 % since their certificate was computed, and those set aside."""
+def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
+    """Whether the chain's certificate is kept without a target, and drawn over time."""
+    return chain.transitions >= LONG or study.chains <= FEW
+
+
+def refresh_due(
+    transaction: Transaction, moved: Iterable[ChainRecord], solutions: Solutions | None
+) -> list[ChainRecord]:
+    """Refreshes those of the chains that are due, and gives them.
+
+    A chain is due if its T has grown by 1 % since its certificate was computed, without a target by 5 %, or if it is
+    set aside.
+    """
+    study, found = transaction.study, []
+    part = 20 if study.target_loss is None else 100
     for chain in moved:
-        if chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // 100):
-            refresh(transaction, chain)
+        kept = study.target_loss is not None or is_shown(study, chain)
+        if kept and (chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // part)):
+            refresh(transaction, chain, None if study.target_loss is None else solutions)
+            found.append(chain)
+    return found
 
 
-def refresh_all(transaction: Transaction) -> None:
-    """Refreshes every chain that moved since its certificate was computed."""
+def refresh_all(transaction: Transaction, until: float = math.inf) -> list[ChainRecord]:
+    """Refreshes every chain that moved since its certificate was computed; ends at one that is above ``until``.
+
+    Gives the chains that it has refreshed.
+    """
+    found = []
     for chain in transaction.stale():
         refresh(transaction, chain)
+        found.append(chain)
+        if chain.certificate > until and not chain.aside:
+            break
+    return found
 
 
 def is_met(transaction: Transaction, target: float) -> bool:
     """Whether every chain that is not set aside has a fresh certificate of at most ``target``."""
     if transaction.worst() > target:
         return False
-    refresh_all(transaction)
+    refresh_all(transaction, target)
     return transaction.worst() <= target
 
 
@@ -80,17 +156,33 @@ def largest(transaction: Transaction) -> float:
     return max(found, transaction.worst(aside=True)) if transaction.study.aside else found
 
 
-def certificate(transaction: Transaction) -> StudyCertificate:
-    """What is known of each chain's loss, times its weight, at this moment."""
+def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
+    """What is known of these chains' losses, times their weights, at this moment: a function of the counts alone."""
     study = transaction.study
+    opened = set()
     losses: dict[str, float] = {}
+    variation: dict[str, float] = {}
+    entries: dict[str, Sequence[tuple[int, float]]] = {}
     aside = []
-    for chain in transaction.every():
-        fresh = 0 < chain.transitions == chain.certified
-        losses[chain.name] = chain.certificate if fresh else bound(study, chain, transaction.rows(chain))
+    for chain, found in _all_bounds(transaction, chains):
+        losses[chain.name] = chain.weight * _loss(found)
+        if not isinstance(found, float):
+            variation[chain.name], entries[chain.name] = found.total_variation, found.entries
+        if chain.open:
+            opened.add(chain.name)
         if chain.aside:
             aside.append(chain.name)
-    return StudyCertificate(losses, study.delta, "mixture", study.lost, tuple(aside), repeated(transaction))
+    return StudyCertificate(
+        losses,
+        study.delta,
+        study.method,
+        study.lost,
+        tuple(aside),
+        repeated(transaction),
+        total_variation=variation,
+        entries=entries,
+        opened=frozenset(opened),
+    )
 
 
 def repeated(transaction: Transaction) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _selection
+from . import _budget, _certificate, _history, _selection
 from ._index import LiveIndex
+from ._solutions import Solutions
 from .views import EventKind, StoredEnum
 
 
@@ -39,15 +40,21 @@ _EXTENSIONS = {
 }
 
 
-def settle(transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord] = ()) -> None:
+def settle(
+    transaction: Transaction,
+    live: LiveIndex,
+    moved: Iterable[ChainRecord] = (),
+    solutions: Solutions | None = None,
+) -> None:
     """Stops the study if there is a reason to. ``moved``: the chains that were just advanced."""
     study = transaction.study
-    if study.target_loss is not None:
-        _certificate.refresh_due(transaction, moved)
+    _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
     if study.stop_reason is not None:
         return
     reason = _reason(transaction, live)
     if reason is not None:
+        if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
+            _history.draw(transaction, _certificate.refresh_all(transaction))
         study.stop_reason = reason.value
         transaction.happened(EventKind.FINISHED.value, reason=reason.value)
 

@@ -11,7 +11,7 @@ from ..certificates.certificate import need_certifiable
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy
-from ..store import ChainRecord, Content, RowRecord, StudyRecord
+from ..store import ChainRecord, Content, RowRecord, StudyRecord, plug_in_variability
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
 from ._budget import check_affordable, checked_budget, horizon
 from ._index import LiveIndex
@@ -31,6 +31,8 @@ __all__ = [
     "open_chains",
 ]
 
+#: The certificates that a study can promise for its closed chains; the first one is the default.
+_CERTIFICATES = ("sharp", "mixture")
 #: Whether every worker walks paths of its own, or a chain is one physical process that workers share.
 _PATHS = ("own", "shared")
 
@@ -47,6 +49,9 @@ class StudySettings:
     deadline: Any = None
     #: The probability that a guarantee fails; 0.05 if not given.
     delta: float | None = None
+    #: The certificate that the study promises and stops by: 'sharp' (if not given) or 'mixture'. A chain with open
+    #: states has 'mixture' in both cases.
+    certificate: str | None = None
     #: The rule that chooses the next chain; 'scout' if not given.
     policy: str | Policy | None = None
     #: How much a chain's loss counts; 1 for a chain that is not named.
@@ -80,9 +85,10 @@ class StudySettings:
             raise InputError(f"chains must be a mapping from names to states, not {shown(chains)}")
         if not chains:
             raise InputError("a study needs at least one chain, and none was given")
-        policy, delta = self.policy, self.delta
+        policy, delta, method = self.policy, self.delta, self.certificate
         assert isinstance(policy, Policy)
         assert delta is not None
+        assert method is not None
         weights = numbers_by_chain(self.weights, "weights", chains)
         costs = numbers_by_chain(self.costs, "costs", chains)
         prices = {*costs.values(), 1.0} if len(costs) < len(chains) else {*costs.values()}
@@ -96,6 +102,7 @@ class StudySettings:
             closed=len(closed),
             closed_pairs=sum(closed),
             delta=delta,
+            method=method,
             policy=policy.name,
             parameters=json.dumps(dict(policy.parameters), sort_keys=True),
             version=policy.version,
@@ -118,12 +125,14 @@ class StudySettings:
                 chain.constants = live.constants(study, chain)
                 _begin_warm(chain, rows.get(number, {}))
                 live.begin(chain, rows.get(number, {}))
+                chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
+                study.variability += chain.variability
                 yield chain
 
         return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)
 
 
-_DEFAULTS: dict[str, Any] = {"delta": 0.05, "policy": "scout", "paths": _PATHS[0]}
+_DEFAULTS: dict[str, Any] = {"delta": 0.05, "certificate": _CERTIFICATES[0], "policy": "scout", "paths": _PATHS[0]}
 
 
 def _checked_target(value: Any) -> float | None:
@@ -143,6 +152,7 @@ def _checked_deadline(value: Any) -> float | None:
 #: Setting → its check, which gives the setting's common form. The other settings are checked against the chains.
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "delta": failure_probability,
+    "certificate": lambda value: one_of(value, "certificate", _CERTIFICATES),
     "policy": policies.get,
     "target_loss": _checked_target,
     "deadline": _checked_deadline,

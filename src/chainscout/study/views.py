@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from ..errors import FileError
 
@@ -19,6 +19,7 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "Step",
     "StoredEnum",
 ]
 
@@ -65,12 +66,15 @@ class Progress(_View):
 
     chains: int
     observations: int
-    #: What was spent and what can be spent: observations, or cost units where observations have costs.
+    #: What was spent and what can be spent: observations, or cost units where observations have costs (``priced``).
     used: float
     budget: float | None
+    priced: bool
     target_loss: float | None
     deadline: float | None
     delta: float
+    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    method: str
     policy: str
     #: Whether a chain is one physical process, which one worker holds at a time.
     shared: bool
@@ -84,11 +88,17 @@ class Progress(_View):
     aside: int
     #: Events so far.
     events: int
-    #: The largest certificate of all chains, as stored: that of ``Study.certificate().max`` when the study stops, and
-    #: of chains with less than 1 % fewer transitions before; None without a target, where certificates are computed
-    #: when they are asked for.
-    certificate: float | None
+    #: The largest certificate of all chains, as stored; infinite while a chain has none. ``Study.certificate()``
+    #: computes those of this moment.
+    certificate: float
+    #: Λ of the estimates, as stored.
+    variability: float
     stop_reason: "StopReason | None"
+
+    @property
+    def unit(self) -> Literal["observations", "cost units"]:
+        """What the budget is counted in."""
+        return "cost units" if self.priced else "observations"
 
     @property
     def finished(self) -> bool:
@@ -119,6 +129,14 @@ class ChainProgress(_View):
     aside: bool
 
 
+class Step(NamedTuple):
+    """Where an observation belongs."""
+
+    #: The number of its path in the chain, and its own number in the path, from 1.
+    path: int
+    step: int
+
+
 @dataclass(frozen=True)
 class LogLine:
     """One observation, in the user's words."""
@@ -132,7 +150,8 @@ class LogLine:
     state: Hashable
     #: Seconds since 1970.
     time: float
-    #: The number of its draw in the order of issue; draws that were lost have numbers too.
+    #: The number of its draw in the order of issue; draws that were lost have numbers too. 0: it is not known,
+    #: because a plain tell continued a path of a lease.
     issued: int
 
 
@@ -161,10 +180,10 @@ class ChainLine(_View):
     transitions: int
     #: Paths begun.
     paths: int
-    #: ω·b from the counts as they are now; infinite before the first transition.
+    #: ω·b and ω·ΣĜ of the estimate, as stored, and the transitions that they were computed from.
     certificate: float
-    #: ω·ΣĜ of the smoothed estimate.
     variability: float
+    certified: int
     index: float
     #: Leases that workers hold now, and observations that they may still tell.
     leases: int

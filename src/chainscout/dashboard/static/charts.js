@@ -25,7 +25,6 @@ export async function refresh() {
   }
   latest = found;
   draw();
-  return found.curves.every((curve) => curve.complete);
 }
 
 export function draw() {
@@ -60,12 +59,12 @@ export function reserve(chains) {
 function drawShares() {
   const box = one("share");
   const { curves } = latest;
-  one("share-note").textContent = latest.note ?? "";
   reserve(curves.length);
   curves.forEach((curve, place) => {
     const [caption, chart, legend] = box.children[place].children;
     if (caption.textContent !== curve.label) caption.firstChild.textContent = curve.label;
-    const lines = SHARES.map(([label, key], style) => ({ label, style, ...present(curve.observations, curve[key]) }));
+    const values = { ...curve, aim: curve.observations.map(() => curve.aim) }; // of now, held against all that was
+    const lines = SHARES.map(([label, key], style) => ({ label, style, ...present(curve.observations, values[key]) }));
     plot(chart, legend, `allocation to ${curve.label} over time`, lines, { top: highest(lines), height: 190, small: true });
   });
 }

@@ -9,6 +9,7 @@ const COLUMNS = [
   ["η̂", null, (line) => line.plug_in],
   ["aim", null, (line) => line.aim],
   ["certificate", "certificate", (line) => line.certificate],
+  ["as of transition", null, (line) => line.certified],
   ["index", "index", (line) => line.index],
   ["leases", null, (line) => line.leases],
   ["set aside", null, (line) => line.aside],
@@ -89,7 +90,6 @@ function show(found) {
     cells[0].firstChild.dataset.number = line.number;
   });
   one("found").textContent = found.total === 0 ? "no chain has such a name" : `${cell(found.total)} chain${found.total === 1 ? "" : "s"}`;
-  one("order-note").textContent = found.note ?? "";
   one("place").textContent = `page ${cell(found.page)} of ${cell(found.pages)}`;
   one("first").disabled = one("previous").disabled = found.page <= 1;
   one("next").disabled = one("last").disabled = found.page >= found.pages;

@@ -18,12 +18,12 @@ from ..records import (
     ChainRecord,
     Content,
     Event,
+    HistoryLine,
     Observation,
     Outline,
     PathRecord,
     RowRecord,
     StudyRecord,
-    plug_in_variability,
 )
 from .heap import Heap
 
@@ -72,6 +72,7 @@ class MemoryStore:
         #: Chain → the places of its observations in the log.
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
+        self._history: list[HistoryLine] = []
         self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
         self._undo: _Writing | None = None
@@ -83,6 +84,9 @@ class MemoryStore:
     def writing(self) -> AbstractContextManager["MemoryStore"]:
         self.now = self.clock()
         return self._writing
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
     def close(self) -> None:
         """Does nothing: a study in memory holds nothing open."""
@@ -206,28 +210,23 @@ class MemoryStore:
         chain, path, step, state, moment, issued = (column[place] for column in self._log)
         return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued))
 
+    def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
+        number = None if chain is None else chain.number
+        return (line for line in self._history[after:] if line.chain == number)
+
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, list[ChainRecord]]:
-        found = [self.chains[number] for number in self.matching(search)]
+        wanted = search.translate(_LOWER)
+        found = [chain for chain in self.chains if wanted in chain.name.translate(_LOWER)]
         found.sort(key=attrgetter(ORDERS[order]), reverse=descending)  # stable: equal ones stay in order of number
         return len(found), found[offset : offset + limit]
 
-    def matching(self, search: str) -> list[int]:
-        wanted = search.translate(_LOWER)
-        return [chain.number for chain in self.chains if wanted in chain.name.translate(_LOWER)]
-
     def outlines(self) -> Iterator[Outline]:
         return (Outline(c.size, c.open, c.weight, c.prior > 0) for c in self.chains)
-
-    def moved(self, after: int, until: int) -> list[int]:
-        return sorted(set(self._log[0][after:until]))
-
-    def variability(self) -> float:
-        return sum(chain.weight * plug_in_variability(chain.size, self.rows(chain)) for chain in self.chains)
 
     def check_whole(self) -> None:
         """Does nothing: memory is taken to be sound."""
@@ -279,6 +278,13 @@ class MemoryStore:
         times.append(self.now)
         issues.append(issued)
 
+    def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
+        study = self.study
+        study.lines += 1
+        number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
+        line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
+        self._history.append(line)
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
         number = None if chain is None else chain.number
@@ -289,6 +295,7 @@ class MemoryStore:
         for column in self._log:
             del column[self.study.observations :]
         del self._events[self.study.events :]
+        del self._history[self.study.lines :]
         for number in changed:
             chain = self.chains[number]
             if number in self._places:

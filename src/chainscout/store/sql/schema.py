@@ -22,12 +22,16 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, Observation, PathRecord, StudyRecord
+from ..records import ChainRecord, HistoryLine, Observation, PathRecord, StudyRecord
 
-__all__ = ["FORMAT", "chain", "event", "label_list", "log", "metadata", "path", "prior", "row", "state", "study"]
+# fmt: off
+__all__ = [
+    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "row", "state", "study",
+]
+# fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 5
+FORMAT = 6
 
 metadata = MetaData()
 
@@ -78,7 +82,7 @@ study = Table(
 )
 
 #: Lists of labels. Chains with the same labels share one list.
-label_list = Table("label_list", metadata, _number(), _column("labels", Text))
+label_list = Table("label_list", metadata, _number(), _column("labels", Text), _column("check_sum", BigInteger))
 
 chain = Table(
     "chain",
@@ -87,6 +91,8 @@ chain = Table(
     #: T with what leases will bring, if the policy asks for the least sampled chain; else NULL, and the index of this
     #: column is empty.
     Column("least", BigInteger),
+    #: Whether it moved since its certificate was computed.
+    _column("stale", Integer),
     _column("check_sum", BigInteger),
     UniqueConstraint("name"),
 )
@@ -102,7 +108,7 @@ _free = (chain.c.aside == 0) & (chain.c.blocked == 0)
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
 _partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
-_partial("chain_stale", chain.c.certified < chain.c.transitions, chain.c.number)
+_partial("chain_stale", chain.c.stale == 1, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
 _partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
 
@@ -135,15 +141,33 @@ row = Table(
 
 #: The counts that a study was warm-started from. The log does not contain them.
 prior = Table(
-    "prior", metadata, _part("chain"), _part("state"), _column("counts", LargeBinary), sqlite_with_rowid=False
+    "prior",
+    metadata,
+    _part("chain"),
+    _part("state"),
+    _column("counts", LargeBinary),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
 )
 
 #: The states of chains with open states, in order of discovery.
-state = Table("state", metadata, _part("chain"), _part("position"), _column("label", Text), sqlite_with_rowid=False)
+state = Table(
+    "state",
+    metadata,
+    _part("chain"),
+    _part("position"),
+    _column("label", Text),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
+)
 Index("state_label", state.c.chain, state.c.label, unique=True)
 
 log = Table("log", metadata, *_columns(Observation))
 Index("log_chain", log.c.chain, log.c.number)
+
+#: What the page and the report draw: a line of the study as a whole has no chain.
+history = Table("history", metadata, *_columns(HistoryLine))
+Index("history_chain", history.c.chain, history.c.number)
 
 event = Table(
     "event",

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Double, Select, Table, and_, bindparam, case, cast, func, insert, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, func, insert, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
 from ..records import ChainRecord, PathRecord
-from .schema import chain, event, label_list, log, path, prior, row, state, study
+from .schema import chain, event, history, label_list, log, path, prior, row, state, study
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "Bulk", "add_chain", "add_event", "add_label_list", "add_observation", "add_path", "add_prior",
-    "add_row", "add_state", "add_study", "best", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after",
-    "events_after", "expired", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
-    "get_prior", "get_row", "get_rows", "get_states", "get_study", "held", "latest_path", "least", "lock_study",
-    "log_after", "matching", "moved", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row",
-    "set_study", "stale_after", "top", "twins", "unvisited_variability", "visited_variability", "worst",
-    "worst_aside",
+    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_chain", "add_event", "add_history", "add_label_list",
+    "add_observation", "add_path", "add_prior", "add_row", "add_state", "add_study", "best", "chain_by_name",
+    "chain_by_number", "chain_log_after", "chains_after", "events_after", "expired", "get_label_list",
+    "get_observation", "get_path", "get_paths", "get_position", "get_prior", "get_row", "get_rows", "get_states",
+    "get_study", "held", "history_after", "history_of_all", "latest_path", "least", "lock_study", "log_after",
+    "move_chain", "move_path", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row", "set_study",
+    "stale_after", "top", "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -90,7 +90,7 @@ add_study = _insert(study)
 set_study = _update(study, ("id",))
 
 add_label_list = _insert(label_list)
-get_label_list = select(label_list.c.labels).where(label_list.c.number == bindparam("number"))
+get_label_list = select(label_list).where(label_list.c.number == bindparam("number"))
 
 # -- chains
 
@@ -99,6 +99,11 @@ _free = select(chain).where(chain.c.aside == literal("0"), chain.c.blocked == li
 
 add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
+#: The columns of a chain and of a path that an observation seldom changes and that have indices. A statement that does
+#: not name them leaves the pages of these indices alone, which are a third of what a commit would write.
+SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "aside", "blocked", "stale")
+SELDOM_OF_PATH = ("worker",)
+move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
 chain_by_name = _lookup(chain, "name")
 chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
@@ -108,14 +113,13 @@ least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number
 _worst = select(chain.c.certificate).order_by(chain.c.certificate.desc()).limit(literal("1"))
 worst = _worst.where(chain.c.aside == literal("0"))
 worst_aside = _worst.where(chain.c.aside == literal("1"))
-stale_after = _ordered(
-    select(chain).where(chain.c.certified < chain.c.transitions, _number > bindparam("after")), _number
-)
+stale_after = _ordered(select(chain).where(chain.c.stale == literal("1"), _number > bindparam("after")), _number)
 
 # -- paths
 
 add_path = _insert(path)
 set_path = _update(path, ("chain", "number"), PathRecord.FIXED)
+move_path = _update(path, ("chain", "number"), {*PathRecord.FIXED, *SELDOM_OF_PATH})
 get_path = select(path).where(path.c.chain == bindparam("chain"), path.c.number == bindparam("number"))
 get_paths = select(path).where(path.c.chain == bindparam("chain")).order_by(path.c.number)
 # The number alone comes from the index path_worker: SQLite would read all paths of the chain to sort whole rows.
@@ -144,11 +148,11 @@ get_row = _lookup(row, "chain", "state")
 get_rows = select(row).where(row.c.chain == bindparam("chain")).order_by(row.c.state)
 
 add_prior = _insert(prior)
-get_prior = select(prior.c.state, prior.c.counts).where(prior.c.chain == bindparam("chain")).order_by(prior.c.state)
+get_prior = select(prior).where(prior.c.chain == bindparam("chain")).order_by(prior.c.state)
 
 add_state = _insert(state)
-get_position = select(state.c.position).where(state.c.chain == bindparam("chain"), state.c.label == bindparam("label"))
-get_states = select(state.c.label).where(state.c.chain == bindparam("chain")).order_by(state.c.position)
+get_position = select(state).where(state.c.chain == bindparam("chain"), state.c.label == bindparam("label"))
+get_states = select(state).where(state.c.chain == bindparam("chain")).order_by(state.c.position)
 
 # -- the log and the events
 
@@ -160,17 +164,15 @@ log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c
 chain_log_after = _ordered(
     select(log).where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
 )
-moved = (
-    select(log.c.chain)
-    .where(log.c.number > bindparam("after"), log.c.number <= bindparam("until"))
-    .distinct()
-    .order_by(log.c.chain)
-)
+add_history = _insert(history)
+_line = history.c.number > bindparam("after")
+history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
+history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
 
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)
 
-# -- what only readers ask: chains searched, sorted and paged by the database, and Λ of the estimates
+# -- what only readers ask: chains searched, sorted and paged by the database
 #
 # None of these statements has an index of its own. An index would cost every writer, and a database reads 100,000
 # chains in tens of milliseconds.
@@ -178,7 +180,6 @@ events_after = _ordered(select(event).where(event.c.number > bindparam("after"))
 # The search reads only names, which the index of names holds. Then the database fetches the chains that it found.
 _match = chain.c.name.ilike(bindparam("pattern"), escape="!")
 number_found = select(func.count()).select_from(chain).where(_match)
-matching = select(_number).where(_match).order_by(_number)
 
 
 def pattern(search: str) -> str:
@@ -198,18 +199,3 @@ def _listing(order: str, descending: bool, searched: bool) -> Any:
 LISTINGS = {key: _listing(*key) for key in product(ORDERS, (False, True), (False, True))}
 
 outlines = select(chain.c.size, chain.c.open, chain.c.weight, chain.c.prior > literal("0")).order_by(_number)
-
-# Σ_k ω_k·ΣĜ_k over the smoothed estimates (r = αS = 1/3). A row that was never left is uniform, and its Ĝ is 1 − 1/S.
-# Σ_k ω_k(S_k − 1) counts every row as uniform, and then every stored row adds its difference.
-_size = cast(chain.c.size, Double)
-_exits = cast(row.c.exits, Double)
-_weight = 1.0 / 3.0
-_alpha = _weight / _size
-# The form of rows.smoothed_gini.
-_gini = (_exits * _exits - row.c.squares + (_weight - _alpha) * (2.0 * _exits + _weight)) / (
-    (_exits + _weight) * (_exits + _weight)
-)
-unvisited_variability = select(func.sum(chain.c.weight * case((chain.c.size > 0, _size - 1.0), else_=0.0)))
-visited_variability = select(func.sum(chain.c.weight * (_gini - (1.0 - 1.0 / _size)))).select_from(
-    row.join(chain, row.c.chain == _number)
-)

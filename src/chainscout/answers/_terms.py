@@ -1,0 +1,153 @@
+"""A question over positions: what its labels mean for a chain whose states are known."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..validation import did_you_mean, shown
+from .question import Cost, LongRunShare, PassageTime, Question, Reach
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+#: What a state means to a walk that looks for a target: go on, arrived, failed (avoided, or left never again).
+ON, ARRIVED, FAILED = 0, 1, 2
+#: Starts that are no position: where paths start, a law over states, and a state that was not discovered yet.
+WHERE_PATHS_START, LAW, UNKNOWN = -1, -2, -3
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A question over positions."""
+
+    question: Question
+    states: Sequence[Hashable]
+    #: Whether the chain may have other states.
+    open: bool
+    #: What each state means, `ON`, `ARRIVED` or `FAILED`; for a share, `ARRIVED` are the states whose share it is.
+    kind: npt.NDArray[np.int64]
+    #: A position, or one of the three others.
+    start: int
+    #: The law of the start; empty unless there is one.
+    law: Array
+    #: Each state's cost, and the least and the largest cost that a state can have.
+    cost: Array
+    least: float
+    largest: float
+    #: The position of the anchor; None: none was named.
+    anchor: int | None
+    absorbing: Mask
+    impossible: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """How many states are known."""
+        return len(self.states)
+
+    def label(self, position: int) -> Hashable:
+        """What the user calls a state."""
+        return self.states[position]
+
+    def reachable(self) -> Mask:
+        """The states that a walk from the start can come to before it ends, if all that is not impossible happens."""
+        step = np.ones((self.size, self.size), dtype=bool)
+        for x, y in self.impossible:
+            step[x, y] = False
+        step[(self.kind != ON) | self.absorbing] = False
+        reached = np.zeros(self.size, dtype=bool)
+        if self.start >= 0:
+            reached[self.start] = True
+        elif self.start == LAW:
+            reached |= self.law > 0
+        else:
+            reached[:] = True
+        while True:
+            more = reached | step[reached].any(axis=0)
+            if (more == reached).all():
+                return reached
+            reached = more
+
+
+def terms_of(question: Question, states: Sequence[Hashable], *, open_states: bool = False) -> Terms:
+    """The question for a chain with these states. A state that a closed chain does not have is an error."""
+    if not isinstance(question, Question):
+        raise InputError(f"a question must be a Reach, PassageTime, Cost or LongRunShare, not {shown(question)}")
+    is_open = open_states and not question.complete
+    places: dict[Hashable, int] = {label: position for position, label in enumerate(states)}
+    size = len(states)
+
+    def place(label: Hashable) -> int | None:
+        found = _place(places, states, label)
+        if found is None and not open_states:
+            hint = did_you_mean(label, states)
+            raise InputError(f"unknown state {shown(label)}{hint}: the states are {shown(list(states))}")
+        return found
+
+    def mask(labels: Sequence[Hashable]) -> Mask:
+        found = np.zeros(size, dtype=bool)
+        for label in labels:
+            position = place(label)
+            if position is not None:
+                found[position] = True
+        return found
+
+    absorbing = mask(question.absorbing)
+    pairs = [(place(x), place(y)) for x, y in question.impossible]
+    impossible = tuple((x, y) for x, y in pairs if x is not None and y is not None)
+    kind = np.full(size, ON, dtype=np.int64)
+    cost, least, largest = np.zeros(size), 0.0, 0.0
+    start, law, anchor = WHERE_PATHS_START, np.zeros(0), None
+    if isinstance(question, Reach | PassageTime):
+        kind[absorbing] = FAILED
+        if isinstance(question, Reach) and question.before is not None:
+            kind[mask(question.before)] = FAILED
+        kind[mask(question.target)] = ARRIVED
+    if isinstance(question, Cost):
+        for label, value in question.costs:
+            position = place(label)
+            if position is not None:
+                cost[position] = value
+        named = [value for _, value in question.costs]
+        others = [0.0] * (is_open or len(named) < size)  # a state that is not named costs nothing
+        least, largest = min(named + others), max(named + others)
+    if isinstance(question, LongRunShare):
+        kind[mask(question.states)] = ARRIVED
+        anchor = None if question.anchor is None else place(question.anchor)
+        if question.anchor is not None and anchor is None:
+            raise InputError(f"the anchor {shown(question.anchor)} is a state that was not seen yet")
+    else:
+        start, law = _start(question.start, place, size)  # type: ignore[attr-defined]
+    return Terms(
+        question, states, is_open, kind, start, law, cost, least, largest, anchor, absorbing, impossible
+    )  # fmt: skip
+
+
+def _place(places: Mapping[Hashable, int], states: Sequence[Hashable], label: Hashable) -> int | None:
+    if isinstance(states, range) and isinstance(label, bool):
+        return None
+    return places.get(label)
+
+
+def _start(start: Any, place: Any, size: int) -> tuple[int, Array]:
+    from .question import _Law
+
+    if start is None:
+        return WHERE_PATHS_START, np.zeros(0)
+    if not isinstance(start, _Law):
+        position = place(start)
+        return (UNKNOWN if position is None else position), np.zeros(0)
+    law = np.zeros(size)
+    for label, probability in start:
+        position = place(label)
+        if position is None and probability > 0:
+            return UNKNOWN, np.zeros(0)
+        if position is not None:
+            law[position] += probability
+    only = np.flatnonzero(law)
+    if len(only) == 1:
+        return int(only[0]), np.zeros(0)
+    return LAW, law / law.sum()

@@ -1,0 +1,292 @@
+"""The answer to a question: an estimate, a lower and an upper bound, and what they rest on."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ..chains import MarkovChain
+from ..counts import Counts
+from ..errors import InputError
+from ..paths import START, Paths
+from ..validation import one_of, real_number, shown, whole_number
+from . import exact, plug_in, robust
+from ._intervals import Interval, interval
+from ._terms import ARRIVED, LAW, ON, UNKNOWN, WHERE_PATHS_START, Terms, terms_of
+from .grammar import parse
+from .question import Cost, LongRunShare, PassageTime, Question, Reach
+from .replay import AWAITED, BLOCKED, Decks, decks_of
+
+__all__ = ["METHODS", "Answer", "answer"]
+
+#: What an answer can come from.
+METHODS = ("exact", "replay", "row-likelihood", "delta", "posterior")
+
+#: What is said of losses: that they are checked as far as the record shows, or that the user vouches for them.
+_LOSSES = ("checked", "independent")
+
+_BEFOREHAND = "as if asked beforehand: the bounds hold if the question was not chosen by looking at these data"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a question.
+
+    With ``guaranteed``, ``lower`` ≤ the truth ≤ ``upper`` at all times at once with probability 1 − ``delta``, whatever
+    chose what was drawn and when one looks.
+    """
+
+    question: Question
+    #: The mean of completed returns, or the plug-in value, clipped into the interval; None if there is none.
+    estimate: float | None
+    lower: float
+    upper: float
+    delta: float
+    guaranteed: bool
+    #: One of `METHODS`.
+    method: str
+    #: Completed episodes of the replay that the interval comes from; None for other methods.
+    episodes: int | None = None
+    #: The state whose next exit the replay waits for. None: it waits for none, or for where a path starts.
+    waiting_for: Hashable | None = None
+    #: What else must be said.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> float:
+        """How far the ends are apart."""
+        return self.upper - self.lower if self.upper < math.inf else math.inf
+
+    def __str__(self) -> str:
+        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
+        if self.method == "exact":
+            return f"{self.question}: {self.lower:.10g} (exact)"
+        known = "no estimate" if self.estimate is None else f"{self.estimate:.6g}"
+        surely = f"with probability {1 - self.delta:.6g}" if self.guaranteed else "not guaranteed"
+        after = "" if self.episodes is None else f", {self.episodes} episodes"
+        lines = [f"{self.question}: {known} in {ends} {surely} ({self.method}{after})"]
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+
+@overload
+def answer(
+    data: MarkovChain | Paths | Counts,
+    question: Question | str,
+    *,
+    delta: float = 0.05,
+    method: str | None = None,
+    asked: int | None = None,
+    losses: str = "checked",
+) -> Answer: ...
+
+
+@overload
+def answer(
+    data: MarkovChain | Paths | Counts,
+    question: list[Question | str],
+    *,
+    delta: float = 0.05,
+    method: str | None = None,
+    asked: int | None = None,
+    losses: str = "checked",
+) -> list[Answer]: ...
+
+
+def answer(
+    data: MarkovChain | Paths | Counts,
+    question: Question | str | list[Question | str],
+    *,
+    delta: float = 0.05,
+    method: str | None = None,
+    asked: int | None = None,
+    losses: str = "checked",
+) -> Answer | list[Answer]:
+    """The answer to a question, or to several.
+
+    ``data``: a `MarkovChain` (the exact value), `Paths` (replay), or `Counts` (without their order: wider bounds).
+    ``question``: a question, or its line; of a list, question j has δ/(j(j+1)), so that all hold together.
+    ``delta``: the probability that the bounds fail.
+    ``method``: one of `METHODS`; None: what the data allow and guarantee.
+    ``asked``: the number of issue after which the question was asked: only cards issued later are read. 0: it was asked
+    before the first draw. None: the answer is labelled 'as if asked beforehand'.
+    ``losses``: ``checked``: a lost draw is skipped unless a later draw of its row was known when it was given up.
+    ``independent``: the caller says that no loss depended on what was drawn; all lost draws are skipped.
+    """
+    delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
+    if method is not None:
+        one_of(method, "method", METHODS)
+    one_of(losses, "losses", _LOSSES)
+    if asked is not None:
+        asked = whole_number(asked, "asked", least=0, meaning="the number of issue after which the question was asked")
+    if isinstance(question, list):
+        shares = [delta / (j * (j + 1)) for j in range(1, len(question) + 1)]
+        return [
+            _one(data, one, share, method, asked, losses) for one, share in zip(question, shares, strict=True)
+        ]  # fmt: skip
+    return _one(data, question, delta, method, asked, losses)
+
+
+def _one(
+    data: Any, question: Question | str, delta: float, method: str | None, asked: int | None, losses: str
+) -> Answer:
+    question = parse(question) if isinstance(question, str) else question
+    if isinstance(data, MarkovChain):
+        return _exact(data, terms_of(question, data.states), method)
+    if isinstance(data, Paths):
+        if asked is not None:
+            data = data.after(asked)
+        terms = terms_of(question, data.states, open_states=data.open_states)
+        if method in (None, "replay"):
+            if data.unordered is None:
+                return _replayed(data, terms, delta, asked is not None, losses == "independent")
+            if method == "replay":
+                raise InputError(f"these paths cannot be replayed: {data.unordered}")
+            found = _from_counts(data.counts(), terms, delta, None, None)
+            return replace(found, notes=(f"not replayed: {data.unordered}", *found.notes))
+        begun = data.target[(data.source == START) & (data.target >= 0)]
+        starts = np.bincount(begun, minlength=data.size) / len(begun) if len(begun) else None
+        return _from_counts(data.counts(), terms, delta, method, starts)
+    if isinstance(data, Counts):
+        if data.correlated:
+            raise InputError(
+                "these transitions overlap in time, so that nothing can be answered from them with a bound"
+            )
+        return _from_counts(data, terms_of(question, data.states, open_states=data.open_states), delta, method, None)
+    raise InputError(f"a question is answered for a MarkovChain, Paths or Counts, not for {shown(data)}")
+
+
+def _exact(chain: MarkovChain, terms: Terms, method: str | None) -> Answer:
+    if method not in (None, "exact"):
+        raise InputError(f"the answer for a known matrix is exact: method must be 'exact', not {shown(method)}")
+    found = exact.value(np.asarray(chain.matrix), terms, np.asarray(chain.initial))
+    return Answer(terms.question, found, found, found, 0.0, True, "exact")
+
+
+def _certain(terms: Terms) -> float | None:
+    """The answer where no draw matters: a start in the target, no steps, one state whose cost counts."""
+    question = terms.question
+    if isinstance(question, LongRunShare) or terms.start in (UNKNOWN, WHERE_PATHS_START):
+        return None
+    law = terms.law if terms.start == LAW else np.eye(terms.size)[terms.start]
+    if isinstance(question, Cost):
+        return float(law @ terms.cost) if question.steps == 1 else None
+    over = not (law[terms.kind == ON] > 0).any()
+    if isinstance(question, Reach):
+        return float(law[terms.kind == ARRIVED].sum()) if over or question.within == 0 else None
+    assert isinstance(question, PassageTime)
+    return None if not over else 0.0 if law[terms.kind == ARRIVED].sum() == law.sum() else math.inf
+
+
+def _vacuous(terms: Terms) -> tuple[float, float]:
+    """The ends of an answer of which nothing is known."""
+    question = terms.question
+    if isinstance(question, Cost):
+        length = question.steps if question.steps is not None else 1 / (1 - float(question.discount or 0.0))
+        return length * terms.least, length * terms.largest
+    return 0.0, math.inf if isinstance(question, PassageTime) else 1.0
+
+
+def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, independent: bool) -> Answer:
+    notes: tuple[str, ...] = () if beforehand else (_BEFOREHAND,)
+    known = _certain(terms)
+    if known is not None:
+        return Answer(terms.question, known, known, known, delta, True, "replay", 0, None, ())
+    if terms.start == UNKNOWN:
+        low, high = _vacuous(terms)
+        where = getattr(terms.question, "start", None)
+        said = "the start of the question is a state that was not seen yet"
+        return Answer(terms.question, None, low, high, delta, True, "replay", 0, where, (said, *notes))
+    decks = decks_of(paths, independent_losses=independent)
+    found = interval(decks, terms, delta)
+    if found.lower > found.upper:
+        raise InputError(
+            "the lower bound is above the upper one: these data are not draws of one chain whose steps depend on its "
+            "state alone, or something else that the bounds assume fails"
+        )
+    waits = None if found.waits is None or found.waits == terms.size else terms.label(found.waits)
+    lost = int(paths.lost)
+    if lost:
+        notes += (_losses_note(paths, lost, independent),)
+    return Answer(
+        terms.question,
+        None if found.mean is None else min(max(found.mean, found.lower), found.upper),
+        found.lower,
+        found.upper,
+        delta,
+        True,
+        "replay",
+        found.episodes,
+        waits,
+        (*found.notes, *_waiting(decks, terms, found), *notes),
+    )
+
+
+def _losses_note(paths: Paths, lost: int, independent: bool) -> str:
+    number = "1 draw was" if lost == 1 else f"{lost} draws were"
+    if independent:
+        return f"{number} lost: the bounds hold if no loss depended on anything that was drawn, as declared"
+    return f"{number} lost: the bounds hold if whether a draw is lost does not depend on its own value"
+
+
+def _waiting(decks: Decks, terms: Terms, found: Interval) -> tuple[str, ...]:
+    """What the replay waits for, in a sentence."""
+    if found.waits is None:
+        return ()
+    end = int(decks.ends[found.waits])
+    row = "the start of a path" if found.waits == terms.size else f"an exit of {shown(terms.label(found.waits))}"
+    if end == BLOCKED:
+        why = "a draw of it was given up when a later one was known, so that later draws cannot be read"
+        return (f"the replay stands still at {row}: {why}, unless losses='independent' is declared",)
+    standing = ", where a draw has been issued" if end == AWAITED else ""
+    return (f"the replay waits for {row}{standing}",)
+
+
+def _from_counts(
+    counts: Counts, terms: Terms, delta: float, method: str | None, starts: npt.NDArray[np.float64] | None
+) -> Answer:
+    if method in ("exact", "replay"):
+        raise InputError(f"counts have no order, so that they cannot be answered by {method!r}")
+    known = _certain(terms)
+    if known is not None:
+        return Answer(terms.question, known, known, known, delta, True, "row-likelihood")
+    if method in ("delta", "posterior"):
+        compute = plug_in.delta_method if method == "delta" else plug_in.posterior
+        estimate, low, high = compute(counts, terms, delta, starts)
+        note = "not guaranteed: it may hold at one look at data of which there are many, and fails more often otherwise"
+        return Answer(terms.question, estimate, low, high, delta, False, method, notes=(note,))
+    if terms.start in (UNKNOWN, WHERE_PATHS_START) and not isinstance(terms.question, LongRunShare):
+        raise InputError("counts without their order do not say where paths start: give the question a start")
+    low, high = _vacuous(terms)
+    notes: tuple[str, ...] = ()
+    if isinstance(terms.question, LongRunShare):
+        notes = ("counts without their order do not bound a long-run share",)
+    elif terms.open:
+        notes = ("nothing is certain: the chain may have states that were never seen, unless declared complete",)
+    else:
+        low, high = robust.interval(counts, terms, delta)
+        if math.isinf(high):
+            notes = ("the upper bound is infinite: some row allows a walk that never arrives",)
+    value = _plug_in(counts, terms)
+    return Answer(
+        terms.question,
+        None if value is None else min(max(value, low), high),
+        low,
+        high,
+        delta,
+        True,
+        "row-likelihood",
+        notes=notes,
+    )
+
+
+def _plug_in(counts: Counts, terms: Terms) -> float | None:
+    """The value of the relative frequencies; None where a row was never left, or there is no single value."""
+    if not counts.total or (counts.exits[(terms.kind == ON) & ~terms.absorbing] == 0).any():
+        return None
+    try:
+        return exact.value(counts.matrix(0.0), terms)
+    except InputError:
+        return None

@@ -1,0 +1,123 @@
+"""Questions to a study: from its log, in Python and on the command line."""
+
+import numpy as np
+import pytest
+from study_commands import answer, run
+
+import chainscout as cs
+from chainscout.errors import InputError
+
+STATES = ["idle", "busy", "down"]
+MATRIX = np.array([[0.9, 0.08, 0.02], [0.5, 0.4, 0.1], [0.3, 0.0, 0.7]])
+QUESTION = "reach down from idle within 20"
+
+
+def told(study, number=600, chain="north", seed=0):
+    rng = np.random.default_rng(seed)
+    x, batch = 0, []
+    for _ in range(number):
+        batch.append((chain, STATES[x]))
+        x = int(rng.choice(3, p=MATRIX[x]))
+    study.tell_many(batch)
+
+
+def test_an_answer_comes_from_the_log(place):
+    study = place.create({"north": STATES, "south": 2}, delta=0.1)
+    told(study)
+    found = study.answer("north", QUESTION)
+    assert found == cs.answer(study.paths("north"), QUESTION, delta=0.1)
+    assert (found.method, found.delta) == ("replay", 0.1)
+    assert found.lower < cs.answer(cs.MarkovChain(MATRIX, states=STATES), QUESTION).lower < found.upper
+    assert study.answer("north", cs.Reach("down", "idle", within=20), delta=0.01).width > found.width
+    assert study.answer("south", "reach 1 from 0 within 3").width == 1
+    again = place.reopen(study)
+    assert again.answer("north", QUESTION) == found
+
+
+def test_a_question_is_put_to_all_chains_with_delta_over_their_number(place):
+    study = place.create({"north": STATES, "south": STATES}, delta=0.1)
+    told(study)
+    found = study.answers(QUESTION)
+    assert list(found) == ["north", "south"]
+    assert {each.delta for each in found.values()} == {0.05}
+    assert found["north"] == study.answer("north", QUESTION, delta=0.05)
+
+
+def test_workers_side_by_side_are_replayed_in_the_order_of_issue():
+    """Values that arrive late are waited for: whoever is slow cannot bend the answer."""
+    study = cs.Study.create(None, {"a": 2}, delta=0.05)
+    rng = np.random.default_rng(1)
+    workers = [study.worker(f"w{number}", renews=False) for number in range(4)]
+    for worker in workers:
+        worker.lease().tell(0)
+    for _ in range(150):
+        leases = [worker.lease() for worker in workers]
+        values = [int(rng.random() < 0.5) for _ in leases]
+        for lease, value in sorted(zip(leases, values, strict=True), key=lambda pair: pair[1]):
+            lease.tell(value)
+    found = study.answer("a", "reach 1 from 0 within 1")
+    assert found.method == "replay"
+    assert found.lower < 0.5 < found.upper
+    assert found.episodes > 200
+
+
+def test_plain_tells_of_two_paths_are_not_replayed():
+    study = cs.Study.create(None, {"a": 2})
+    for step in range(1, 60):
+        for path in (1, 2):
+            study.tell("a", (step * path) % 2, path=path, step=step)
+    found = study.answer("a", "reach 1 from 0 within 3")
+    assert found.method == "row-likelihood"
+    assert "not replayed: plain tells of a path were told between observations of another path" in found.notes[0]
+    with pytest.raises(InputError, match="these paths cannot be replayed"):
+        study.answer("a", "reach 1 from 0 within 3", method="replay")
+
+
+def test_a_draw_cancelled_after_a_later_one_stops_the_replay_unless_it_is_vouched_for():
+    study = cs.Study.create(None, {"a": 2})
+    one, two = study.worker("one", renews=False), study.worker("two", renews=False)
+    for worker in (one, two):
+        worker.lease().tell(0)
+    first, second = one.lease(), two.lease()
+    second.tell(1)
+    first.give_back()
+    for value in (0, 1, 0, 1):
+        two.lease().tell(value)
+    found = study.answer("a", "reach 1 from 0 within 1")
+    assert (found.episodes, found.waiting_for) == (0, 0)
+    assert study.answer("a", "reach 1 from 0 within 1", losses="independent").episodes > 0
+
+
+def test_the_command_answers(folder):
+    where = folder / "lab.db"
+    with cs.Study.create(where, {"north": STATES}) as study:
+        told(study)
+        expected = study.answer("north", QUESTION)
+    assert run("answer", where, "north", QUESTION).rstrip("\n") == str(expected)
+    content = answer("answer", where, "north", QUESTION)
+    assert content["chain"] == "north"
+    assert (content["lower"], content["upper"]) == (expected.lower, expected.upper)
+    assert content["guaranteed"] is True
+    endless = answer("answer", where, "north", "time to idle given down absorbing")
+    assert endless["upper"] is None
+    assert "the upper bound is infinite" in " ".join(endless["notes"])
+    narrower = answer("answer", where, "north", QUESTION, "--method", "delta")
+    assert narrower["guaranteed"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["north", "reach dwn from idle"], "unknown state 'dwn' (did you mean down?)"),
+        (["north", "reach down frm idle"], "not 'frm' (did you mean from?) at character 12"),
+        (["nort", QUESTION], "the study has no chain 'nort' (did you mean north?)"),
+        (["north", QUESTION, "--delta", "2"], "delta (the probability that the bounds fail) must be"),
+        (["north", QUESTION, "--method", "magic"], "method must be one of"),
+    ],
+)
+def test_the_command_refuses_with_one_sentence(folder, words, message):
+    where = folder / "lab.db"
+    cs.Study.create(where, {"north": STATES}).close()
+    said = run("answer", where, *words, status=2)
+    assert message in said
+    assert said.count("\n") == 1
