@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tools.environments import ROOT, Refusal, place, prepare, run
+from tools.environments import ROOT, Refusal, pip_install, place, prepare, run
 
 # --- what goes into each environment ----------------------------------------------------------------------------
 
@@ -39,27 +39,33 @@ SOURCES_ONLY = {"spark": "pyspark"}
 #: An extra of half a gigabyte that is of no use without a GPU; the simulator comes with the test group.
 GPU_ONLY = {"gpu"}
 GPU_BENCHMARK = ROOT / "benchmarks" / "bench_gpu.py"
-GROUPS = ["--group", "test", "--group", "lint", "--group", "docs"]
-
-
-def with_extras(left_out: Iterable[str] = ()) -> str:
-    return f".[{','.join(extra for extra in read_project()['optional-dependencies'] if extra not in left_out)}]"
+GROUPS = ["--group", "dev"]
 
 
 def runtime() -> Path:
-    return prepare(".venv", "runtime", ["-e", "."], enough=("development", "everything"))
+    """What the demo shows: studies, figures, and the live page."""
+    return prepare(".venv", "runtime", ["-e", ".[plot,serve]"], enough=("development", "everything"))
 
 
 def development() -> Path:
     """What the tests, linters and documentation need: wheels only."""
-    extras = with_extras({*SOURCES_ONLY, *GPU_ONLY})
-    return prepare(".venv", "development", ["-e", extras, *GROUPS], enough=("everything",))
+    return prepare(".venv", "development", ["-e", ".[all]", *GROUPS], enough=("everything",))
 
 
 def everything() -> Path:
     """That and the extras that are built from sources, for system tests."""
-    built = [option for package in SOURCES_ONLY.values() for option in ("--no-binary", package)]
-    return prepare(".venv", "everything", ["-e", with_extras(GPU_ONLY), *GROUPS, *built])
+    extras = ",".join(["all", *SOURCES_ONLY])
+    return prepare(".venv", "everything", ["-e", f".[{extras}]", *GROUPS, *built_from_sources(SOURCES_ONLY)])
+
+
+def built_from_sources(extras: Iterable[str]) -> list[str]:
+    """pip's options for packages that have no wheel."""
+    packages = [SOURCES_ONLY[name] for name in extras if name in SOURCES_ONLY]
+    return [option for package in packages for option in ("--no-binary", package)]
+
+
+def with_release_tools() -> Path:
+    return prepare(".venv-release", "release", ["--group", "release"])
 
 
 def with_gpu() -> Path:
@@ -69,8 +75,7 @@ def with_gpu() -> Path:
 
 def with_peers() -> Path:
     """What benchmarks need: the tests' packages, and libraries that nothing but a benchmark compares with."""
-    extras = with_extras({*SOURCES_ONLY, *GPU_ONLY})
-    return prepare(".venv-bench", "bench", ["-e", extras, "--group", "test", "--group", "bench"])
+    return prepare(".venv-bench", "bench", ["-e", ".[all]", "--group", "test", "--group", "bench"])
 
 
 def interop() -> Path:
@@ -80,15 +85,14 @@ def interop() -> Path:
 
 def lowest() -> Path:
     """Every dependency of the package at its lower bound, and the test group at whatever fits."""
-    extras = with_extras({*SOURCES_ONLY, *GPU_ONLY})
-    return prepare(".venv-lowest", "lowest", ["-e", extras, *lower_bounds(), "--group", "test"])
+    return prepare(".venv-lowest", "lowest", ["-e", ".[all]", *lower_bounds(), "--group", "test"])
 
 
 def lower_bounds() -> list[str]:
-    """Each requirement of the package and of its extras as 'name==bound'."""
+    """Each requirement of the package and of the extras in 'all' as 'name==bound'."""
     project = read_project()
     pins = []
-    left_out = {*SOURCES_ONLY, *GPU_ONLY}
+    left_out = {"all", *SOURCES_ONLY, *GPU_ONLY}
     extras = [needs for extra, needs in project["optional-dependencies"].items() if extra not in left_out]
     for requirement in chain(project["dependencies"], *extras):
         parts = re.match(r"([\w.-]+)(?:\[[^]]*\])?>=([\w.]+)", requirement)
@@ -101,10 +105,24 @@ def lower_bounds() -> list[str]:
 # --- commands: each gives an exit status, and its docstring is its line of help ---------------------------------
 
 
+def program(name: str) -> str:
+    """A command of .venv."""
+    return str(place(ROOT / ".venv", "scripts") / name)
+
+
 def demo() -> int:
-    """install the package into .venv and show what it does"""
+    """install the package into .venv, with figures and the live page, and show what it does"""
     runtime()
-    return run([str(place(ROOT / ".venv", "scripts") / "chainscout"), "demo"])
+    return run([program("chainscout"), "demo"])
+
+
+def extra(*names: str) -> int:
+    """install the package with EXTRAS into .venv, as in 'make extra EXTRAS="logs postgres"'"""
+    known = list(read_project()["optional-dependencies"])
+    if not names or not set(names) <= set(known):
+        raise Refusal(f"extra needs names among {', '.join(known)}, as in 'make extra EXTRAS=logs'")
+    pip_install(runtime(), "extra", ["-e", f".[{','.join(names)}]", *built_from_sources(names)])
+    return 0
 
 
 def setup() -> int:
@@ -177,16 +195,35 @@ def coverage() -> int:
 
 
 def lint() -> int:
-    """run the linters: ruff, ruff's formatter, mypy"""
+    """run the linters: ruff, ruff's formatter, mypy, codespell, zizmor"""
     python = str(development())
     linters = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["mypy", "dev.py"])
-    return sum([run([python, "-m", *linter]) for linter in linters])
+    others = [[program("codespell")], [program("zizmor"), "--offline", "--quiet", "."]]
+    return sum([run(command) for command in (*[[python, "-m", *linter] for linter in linters], *others)])
 
 
 def docs() -> int:
     """build the documentation into docs/_build/html; a warning is an error"""
     options = ["--fail-on-warning", "--keep-going", "--quiet"]
     return run([str(development()), "-m", "sphinx", *options, "docs", "docs/_build/html"])
+
+
+def dist() -> int:
+    """build the sdist and the wheel into dist/, check both, and run the tests against the installed wheel"""
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    builder = str(with_release_tools())
+    # The wheel is built from the sdist, so that both are known to be whole.
+    status = run([builder, "-m", "build", "--no-isolation", "--outdir", "dist"])
+    built = sorted(str(path) for path in (ROOT / "dist").glob("chainscout-*"))
+    wheels = [path for path in built if path.endswith(".whl")]
+    status = status or run([builder, "-m", "twine", "check", "--strict", *built])
+    status = status or run([builder, "-m", "check_wheel_contents", *wheels])
+    if status:
+        return status
+    shutil.rmtree(ROOT / ".venv-wheel", ignore_errors=True)
+    python = str(prepare(".venv-wheel", "wheel", [f"{wheels[0]}[all]", "--group", "test"]))
+    where = "import chainscout, sys; sys.exit(not chainscout.__file__.startswith(sys.prefix))"
+    return run([python, "-c", where]) or run([python, *PYTEST])
 
 
 def bench() -> int:
@@ -203,7 +240,7 @@ def bench_gpu() -> int:
 
 def clean() -> int:
     """remove the environments and everything else that these commands make"""
-    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", ".venv-bench"]
+    made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", ".venv-bench", ".venv-release", ".venv-wheel"]
     made += ["dist", "docs/_build", "chainscout-demo", ".coverage", ".coverage.*", ".hypothesis"]
     made += [".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]
     for pattern in made:
@@ -217,6 +254,7 @@ def clean() -> int:
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo,
+    "extra": extra,
     "setup": setup,
     "test": test,
     "test-system": test_system,
@@ -227,6 +265,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "coverage": coverage,
     "lint": lint,
     "docs": docs,
+    "dist": dist,
     "bench": bench,
     "bench-gpu": bench_gpu,
     "clean": clean,
@@ -242,12 +281,12 @@ def main(arguments: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
-    parser.add_argument("files", nargs="*", metavar="FILES", help="of soak only")
+    parser.add_argument("names", nargs="*", metavar="NAMES", help="FILES of soak, EXTRAS of extra")
     given = parser.parse_args(arguments or ["--help"])
-    if given.files and given.command != "soak":
-        parser.error(f"{given.command} takes no files")
+    if given.names and given.command not in ("soak", "extra"):
+        parser.error(f"{given.command} takes no names")
     try:
-        return int(COMMANDS[given.command](*given.files) != 0)
+        return int(COMMANDS[given.command](*given.names) != 0)
     except (Refusal, OSError) as error:
         print(f"dev.py: {error}", file=sys.stderr)
         return 1

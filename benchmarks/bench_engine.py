@@ -17,8 +17,8 @@ from recording import record
 import chainscout as cs
 from chainscout import policies
 from chainscout.compile import compiled
-from chainscout.engine import run
-from chainscout.engine.state import State, prepare
+from chainscout.engine import Options, run
+from chainscout.engine.cpu import State, prepare
 
 ROUNDS = 5
 
@@ -26,7 +26,7 @@ ROUNDS = 5
 # -- what it is compared with
 
 _BARE = """
-from chainscout.engine.layout import BASE, FOUR, GAMMA, POSITION, ROW, SIZE, START, record
+from chainscout.engine.cpu.layout import BASE, FOUR, GAMMA, POSITION, ROW, SIZE, START, record
 from chainscout.random import MASK, mix, sample
 
 def bare(steps, lanes, chains, head, table, words, rows):
@@ -56,7 +56,7 @@ BARE = bare_loop()
 
 def bare(state: State, budget: int) -> None:
     prepared = state.prepared
-    shape = (budget // prepared.chains, state.lanes, prepared.chains, prepared.rule.head)
+    shape = (budget // prepared.chains, state.lanes, prepared.chains, prepared.loop.head)
     BARE(*(np.uint64(value) for value in shape), prepared.table, state.words, state.rows)
 
 
@@ -89,7 +89,7 @@ def numpy_ba_mc(problem: cs.Problem, budget: int, seed: int = 0) -> float:
 
 
 def prepared_for(problem: cs.Problem, name: str, budget: int):
-    return prepare(problem, policies.get(name), budget, "cpu", [1.0] * len(problem), 1, False)
+    return prepare(problem, policies.get(name), budget, Options())
 
 
 def nanoseconds(

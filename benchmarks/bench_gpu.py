@@ -10,9 +10,9 @@ from recording import record
 
 import chainscout as cs
 from chainscout import engine, policies
-from chainscout.engine import gpu
-from chainscout.engine.gpu import observing
-from chainscout.engine.gpu.specialising import specialised
+from chainscout.engine import Options, gpu
+from chainscout.engine.gpu import kernel
+from chainscout.engine.gpu.launch import specialised
 
 SHAPES = (
     ("K = S = 5", "dirichlet:chains=5,states=5,seed=0", 4_000, 540_672),
@@ -24,13 +24,12 @@ PRECISIONS = {"float32": "gpu:float32", "float64": "gpu"}
 
 def kernel_rate(problem, policy, budget, replications, precision):
     """Billions of steps a second by the device's clock: the best of three, compiled before."""
-    arguments = (problem, policies.get(policy), [budget])
-    rest = (0, budget, [1.0] * len(problem), precision)
-    gpu.run(*arguments, range(64), *rest)
+    arguments, options = (problem, policies.get(policy), [budget]), Options(engine=PRECISIONS[precision])
+    gpu.run(*arguments, range(64), options)
     best = 0.0
     for _ in range(3):
         times = []
-        gpu.run(*arguments, range(replications), *rest, kernel_times=times)
+        gpu.run(*arguments, range(replications), options, kernel_times=times)
         best = max(best, budget * replications / sum(times) / 1e9)
     return best
 
@@ -47,11 +46,15 @@ def run_rate(problem, policy, budget, replications, precision):
 
 def cpu_rate(problem, policy, budget, replications, workers):
     """The same of the CPU engine on so many threads."""
-    engine.run(problem, policy, [budget], range(8), 0, "cpu")
+    engine.run(problem, policy, [budget], range(8), engine.Options(seed=0, engine="cpu"))
     each = [range(i * replications, (i + 1) * replications) for i in range(workers)]
     start = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda part: engine.run(problem, policy, [budget], part, 0, "cpu"), each))
+        list(
+            pool.map(
+                lambda part: engine.run(problem, policy, [budget], part, engine.Options(seed=0, engine="cpu")), each
+            )
+        )
     return budget * replications * workers / (time.perf_counter() - start) / 1e9
 
 
@@ -63,11 +66,11 @@ def unmixed(position):
 def without_generator(problem, policy, budget, replications, precision):
     """The kernel's rate if the generator were a counter alone. Its numbers are of no use."""
     specialised.cache_clear()
-    mix, observing.mix = observing.mix, unmixed
+    mix, kernel.mix = kernel.mix, unmixed
     try:
         return kernel_rate(problem, policy, budget, replications, precision)
     finally:
-        observing.mix = mix
+        kernel.mix = mix
         specialised.cache_clear()
 
 

@@ -253,8 +253,79 @@ def picture() -> None:
         plt.close(figure)
 
 
+# ---------------------------------------------------------------- evidence over time
+
+LAW = np.array([[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.5, 0.25, 0.25]])
+WALK, CHANGED_AT = 3_000, 1_500
+
+
+def walks() -> dict[str, list[int]]:
+    """A Markov chain, a process that often goes back where it came from, and a chain whose last row changes."""
+    found = {}
+    for kind in ("a Markov chain", "memory: after 1, back in 2 of 5 steps", f"row 2 changes after step {CHANGED_AT:,}"):
+        rng, walk = np.random.default_rng(SEED), [0, 1]
+        for step in range(WALK):
+            law = LAW[walk[-1]]
+            if kind.startswith("memory") and walk[-1] == 1 and rng.random() < 0.4:
+                law = np.eye(3)[walk[-2]]
+            elif kind.startswith("row") and walk[-1] == 2 and step >= CHANGED_AT:
+                law = np.array([0.2, 0.1, 0.7])
+            walk.append(int(rng.choice(3, p=law)))
+        found[kind] = walk
+    return found
+
+
+def histories() -> dict[str, list[cs.Check]]:
+    """What *order* and *change* say of each walk."""
+    return {kind: list(cs.diagnose(cs.Paths.from_walks([walk], 3)))[:2] for kind, walk in walks().items()}
+
+
+def evidence_in_words() -> str:
+    """The second picture in words, and what a test compares with the library's numbers of today."""
+    parts = []
+    for kind, checks in histories().items():
+        parts.append(f"{kind}: " + ", ".join(f"{check.kind} {check.level:.1e}" for check in checks))
+    return "; ".join(parts)
+
+
+def evidence() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"svg.hashsalt": "chainscout", "font.family": "DejaVu Sans", "text.color": INK}):
+        figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), sharey=True, facecolor=PAPER)
+        figure.subplots_adjust(left=0.07, right=0.98, top=0.86, bottom=0.17, wspace=0.08)
+        for axes, (kind, checks) in zip(panels, histories().items(), strict=True):
+            for check, colour in zip(checks, (SEA, AMBER), strict=True):
+                steps, values = zip(*check.history, strict=True)
+                axes.plot(steps, np.array(values) / np.log(10), color=colour, linewidth=1.6, label=str(check.kind))
+            axes.axhline(2, color=RUST, linewidth=1, linestyle="--")
+            axes.set_title(kind, fontsize=10.5, color=INK)
+            axes.set(ylim=(-3, 8), xlim=(0, WALK), facecolor=PAPER)
+            axes.set_xlabel("steps", fontsize=9.5, color=PALE)
+            axes.tick_params(labelsize=9, labelcolor=PALE, length=0)
+            axes.grid(color=GRID, linewidth=1)
+            axes.spines[:].set_visible(False)
+        panels[0].set_ylabel("log₁₀ of the e-value", fontsize=9.5, color=PALE)
+        panels[0].legend(loc="upper left", fontsize=9, frameon=False)
+        panels[0].annotate(
+            "rejects at δ/5 = 0.01",
+            (WALK, 2),
+            (-4, 4),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8.5,
+            color=RUST,
+        )
+        figure.savefig(HERE / "figures" / "evidence.svg", metadata={"Date": None, "Description": evidence_in_words()})
+        plt.close(figure)
+
+
 def main() -> None:
     picture()
+    evidence()
     folder = HERE / "_generated"
     folder.mkdir(exist_ok=True)
     for name, (columns, rows) in TABLES.items():

@@ -7,6 +7,9 @@ import os
 
 os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 
+import threading
+import time
+
 import numpy as np
 
 import chainscout as cs
@@ -51,10 +54,36 @@ OPTIONS = [
 
 def agree(problem, rule, budgets, replications, weights, options):
     """The same pulls, and losses but for rounding."""
-    found = engine.run(problem, rule, budgets, replications, 7, "gpu", weights=weights, **options)
-    expected = engine.run(problem, rule, budgets, replications, 7, "cpu", weights=weights, **options)
+    found = engine.run(
+        problem, rule, budgets, replications, engine.Options(seed=7, engine="gpu", weights=weights, **options)
+    )
+    expected = engine.run(
+        problem, rule, budgets, replications, engine.Options(seed=7, engine="cpu", weights=weights, **options)
+    )
     assert (found[1] == expected[1]).all(), (rule, options)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-14, err_msg=f"{rule} {options}")
+
+
+def several_devices(problem) -> None:
+    """Two devices, each with a thread of its own: both work, and the results have the bits of one."""
+    one = cs.compare(problem, ["scout", "oracle"], [5, 20], 400, engine="gpu")
+    used, launched = {}, []
+    number, use, launch = gpu.number, gpu.use, gpu.GpuKernel.launch
+
+    def watched(self, *arguments):
+        launched.append(used[threading.get_ident()])
+        time.sleep(0.01)  # long enough for the other device to take the next task
+        launch(self, *arguments)
+
+    gpu.number = lambda: 2
+    gpu.use = lambda device: used.setdefault(threading.get_ident(), device)
+    gpu.GpuKernel.launch = watched
+    two = cs.compare(problem, ["scout", "oracle"], [5, 20], 400, engine="gpu")
+    gpu.number, gpu.use, gpu.GpuKernel.launch = number, use, launch
+    assert sorted(used.values()) == [0, 1]
+    assert set(launched) == {0, 1}, launched
+    assert two.loss.tobytes() == one.loss.tobytes()
+    assert two.pulls.tobytes() == one.pulls.tobytes()
 
 
 def main() -> None:
@@ -72,15 +101,15 @@ def main() -> None:
     for rule, options in OPTIONS:
         agree(problem, rule, [5, 160], replications, weights, options)
     for sizes, place in PLACES.items():
-        gpu.memory.SHARED_BYTES, gpu.memory.CROWDED_BYTES = sizes
-        assert gpu.memory.Layout(3, 4, 1, np.uint16, np.float64, False).shared == place
+        gpu.layout.SHARED_BYTES, gpu.layout.CROWDED_BYTES = sizes
+        assert gpu.layout.Layout(3, 4, 1, np.uint16, np.float64, False).shared == place
         for rule in ("ba-mc", "gini-ucb:block=0.2", "certifier"):
             agree(problem, rule, budgets, replications, weights, {})
-    gpu.memory.SHARED_BYTES, gpu.memory.CROWDED_BYTES = 48 * 1024, 23 * 1024
+    gpu.layout.SHARED_BYTES, gpu.layout.CROWDED_BYTES = 48 * 1024, 23 * 1024
     for kind in (np.uint32, np.uint64):
-        gpu.launching.count_type = lambda budget, states, kind=kind: kind
+        gpu.launch.count_type = lambda budget, states, kind=kind: kind
         agree(problem, "ba-mc", budgets, replications, weights, {})
-    gpu.launching.LAUNCH_LANES, gpu.launching.LAUNCH_STEPS = 32, 1
+    gpu.launch.LAUNCH_LANES, gpu.launch.LAUNCH_STEPS = 32, 1
     agree(alike, "scout", [20], range(70), None, {})
     for options in ({}, {"row_weights": "ones"}):
         found, expected = (
@@ -88,6 +117,7 @@ def main() -> None:
         )
         assert (found.pulls == expected.pulls).all()
         assert found.summary()[0].keys() == expected.summary()[0].keys()
+    several_devices(alike)
     found = paths.followed(problem, 30, 3, 0.05, 5, "gpu")
     np.testing.assert_allclose(found, paths.followed(problem, 30, 3, 0.05, 5, "cpu"), rtol=1e-12)
     print("all agree")

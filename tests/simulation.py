@@ -10,13 +10,13 @@ import types
 import numba
 import numpy as np
 
-from chainscout import rows
+from chainscout import logarithm, rows
 from chainscout.certificates import mixture, paper
 
 #: Coverage of the package is measured with compilation off; then the tests take far fewer paths.
 COMPILED = not numba.config.DISABLE_JIT
 
-largest_excess = numba.njit(mixture.largest_excess)
+log = numba.njit(logarithm.log)
 smoothing_excess = numba.njit(mixture.smoothing_excess)
 combine = numba.njit(mixture.combine)
 deviation = numba.njit(rows.deviation)
@@ -26,8 +26,13 @@ STATED = paper.STATED
 
 def compiled(function):
     """A copy of one of the package's functions, compiled, which calls compiled copies of what it calls."""
-    names = {**function.__globals__, "deviation": deviation, "smoothed_gini": smoothed_gini}
+    names = {**function.__globals__, "deviation": deviation, "smoothed_gini": smoothed_gini, "log": log}
+    names["log1p"] = log1p
     return numba.njit(types.FunctionType(function.__code__, names, function.__name__))
+
+
+log1p = numba.njit(types.FunctionType(logarithm.log1p.__code__, {**vars(logarithm), "log": log}))
+largest_excess = compiled(mixture.largest_excess)
 
 
 entry, row_terms, factors, index = (compiled(f) for f in (paper.entry, paper.row_terms, paper.factors, paper.index))

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 import chainscout as cs
 from chainscout.cli import main
 from chainscout.cli.experiments import split_budgets, split_policies
+from chainscout.installation import extra_command
 from chainscout.report.cells import cell
 
 COMMAND = [sys.executable, "-m", "chainscout", "compare"]
@@ -296,7 +297,7 @@ def test_without_dask_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     done = run("unlike", "--dask", "local")
     assert done.exit_code == 2
-    assert done.stderr == "chainscout: --dask needs an optional dependency: pip install 'chainscout[cluster]'\n"
+    assert done.stderr == f"chainscout: --dask needs an optional dependency: {extra_command('cluster')}\n"
 
 
 # ---------------------------------------------------------------- progress

@@ -193,7 +193,7 @@ def test_a_library_that_is_not_there_is_named(library, monkeypatch):
     chain = MarkovChain([[1.0]])
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "deeptime.markov.msm", None)
-    with pytest.raises(ChainscoutError, match=f"needs {library}, which is not installed: pip install {library}$"):
+    with pytest.raises(ChainscoutError, match=rf"needs .*{library}\]?'?$"):
         getattr(chain, f"to_{library}")()
 
 

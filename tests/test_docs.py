@@ -190,3 +190,8 @@ def test_the_picture_shows_the_numbers_of_today(figures: Any) -> None:
     image = (DOCS / "figures" / "plan.png").read_bytes()
     assert words.encode() in image
     assert len(image) < 100_000
+
+
+def test_the_picture_of_evidence_shows_the_numbers_of_today(figures: Any) -> None:
+    shown = (DOCS / "figures" / "evidence.svg").read_text(encoding="utf-8")
+    assert f"<dc:description>{figures.evidence_in_words()}</dc:description>" in shown

@@ -13,8 +13,10 @@ from test_policies import ALL, LOSSES, get
 
 import chainscout as cs
 from chainscout import Policy, policies
-from chainscout.engine import run, state, trace
-from chainscout.engine.state import CHUNK_BYTES, RESTLESS_BLOCK, prepare
+from chainscout.engine import Options, run, trace
+from chainscout.engine.cpu import prepare, state
+from chainscout.engine.cpu.state import CHUNK_BYTES
+from chainscout.engine.options import RESTLESS_BLOCK
 from chainscout.errors import InputError
 from chainscout.random import Walk
 
@@ -32,7 +34,7 @@ def test_interpreted_and_compiled_agree_at_every_step(name, problem):
     problem = PROBLEMS[problem]
     policy = get(name, problem)
     budget = 600 if policy.summary else 1700
-    same(*(trace(problem, policy, budget, seed=3, engine=engine) for engine in ("python", "cpu")))
+    same(*(trace(problem, policy, budget, options=Options(seed=3, engine=engine)) for engine in ("python", "cpu")))
 
 
 @pytest.mark.soak
@@ -40,7 +42,12 @@ def test_interpreted_and_compiled_agree_at_every_step(name, problem):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_interpreted_and_compiled_agree_at_every_step_of_twenty_thousand(name, problem):
     problem = PROBLEMS[problem]
-    same(*(trace(problem, get(name, problem), 20_000, seed=4, engine=engine) for engine in ("python", "cpu")))
+    same(
+        *(
+            trace(problem, get(name, problem), 20_000, options=Options(seed=4, engine=engine))
+            for engine in ("python", "cpu")
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,28 +69,30 @@ def test_interpreted_and_compiled_agree_at_every_step_of_twenty_thousand(name, p
     ],
 )
 def test_every_mode_agrees_too(name, options):
-    same(*(trace(UNLIKE, name, 900, engine=engine, **options) for engine in ("python", "cpu")))
-    results = [run(UNLIKE, name, [900, 7, 300], range(2, 5), engine=engine, **options) for engine in ("python", "cpu")]
+    same(*(trace(UNLIKE, name, 900, options=Options(engine=engine, **options)) for engine in ("python", "cpu")))
+    results = [
+        run(UNLIKE, name, [900, 7, 300], range(2, 5), Options(engine=engine, **options)) for engine in ("python", "cpu")
+    ]
     same(*results)
     assert (results[0][1].sum(axis=2) == np.array([[900], [7], [300]])).all()
 
 
 def test_a_tree_makes_the_choices_of_a_scan(monkeypatch):
     problem = unlike([2, 3] * 45, seed=1)
-    assert prepare(problem, policies.get("scout"), 9, "cpu", [1.0] * 90, 1, False).rule.tree
+    assert prepare(problem, policies.get("scout"), 9, Options()).loop.tree
     for name in ("scout", "uniform", "gafs-max", "scout:block=0.1"):
         with_tree = trace(problem, name, 3000)
-        same(with_tree, trace(problem, name, 3000, engine="python"))
+        same(with_tree, trace(problem, name, 3000, options=Options(engine="python")))
         with monkeypatch.context() as patch:
             patch.setattr(state, "TREE_FROM", 10**9)
-            assert not prepare(problem, policies.get(name), 9, "cpu", [1.0] * 90, 1, False).rule.tree
-            same(with_tree, trace(problem, name, 3000, engine="python"))
+            assert not prepare(problem, policies.get(name), 9, Options()).loop.tree
+            same(with_tree, trace(problem, name, 3000, options=Options(engine="python")))
 
 
 def test_plans_of_one_observation_are_single_steps():
     """The loop for plans, with blocks that never get longer than one, against the loop for steps."""
     for name in ("scout", "ba-mc", "uniform"):
-        assert not prepare(UNLIKE, policies.get(name), 9, "cpu", [1.0] * 5, 1, False).rule.planned
+        assert not prepare(UNLIKE, policies.get(name), 9, Options()).loop.planned
         same(trace(UNLIKE, name, 1500), trace(UNLIKE, policies.get(name, block=1e-9), 1500))
 
 
@@ -93,23 +102,23 @@ def test_plans_of_one_observation_are_single_steps():
 @pytest.mark.parametrize("name", ["scout", "scout:block=0.1", "gini-ucb", "gafs-max"])
 def test_results_do_not_depend_on_the_split(name):
     budgets = [50, 333, 1000]
-    whole = run(UNLIKE, name, budgets, range(23), seed=9)
+    whole = run(UNLIKE, name, budgets, range(23), Options(seed=9))
     for cuts in ([0, 23], [0, 1, 2, 23], [0, 4, 8, 12, 23], [0, 10, 13, 23]):
-        parts = [run(UNLIKE, name, budgets, range(a, b), seed=9) for a, b in itertools.pairwise(cuts)]
+        parts = [run(UNLIKE, name, budgets, range(a, b), Options(seed=9)) for a, b in itertools.pairwise(cuts)]
         same(whole, [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)])
     with ThreadPoolExecutor(2) as pool:
-        parts = list(pool.map(lambda r: run(UNLIKE, name, budgets, range(r, r + 1), seed=9), range(23)))
+        parts = list(pool.map(lambda r: run(UNLIKE, name, budgets, range(r, r + 1), Options(seed=9)), range(23)))
     same(whole, [np.concatenate(part, axis=1) for part in zip(*parts, strict=True)])
     # More budgets, read on the way, change nothing; one alone does not either, as long as the horizon is the same.
-    finer = run(UNLIKE, name, sorted({*budgets, *range(1, 1000, 37)}), range(23), seed=9)
+    finer = run(UNLIKE, name, sorted({*budgets, *range(1, 1000, 37)}), range(23), Options(seed=9))
     kept = [sorted({*budgets, *range(1, 1000, 37)}).index(b) for b in budgets]
     same(whole, [array[kept] for array in finer])
-    same([a[2:] for a in whole], run(UNLIKE, name, [1000], range(23), seed=9))
+    same([a[2:] for a in whole], run(UNLIKE, name, [1000], range(23), Options(seed=9)))
 
 
 def test_chunks_are_cut_where_nobody_sees_it(monkeypatch):
     whole = run(UNLIKE, "scout", [500], range(40))
-    monkeypatch.setattr("chainscout.engine.state.CHUNK_BYTES", CHUNK_BYTES >> 6)
+    monkeypatch.setattr("chainscout.engine.cpu.state.CHUNK_BYTES", CHUNK_BYTES >> 6)
     same(whole, run(UNLIKE, "scout", [500], range(40)))
 
 
@@ -137,7 +146,7 @@ def test_every_policy_sees_the_same_paths():
 @pytest.mark.parametrize("distance", ["squared", "total-variation", "kullback-leibler", "chi-squared"])
 @pytest.mark.parametrize("weights", ["empirical", "ones", "stationary"])
 def test_losses_are_those_of_the_counts(distance, weights):
-    loss, pulls = run(UNLIKE, "scout", [300], range(5, 7), seed=2, distance=distance, row_weights=weights)
+    loss, pulls = run(UNLIKE, "scout", [300], range(5, 7), Options(seed=2, distance=distance, row_weights=weights))
     for r in range(2):
         for k, chain in enumerate(UNLIKE.chains.values()):
             path = Walk(chain, k, replication=5 + r, seed=2)
@@ -171,26 +180,26 @@ def test_odd_problems():
 
 
 def test_batches():
-    chosen, _ = trace(UNLIKE, "uniform", 130, batch=10)
+    chosen, _ = trace(UNLIKE, "uniform", 130, options=Options(batch=10))
     # The warm-up's ten observations, then every batch is what round robin would do.
     assert sorted(chosen[:10].tolist()) == sorted([*range(5), *range(5)])
     assert (np.bincount(chosen) == 26).all()
     # A first batch that would go on past the warm-up ends there: nothing is known yet.
-    chosen, _ = trace(UNLIKE, "scout", 60, batch=25)
+    chosen, _ = trace(UNLIKE, "scout", 60, options=Options(batch=25))
     assert sorted(chosen[:10].tolist()) == sorted([*range(5), *range(5)])
     assert len(set(chosen[10:35].tolist())) == 5
     # Within a batch nothing is learnt, so that the choices differ from those of single steps, but not by much.
     single, batched = (
-        run(UNLIKE, "scout", [4000], range(scaled(200, 20)), batch=b)[0].max(axis=2).mean() for b in (1, 50)
+        run(UNLIKE, "scout", [4000], range(scaled(200, 20)), Options(batch=b))[0].max(axis=2).mean() for b in (1, 50)
     )
     assert batched == pytest.approx(single, rel=0.1 if scaled(200, 20) == 200 else 0.3)
 
 
 def test_restless_chains_are_observed_in_blocks():
-    chosen, _ = trace(UNLIKE, "scout", 2000, restless=True)
+    chosen, _ = trace(UNLIKE, "scout", 2000, options=Options(restless=True))
     switches = np.flatnonzero(np.diff(chosen)) + 1
     assert (switches % RESTLESS_BLOCK == 0).all()
-    _, pulls = run(UNLIKE, "scout", [2000], range(3), restless=True)
+    _, pulls = run(UNLIKE, "scout", [2000], range(3), Options(restless=True))
     assert (pulls.sum(axis=2) == 2000).all()
 
 
@@ -198,16 +207,16 @@ def test_restless_chains_move_while_nobody_looks():
     """A chain that alternates between two states shows, when it is looked at again, where it has got to meanwhile."""
     flip = cs.MarkovChain([[0.0, 1.0], [1.0, 0.0]], initial=[1.0, 0.0])
     problem = cs.Problem({"a": flip, "b": flip})
-    loss, _ = run(problem, "uniform", [400], range(2), restless=True)
+    loss, _ = run(problem, "uniform", [400], range(2), Options(restless=True))
     # All pairs that were counted are transitions of the chain: rows are deterministic, only smoothing is left.
     assert loss.max() < 1e-4
     with pytest.raises(InputError, match="batch must be 1"):
-        run(problem, "uniform", [400], range(2), restless=True, batch=2)
+        run(problem, "uniform", [400], range(2), Options(restless=True, batch=2))
 
 
 def test_weights_shift_the_allocation():
     twins = PROBLEMS["twins"]
-    _, pulls = run(twins, "scout:power=1", [30_000], range(scaled(20)), weights=(1, 2, 4))
+    _, pulls = run(twins, "scout:power=1", [30_000], range(scaled(20)), Options(weights=(1, 2, 4)))
     assert pulls.mean(axis=(0, 1)) / 30_000 == pytest.approx([1 / 7, 2 / 7, 4 / 7], rel=0.01)
 
 
@@ -218,7 +227,7 @@ def test_weights_shift_the_allocation():
 def test_known_shares_reach_their_limits(name):
     """n·E[L_k] → ΣG_k/share_k. The next order is below 1 % at N_x ≈ 10³."""
     problem, budget = cs.problems.get("dirichlet"), 40_000
-    loss, pulls = run(problem, name, [budget], range(scaled(400, 8)), seed=1)
+    loss, pulls = run(problem, name, [budget], range(scaled(400, 8)), Options(seed=1))
     share = policies.get(name).aim(problem)
     assert pulls.mean(axis=(0, 1)) / budget == pytest.approx(share, abs=1e-3)
     limit = np.array([chain.variability for chain in problem.chains.values()]) / share
@@ -277,7 +286,7 @@ def own_policy():
 
 
 def test_a_rule_typed_at_a_prompt():
-    same(*(trace(UNLIKE, own_policy(), 800, engine=engine) for engine in ("python", "cpu")))
+    same(*(trace(UNLIKE, own_policy(), 800, options=Options(engine=engine)) for engine in ("python", "cpu")))
     assert run(UNLIKE, own_policy(), [100], range(2))[1].sum() == 200
 
 
@@ -289,11 +298,11 @@ def test_a_rule_in_a_script(tmp_path):
         + textwrap.dedent(
             """
             import chainscout as cs
-            from chainscout.engine import run, trace
+            from chainscout.engine import Options, run, trace
 
             policy = cs.Policy("mine", index, terms, constants)
             problem = cs.problems.get("dirichlet")
-            one, other = (trace(problem, policy, 500, engine=engine) for engine in ("python", "cpu"))
+            one, other = (trace(problem, policy, 500, 0, Options(engine=engine)) for engine in ("python", "cpu"))
             assert (one[0] == other[0]).all() and (one[1] == other[1]).all()
             print(run(problem, policy, [200], range(3))[1].sum())
             """
@@ -334,14 +343,15 @@ def test_an_index_that_is_no_number():
     ],
 )
 def test_bad_input(options, words):
-    given = {"problem": UNLIKE, "policy": "scout", "budgets": [10], "replications": range(2)} | options
+    given = {"problem": UNLIKE, "policy": "scout", "budgets": [10], "replications": range(2)}
+    given |= {name: options[name] for name in given.keys() & options}
     with pytest.raises(InputError, match=words):
-        run(**given)
+        run(**given, options=Options(**{name: value for name, value in options.items() if name not in given}))
 
 
 @pytest.mark.parametrize("engine_name", ["python", "cpu"])
 def test_a_batch_of_chains_whose_indices_are_all_minus_infinity(engine_name: str) -> None:
     """−∞ also marks a chain of which nothing is known until its first observations are in."""
     rule = cs.Policy("never", lambda sums, transitions, constants: -float("inf"), lambda row, n, q, c: (0.0,))
-    _, pulls = run(cs.problems.get("two-state"), rule, [40], range(4), 0, engine_name, batch=3)
+    _, pulls = run(cs.problems.get("two-state"), rule, [40], range(4), Options(seed=0, engine=engine_name, batch=3))
     assert (pulls.sum(axis=2) == 40).all()

@@ -62,7 +62,7 @@ def test_it_is_what_the_engine_gives(unlike: cs.Problem) -> None:
     options: dict[str, Any] = {"seed": 5, "weights": (1.0, 2.0, 3.0), "batch": 3}
     results = cs.compare(unlike, ["scout", "uniform"], [100, 300], 10, **options)
     for p, policy in enumerate(results.policies):
-        loss, pulls = engine.run(unlike, policy, [100, 300], range(10), **options)
+        loss, pulls = engine.run(unlike, policy, [100, 300], range(10), engine.Options(**options))
         assert results.loss[p].tobytes() == loss.tobytes()
         assert results.pulls[p].tobytes() == pulls.tobytes()
 

@@ -177,7 +177,7 @@ def test_to_xarray(results: cs.Results, tmp_path: Path) -> None:
 
 def test_without_xarray_there_is_a_hint(results: cs.Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(MissingExtraError, match=r"to_xarray needs .*: pip install 'chainscout\[xarray\]'"):
+    with pytest.raises(MissingExtraError, match=r"to_xarray needs an optional dependency: .*xarray"):
         results.to_xarray()
 
 

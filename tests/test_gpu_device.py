@@ -1,7 +1,11 @@
 """The GPU engine on a real GPU, at full size, against the CPU engine (make test-gpu)."""
 
 import math
+import os
 import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -10,7 +14,6 @@ from numba import cuda
 import chainscout as cs
 from chainscout import engine, policies
 from chainscout.engine import gpu
-from chainscout.engine.gpu import compiling
 from chainscout.verification import paths
 
 pytestmark = pytest.mark.gpu
@@ -33,8 +36,8 @@ MINE = cs.Policy("mine", index, terms, constants=lambda setting: (0.5,))
 def differing(problem, rule, budgets=BUDGETS, replications=REPLICATIONS, **options):
     """How many replications went another way than on the CPU: other pulls, or losses that the order of sums does not
     explain."""
-    found = engine.run(problem, rule, budgets, replications, 3, "gpu", **options)
-    expected = engine.run(problem, rule, budgets, replications, 3, "cpu", **options)
+    found = engine.run(problem, rule, budgets, replications, engine.Options(seed=3, engine="gpu", **options))
+    expected = engine.run(problem, rule, budgets, replications, engine.Options(seed=3, engine="cpu", **options))
     same = (found[1] == expected[1]) & np.isclose(found[0], expected[0], rtol=1e-11, atol=1e-14, equal_nan=True)
     return int((~same.all(axis=(0, 2))).sum())
 
@@ -51,7 +54,7 @@ def test_products_are_rounded_by_themselves_as_on_the_cpu():
     device, near = gpu.arrays(), 2.0**-30
     arguments = [device.full(64, value) for value in (1.0 + near, 1.0 - near, -1.0)]
     out = device.ones(64)
-    compiling.kernel(contractible, {}, np.float64, False).launch(2, 32, [out, *arguments])
+    gpu.specialised_kernel(contractible, {}, np.float64).launch(2, 32, [out, *arguments])
     assert (gpu.at_home(out) == 0.0).all()
     # The same function as numba-cuda compiles it by itself: so the test can tell.
     cuda.jit(contractible)[2, 32](out, *arguments)
@@ -137,14 +140,16 @@ def test_other_losses_of_a_comparison_stay_there_too():
 
 def test_several_launches_and_several_threads_give_the_same(monkeypatch):
     problem = cs.problems.get("unlike")
-    whole = engine.run(problem, "scout", [2_000], range(5_000), 1, "gpu")
-    monkeypatch.setattr(gpu.launching, "LAUNCH_LANES", 1_024)
-    monkeypatch.setattr(gpu.launching, "LAUNCH_STEPS", 1)
+    whole = engine.run(problem, "scout", [2_000], range(5_000), engine.Options(seed=1, engine="gpu"))
+    monkeypatch.setattr(gpu.launch, "LAUNCH_LANES", 1_024)
+    monkeypatch.setattr(gpu.launch, "LAUNCH_STEPS", 1)
     outcomes = {}
 
     def part(number):
         gpu.use(0)
-        outcomes[number] = engine.run(problem, "scout", [2_000], range(1_000 * number, 1_000 * (number + 1)), 1, "gpu")
+        outcomes[number] = engine.run(
+            problem, "scout", [2_000], range(1_000 * number, 1_000 * (number + 1)), engine.Options(seed=1, engine="gpu")
+        )
 
     threads = [threading.Thread(target=part, args=(number,)) for number in range(5)]
     for thread in threads:
@@ -156,10 +161,29 @@ def test_several_launches_and_several_threads_give_the_same(monkeypatch):
         assert (joined == whole[place]).all()
 
 
+def test_two_processes_share_a_device_and_give_the_same():
+    """As workers of a cluster do, each with the device of its index."""
+    arguments = (cs.problems.get("unlike"), ["ba-mc", "scout"], [500, 2_000], 140_000)
+    one = cs.compare(*arguments, engine="gpu")
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+        two = cs.compare(*arguments, engine="gpu", executor=executor)
+        used = set(executor.map(device_of_this_process, range(8)))
+    assert len({process for process, _ in used}) == 2
+    assert {device for _, device in used} == {0}
+    assert two.loss.tobytes() == one.loss.tobytes()
+    assert two.pulls.tobytes() == one.pulls.tobytes()
+
+
+def device_of_this_process(number):
+    """Slow enough for both processes to answer."""
+    time.sleep(0.2)
+    return os.getpid(), cuda.get_current_device().id
+
+
 def test_a_rule_that_gives_no_number_is_refused():
     rule = cs.Policy("bad", lambda sums, transitions, constants: math.nan, lambda row, n, q, c: (0.0,))
     with pytest.raises(cs.ChainscoutError, match="not a number"):
-        engine.run(cs.problems.get("two-state"), rule, [50], range(64), 0, "gpu")
+        engine.run(cs.problems.get("two-state"), rule, [50], range(64), engine.Options(seed=0, engine="gpu"))
 
 
 def test_whole_paths():

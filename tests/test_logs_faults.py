@@ -97,7 +97,7 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
         (FRAME | {"what": [1, "x"]}, {}, "mixes values that have no order"),
         ("postgresql://host/name", {}, "needs the name of its table, not None"),
         ("nonsense://host/name", {"table": "t"}, "a database's address looks like"),
-        (17, {}, "a log must be a file, a list of files, a database's address, a Spark session, or columns of arrays"),
+        (17, {}, "a log must be a file, a list of files, a database's address, a Spark session, an Arrow stream"),
         ([], {}, "a log must be a file, a list of files"),
         ("log.xlsx", {}, "a log's file must end in one of .parquet, .pq, .csv"),
         ("logs/", {}, "a directory is given as a pattern such as 'logs/*.parquet'"),

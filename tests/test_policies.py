@@ -18,7 +18,7 @@ from playing import Player, play
 import chainscout as cs
 from chainscout import policies, predictions
 from chainscout.counts import MOST_STATES, MOST_TRANSITIONS
-from chainscout.engine import run, trace
+from chainscout.engine import Options, run, trace
 from chainscout.errors import InputError
 from chainscout.guarantees import beta, beta_unknown_horizon
 from chainscout.policies import Policy, settings
@@ -113,11 +113,11 @@ def test_a_policy_object_takes_no_parameters():
 @pytest.mark.parametrize("engine", ["python", "cpu"])
 def test_the_largest_power_is_finite_on_every_engine(engine):
     """Once 2,000 was too: Python overflowed, and compiled code went on with infinities."""
-    loss, _ = run(UNLIKE, "scout:power=10", [200], range(4), engine=engine)
-    again, _ = run(UNLIKE, "scout:power=10", [200], range(4), engine="python")
+    loss, _ = run(UNLIKE, "scout:power=10", [200], range(4), Options(engine=engine))
+    again, _ = run(UNLIKE, "scout:power=10", [200], range(4), Options(engine="python"))
     assert np.isfinite(loss).all()
     assert np.array_equal(loss, again)
-    _, values = trace(UNLIKE, "scout:power=10", 200, engine=engine)
+    _, values = trace(UNLIKE, "scout:power=10", 200, options=Options(engine=engine))
     assert np.isfinite(values[2 * len(UNLIKE) :]).all()
     largest = policies.get("scout:power=10")
     assert math.isfinite(largest.index((float(MOST_STATES),), 1.0, (1.0, 2.0, 0.0, 0.0, 10.0, 1.0)))
@@ -125,7 +125,7 @@ def test_the_largest_power_is_finite_on_every_engine(engine):
 
 def test_a_weight_too_large_for_the_power():
     with pytest.raises(InputError, match=r"a weight of 1e\+300 is too large for the policy 'scout:power=10'"):
-        run(UNLIKE, "scout:power=10", [100], range(1), engine="python", weights=[1e300] * len(UNLIKE))
+        run(UNLIKE, "scout:power=10", [100], range(1), Options(engine="python", weights=[1e300] * len(UNLIKE)))
 
 
 def test_what_cannot_be_a_policy():
@@ -206,7 +206,9 @@ def test_every_choice_is_the_references(name, problem):
     policy = get(name.removesuffix(" endless"), problem)
     # Blocks off: the reference looks at its indices before every observation.
     policy = policies.get(policy.name.partition(":")[0], block=0, **policy.parameters)
-    choices, values = trace(problem, policy, budget, engine="python", horizon=not name.endswith("endless"))
+    choices, values = trace(
+        problem, policy, budget, options=Options(engine="python", horizon=not name.endswith("endless"))
+    )
     indices = reference_indices(name, problem, budget)
     tables = [np.zeros((size, size), dtype=int) for size in problem.sizes]
     sources, last = paths(problem), [None] * len(problem)
@@ -237,7 +239,7 @@ def test_the_engine_plays_by_the_contract(name):
     policy = get(name, UNLIKE)
     weights = (1.0, 2.0, 0.5, 1.5, 3.0)
     played = play(policy, paths(UNLIKE), UNLIKE.sizes, 700, UNLIKE, weights)
-    traced = trace(UNLIKE, policy, 700, engine="python", weights=weights)
+    traced = trace(UNLIKE, policy, 700, options=Options(engine="python", weights=weights))
     assert played[0] == traced[0].tolist()
     assert played[1] == traced[1].tolist()
 
@@ -289,7 +291,7 @@ def test_more_pending_means_less_urgent(name):
 def test_one_state_and_deterministic_chains():
     problem = PROBLEMS["one state among others"]
     for name in ALL:
-        choices, values = trace(problem, get(name, problem), 300, engine="python")
+        choices, values = trace(problem, get(name, problem), 300, options=Options(engine="python"))
         assert not np.isnan(values).any()
         if name in ("scout", "oracle", "certifier", "gini-ucb"):  # there is nothing to learn about a chain of one state
             assert (choices == 0).sum() == 2
@@ -312,7 +314,7 @@ def test_no_chain_starves():
     """Every chain that is not deterministic is looked at again and again, whatever its first observations were."""
     for name in ("scout", *(f"scout:loss={loss}" for loss in LOSSES), "bayes", "ba-mc", "gafs-max"):
         for seed in range(3):
-            choices, _ = trace(PROBLEMS["two states"], name, 1200, seed=seed, engine="python")
+            choices, _ = trace(PROBLEMS["two states"], name, 1200, options=Options(seed=seed, engine="python"))
             assert np.bincount(choices, minlength=6).min() >= 10, name
 
 
@@ -407,7 +409,7 @@ def test_scout_explores_as_the_documentation_says():
     assert "min(cap, c/T_k)^p/T_k, with T_k at the end" in " ".join(text.split())
     for power in (0.5, 0.75, 1.0):
         for budget in (60, 400, 3_000):
-            choices, values = trace(UNLIKE, f"scout:power={power}", budget, engine="python")
+            choices, values = trace(UNLIKE, f"scout:power={power}", budget, options=Options(engine="python"))
             pulls = np.bincount(choices)
             most = int(pulls.argmax())
             index = values[np.flatnonzero(choices == most)[-1]]
@@ -423,7 +425,7 @@ def test_the_bound_on_scouts_largest_index_is_attained():
     """Chains that alternate have left both states at T = 2, and G̃ = cap there, so that μ̃ = S − 1 = 1 and the index is
     1/2 = K/(n − 2K) at n = 4K. K/(n − K) = 1/3, which forgets the first observations, is below the index."""
     alternating = cs.Problem({f"chain-{k}": cs.MarkovChain([[0.0, 1.0], [1.0, 0.0]]) for k in range(3)})
-    choices, values = trace(alternating, "scout", 12, engine="python")
+    choices, values = trace(alternating, "scout", 12, options=Options(engine="python"))
     assert np.bincount(choices).tolist() == [4, 4, 4]
     for k in range(3):
         last = values[np.flatnonzero(choices == k)[-1]]
@@ -477,5 +479,5 @@ def test_a_rule_is_tried_on_as_many_states_as_there_are() -> None:
         summary=lambda exits, squares, size, c, reals, wholes: (exits[1] / (size - 1),),
     )
     for rule in (last, second):
-        _, pulls = run(cs.problems.get("unlike"), rule, [60], range(4), 0, "python")
+        _, pulls = run(cs.problems.get("unlike"), rule, [60], range(4), Options(seed=0, engine="python"))
         assert (pulls.sum(axis=2) == 60).all()

@@ -9,9 +9,8 @@ from engine_problems import UNLIKE, scaled
 from scipy.stats import chi2
 
 import chainscout as cs
-from chainscout.engine import run, trace
-from chainscout.engine.specialising import common
-from chainscout.engine.state import State, prepare
+from chainscout.engine import Options, run, trace
+from chainscout.engine.cpu import State, prepare
 from chainscout.errors import InputError
 from chainscout.random import Walk, alias
 from chainscout.random.splitmix import GOLDEN, MASK, mix, mix_gamma, sample, stream
@@ -64,7 +63,7 @@ def test_streams_are_unlike():
 
 def test_compiled_streams_have_the_same_bits():
     states = [
-        State(prepare(UNLIKE, cs.policies.get("scout"), 10, engine, [1.0] * len(UNLIKE), 1, False), 7, 5, 8)
+        State(prepare(UNLIKE, cs.policies.get("scout"), 10, Options(engine=engine)), 7, 5, 8)
         for engine in ("python", "cpu")
     ]
     assert (states[0].words == states[1].words).all()
@@ -105,7 +104,7 @@ def test_an_alias_table_has_its_law(law):
     law = np.array(law)
     size = len(law)
     table = [0] * size
-    common("fill", "python")(table, 0, size, 1, size, alias.parts(law).tolist(), [0] * size, [0] * size)
+    alias.fill(table, 0, size, 1, size, alias.parts(law).tolist(), [0] * size, [0] * size)
     masses = np.zeros(size)
     for column, word in enumerate(table):
         threshold, other = word >> 32, word & 0xFFFFFFFF
@@ -150,7 +149,7 @@ def test_an_outcome_of_probability_zero_is_never_drawn(law):
     """Exactly, from the table: each column's threshold, and the rest of it, lead to outcomes that can happen."""
     size = len(law)
     table, parts = [0] * size, [int(part) for part in alias.parts(np.array(law))]
-    common("fill", "python")(table, 0, size, 1, size, parts.copy(), [0] * size, [0] * size)
+    alias.fill(table, 0, size, 1, size, parts.copy(), [0] * size, [0] * size)
     masses = [0] * size
     for column, word in enumerate(table):
         threshold, other = word >> 32, word & 0xFFFFFFFF
@@ -167,8 +166,8 @@ def test_many_laws_are_cut_as_each_one_is():
 
 
 def test_a_walk_is_what_the_engine_counts():
-    _, pulls = run(UNLIKE, "scout", [400], range(3, 4), seed=11)
-    prepared = prepare(UNLIKE, cs.policies.get("scout"), 400, "cpu", [1.0] * len(UNLIKE), 1, False)
+    _, pulls = run(UNLIKE, "scout", [400], range(3, 4), Options(seed=11))
+    prepared = prepare(UNLIKE, cs.policies.get("scout"), 400, Options())
     state = State(prepared, 11, 3, 4)
     state.run(400)
     chains = list(UNLIKE.chains.values())
@@ -183,7 +182,7 @@ def test_a_walk_is_what_the_engine_counts():
 def test_transition_frequencies():
     """Every row's counts against its law: χ² at a total chance of a false alarm of 10⁻⁶."""
     problem = cs.problems.get("dirichlet", chains=6, states=7, concentration=0.5, seed=5)
-    prepared = prepare(problem, cs.policies.get("uniform"), 10**6, "cpu", [1.0] * 6, 1, False)
+    prepared = prepare(problem, cs.policies.get("uniform"), 10**6, Options())
     state = State(prepared, 1, 0, 4)
     state.run(scaled(600_000, 40_000))
     total, freedom = 0.0, 0
@@ -213,9 +212,9 @@ def test_first_states_follow_the_initial_law():
 
 SEEDED = {
     "compare": lambda seed: cs.compare(UNLIKE, ["uniform"], [20], 2, seed=seed, engine="python").loss.tolist(),
-    "run": lambda seed: run(UNLIKE, "scout", [60], range(2), seed=seed, engine="python")[1].tolist(),
-    "trace": lambda seed: trace(UNLIKE, "scout", 60, seed=seed, engine="python")[0].tolist(),
-    "trace, compiled": lambda seed: trace(UNLIKE, "scout", 60, seed=seed, engine="cpu")[0].tolist(),
+    "run": lambda seed: run(UNLIKE, "scout", [60], range(2), Options(seed=seed, engine="python"))[1].tolist(),
+    "trace": lambda seed: trace(UNLIKE, "scout", 60, options=Options(seed=seed, engine="python"))[0].tolist(),
+    "trace, compiled": lambda seed: trace(UNLIKE, "scout", 60, options=Options(seed=seed, engine="cpu"))[0].tolist(),
     "walk": lambda seed: list(itertools.islice(Walk(UNLIKE["chain-0"], seed=seed), 20)),
     "simulated": lambda seed: [cs.simulated(UNLIKE, seed=seed)["chain-0"].advance() for _ in range(2)],
     "learn": lambda seed: [line.state for line in cs.learn(UNLIKE, 30, seed=seed, progress=False).log()],
@@ -223,8 +222,8 @@ SEEDED = {
     "verify": lambda seed: Effort(seed=seed) and None,
 }
 REPLICATED = {
-    "trace": lambda number: trace(UNLIKE, "scout", 60, number, engine="python")[0].tolist(),
-    "trace, compiled": lambda number: trace(UNLIKE, "scout", 60, number, engine="cpu")[0].tolist(),
+    "trace": lambda number: trace(UNLIKE, "scout", 60, number, Options(engine="python"))[0].tolist(),
+    "trace, compiled": lambda number: trace(UNLIKE, "scout", 60, number, Options(engine="cpu"))[0].tolist(),
     "walk": lambda number: list(itertools.islice(Walk(UNLIKE["chain-0"], replication=number), 20)),
     "simulated": lambda number: [cs.simulated(UNLIKE, replication=number)["chain-0"].advance() for _ in range(2)],
 }
@@ -244,7 +243,7 @@ def test_what_is_no_replication_is_refused_everywhere_in_the_same_words(entry, w
     with pytest.raises(InputError, match=r"^replication \(the number of a run .*\) must be .*, not "):
         REPLICATED[entry](wrong)
     with pytest.raises(InputError, match=r"^replication .* must be below 2\*\*64"):
-        run(UNLIKE, "scout", [20], range(2**64, 2**64 + 2), engine="python")
+        run(UNLIKE, "scout", [20], range(2**64, 2**64 + 2), Options(engine="python"))
 
 
 @pytest.mark.parametrize("entries", [SEEDED, REPLICATED], ids=["seeds", "replications"])

@@ -191,12 +191,37 @@ def test_an_interrupted_installation_makes_the_environment_anew(project, environ
 
 
 def test_the_lowest_versions_are_the_bounds_of_pyproject(dev):
-    left_out = {*dev.SOURCES_ONLY, *dev.GPU_ONLY}
+    left_out = {"all", *dev.SOURCES_ONLY, *dev.GPU_ONLY}
     extras = [e for name, e in PYPROJECT["project"]["optional-dependencies"].items() if name not in left_out]
     requirements = PYPROJECT["project"]["dependencies"] + [one for extra in extras for one in extra]
     requirements = [re.sub(r"\[.*\]", "", one) for one in requirements]  # 'psycopg[binary]' is pinned as psycopg
     lower = [one.partition(",")[0] for one in requirements]  # without an upper bound
     assert [pin.replace("==", ">=") for pin in dev.lower_bounds()] == lower
+
+
+def test_all_has_every_extra_that_wheels_bring_on_every_system(dev):
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    (listed,) = re.findall(r"^chainscout\[(.*)\]$", extras["all"][0])
+    assert sorted(listed.split(",")) == sorted(set(extras) - {"all", *dev.SOURCES_ONLY, *dev.GPU_ONLY})
+
+
+def test_the_base_has_no_figures_servers_drivers_or_frames(dev):
+    names = {re.match(r"[\w.-]+", one)[0] for one in PYPROJECT["project"]["dependencies"]}
+    assert names == {"numpy", "scipy", "numba", "cloudpickle", "click", "rich", "pydantic", "tomli-w", "sqlalchemy"}
+
+
+@pytest.mark.parametrize("names", [(), ("log",), ("logs", "every")])
+def test_an_extra_that_is_not_one_is_refused(dev, names):
+    with pytest.raises(dev.Refusal, match="extra needs names among all, plot, "):
+        dev.extra(*names)
+
+
+def test_an_extra_is_added_to_the_environment(dev, monkeypatch):
+    asked = []
+    monkeypatch.setattr(dev, "runtime", lambda: Path("python"))
+    monkeypatch.setattr(dev, "pip_install", lambda *arguments: asked.append(arguments))
+    assert dev.main(["extra", "logs", "spark"]) == 0
+    assert asked == [(Path("python"), "extra", ["-e", ".[logs,spark]", "--no-binary", "pyspark"])]
 
 
 def test_a_requirement_without_a_lower_bound_is_refused(dev, monkeypatch):
@@ -221,10 +246,48 @@ def test_the_hooks_are_the_linters_of_ci():
     assert "lint" in targets(".ci/run", r"^targets=\((.*)\)$")
 
 
-def test_the_workflow_runs_the_targets_of_ci_on_the_oldest_and_newest_python_and_the_lowest_versions():
-    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    assert re.findall(r"run: make (.*)", workflow) == [*targets(".ci/run", r"^targets=\((.*)\)$"), "test-lowest"]
+def workflow(name: str) -> str:
+    return (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
+
+
+def test_the_workflow_runs_the_targets_of_ci_the_lowest_versions_and_the_package():
+    runs = re.findall(r"run: make (.*)", workflow("ci.yml"))
+    assert runs == [*targets(".ci/run", r"^targets=\((.*)\)$"), "test-lowest", "dist"]
+    assert re.findall(r"run: make (.*)", workflow("release.yml")) == ["dist"]
+
+
+def test_the_workflow_has_every_python_of_the_metadata_and_all_three_systems():
     label = "Programming Language :: Python :: 3."
     minors = sorted(int(c.removeprefix(label)) for c in PYPROJECT["project"]["classifiers"] if c.startswith(label))
-    assert re.findall(r"python: \[(.*)\]", workflow) == [f'"3.{minors[0]}", "3.{minors[-1]}"']
     assert PYPROJECT["project"]["requires-python"] == f">=3.{minors[0]}"
+    ends, between = (re.findall(r"\d+\.(\d+)", found) for found in re.findall(r"python: \[(.*)\]", workflow("ci.yml")))
+    assert [int(end) for end in ends] == [minors[0], minors[-1]]
+    assert sorted(int(minor) for minor in (*ends, *between)) == minors
+    (machines,) = re.findall(r"machine: \[(.*)\]", workflow("ci.yml"))
+    assert [machine.split("-")[0] for machine in machines.split(", ")] == ["ubuntu", "macos", "windows"]
+
+
+def test_actions_are_pinned_by_hash_and_one_action_has_one_version():
+    used = [use for name in ("ci.yml", "release.yml") for use in re.findall(r"uses: (.*)", workflow(name))]
+    assert used
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use) for use in used)
+    assert len({use.partition("@")[0] for use in used}) == len(set(used))
+
+
+def test_only_the_job_that_publishes_may_ask_for_an_identity():
+    assert "id-token" not in workflow("ci.yml")
+    before, publish = workflow("release.yml").split("  publish:\n")
+    assert "id-token" not in before
+    assert "id-token: write" in publish
+
+
+def test_every_convention_that_is_not_followed_has_its_reason():
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = re.findall(r"^\| ((?:[A-Z]+\d+(?:, )?)+) \|.*\| .+ \|$", page, re.M)
+    explained = [check for row in table for check in row.split(", ")]
+    assert sorted(explained) == sorted(PYPROJECT["tool"]["repo-review"]["ignore"])
+
+
+def test_the_citation_has_the_version_of_the_package():
+    version = re.findall(r'= "(.+)"', (ROOT / "src" / "chainscout" / "_version.py").read_text("utf-8"))
+    assert re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M) == version

@@ -7,12 +7,12 @@ import pytest
 from verification_samples import CHAINS, ENGINE
 
 from chainscout import engine, problems
-from chainscout.certificates import mixture, paper
+from chainscout.certificates import mixture, paper, sharp
 from chainscout.chains import MarkovChain
 from chainscout.counts import Counts
 from chainscout.guarantees import lemma_8, on_event_c
 from chainscout.losses import loss
-from chainscout.verification import paths
+from chainscout.verification import heights, paths
 
 
 def simulated(matrix, observations, seed):
@@ -87,7 +87,7 @@ def test_small_levels_do_fail():
 def test_the_paths_are_those_of_the_engine():
     problem, observations = problems.get("unlike"), 40
     found = paths.followed(problem, observations, 6, 0.05, seed=5, engine=ENGINE)
-    losses, pulls = engine.run(problem, "uniform", [3 * observations], range(6), seed=5, engine=ENGINE)
+    losses, pulls = engine.run(problem, "uniform", [3 * observations], range(6), engine.Options(seed=5, engine=ENGINE))
     assert (pulls == observations).all()
     assert found[:, :, paths.LOSS] / (observations - 1) == pytest.approx(losses[0], rel=1e-9)
 
@@ -107,3 +107,42 @@ def test_without_the_mixture_the_rest_is_the_same():
     others = [c for c in range(paths.RECORDED) if c not in (paths.MIXTURE, paths.END_MIXTURE)]
     assert (full[:, :, others] == bare[:, :, others]).all()
     assert (bare[:, :, [paths.MIXTURE, paths.END_MIXTURE]] == 0).all()
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("log_inverse", [0.01, math.log(20)])
+def test_the_sharp_certificate_is_looked_at_where_the_loss_is_at_a_new_height(name, log_inverse):
+    chain = MarkovChain(CHAINS[name])
+    path = simulated(chain.matrix, 60, seed=len(name))
+    highest, ratios = 0.0, []
+    for counts in prefixes(path, chain.size):
+        excess = counts.total * loss(chain, counts)
+        if excess > heights.RISE * highest or counts.total == len(path) - 1:
+            ratios.append(loss(chain, counts) / sharp.bounds([counts], log_inverse)[0].loss)
+            highest = max(highest, excess)
+    assert len(ratios) > 3
+    for engine_name in {ENGINE, "python"}:
+        found = heights.quotients(path, chain.matrix, log_inverse, engine_name)
+        assert found == pytest.approx((max(ratios), ratios[-1]), rel=1e-9)
+
+
+def test_a_sharp_certificate_that_is_too_small_is_caught():
+    """At δ = 0.99 the bound is missed now and then: the trial sees it."""
+    fair = CHAINS["fair coin"]
+    found = [heights.quotients(simulated(fair, 60, s), fair, 0.01, ENGINE)[0] for s in range(60)]
+    assert max(found) > 1
+
+
+def test_the_sharp_trial_is_on_the_paths_of_the_engine():
+    problem = problems.get("two-state")
+    found = heights.looked_at(problem, 40, 3, 0.05, 5, ENGINE)
+    whole = paths.followed(problem, 40, 3, 0.05, seed=5, engine=ENGINE)
+    losses, _ = engine.run(problem, "uniform", [3 * 40], range(3), seed=5, engine=ENGINE)
+    assert found.shape == (3, 3, 2)
+    assert (found[:, :, 1] <= found[:, :, 0]).all()
+    assert whole[:, :, paths.LOSS] / 39 == pytest.approx(losses[0], rel=1e-9)
+    # b, as it follows from L/b and from L: those of whole counts of 39 transitions, at δ/K.
+    bounds = losses[0] / found[:, :, 1]
+    assert ((bounds >= losses[0]) & (bounds <= 2)).all()
+    again = heights.looked_at(problem, 40, 1, 0.05, 5, ENGINE)
+    assert (again == found[:1]).all()

@@ -40,6 +40,7 @@ def tiny():
     source, coins, slow = (0, ENGINE), instances.coins(0.5, 0.1), instances.slow_and_fast(5)
     runs = [(40, 8), (160, 8)]
     yield from events.whole_paths(coins, 60, 8, 0.05, *source)
+    yield from events.sharp_on_paths(coins, 60, 8, 0.05, *source)
     yield from events.lemma_8_line(5, 60, 8, 0.05, *source)
     yield from limits.shares(coins, runs, *source)
     yield from limits.losses(coins, runs, *source)

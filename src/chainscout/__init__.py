@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
     from .counts import Counts
+    from .diagnostics import Check, Diagnosis, diagnose
     from .errors import ChainscoutError
     from .experiment import Results, compare
     from .learning.learn import learn
@@ -29,8 +30,10 @@ __all__ = [
     "Answer",
     "Certificate",
     "ChainscoutError",
+    "Check",
     "Cost",
     "Counts",
+    "Diagnosis",
     "Estimate",
     "LongRunShare",
     "MarkovChain",
@@ -46,6 +49,7 @@ __all__ = [
     "certify",
     "compare",
     "count_transitions",
+    "diagnose",
     "learn",
     "loss",
     "policies",
@@ -63,7 +67,9 @@ _HOMES = {
     "Answer": "answers",
     "Certificate": "certificates",
     "ChainscoutError": "errors",
+    "Check": "diagnostics",
     "Counts": "counts",
+    "Diagnosis": "diagnostics",
     "Estimate": "certificates",
     "MarkovChain": "chains",
     "Paths": "paths",
@@ -74,6 +80,7 @@ _HOMES = {
     "certify": "certificates",
     "compare": "experiment",
     "count_transitions": "logs",
+    "diagnose": "diagnostics",
     "learn": "learning",
     "loss": "losses",
     "simulated": "sources",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError
+from .frames import frame
 from .validation import number_array, real_number, shown, unique_labels, whole_number
 
 Array = npt.NDArray[np.float64]
@@ -299,6 +300,12 @@ class Counts:
             raise InputError(
                 f"a dense {self.size} × {self.size} array would not fit into memory; rows() has what was seen"
             )
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each transition that was seen: ``from``, ``to``, ``count``."""
+        states = self.states
+        seen = [(states[x], states[y], self._rows[x][y]) for x in sorted(self._rows) for y in sorted(self._rows[x])]
+        return frame({name: [row[i] for row in seen] for i, name in enumerate(("from", "to", "count"))})
 
     # -- estimates
 

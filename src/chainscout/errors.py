@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from .installation import extra_command
+
 
 class ChainscoutError(Exception):
     """Base class of all errors raised on purpose; the command line prints its text and no traceback."""
@@ -62,8 +64,16 @@ class NothingFree(ChainscoutError):
     """Every chain is held by a worker, or what is left of the budget is promised to them."""
 
 
+class Busy(ChainscoutError):
+    """Another writer held the study for longer than this one may wait; nothing was changed."""
+
+
 class ConnectionLost(ChainscoutError):
     """The database went away. What had not been committed was not stored."""
+
+
+class OutcomeUnknown(ConnectionLost):
+    """The database went away during a commit: whether the change was stored is not known."""
 
 
 class SourceError(ChainscoutError):
@@ -84,7 +94,7 @@ class MissingExtraError(ChainscoutError, ImportError):
     exit_status = 2
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency: pip install 'chainscout[{extra}]'")
+        super().__init__(f"{what} needs an optional dependency: {extra_command(extra)}")
         self._given = what, extra
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import rel_entr
 
 from .chains import MarkovChain
 from .counts import Counts, smoothed, smoothing
@@ -24,6 +23,8 @@ def _total_variation(p: Array, q: Array) -> Array:
 
 
 def _kullback_leibler(p: Array, q: Array) -> Array:
+    from scipy.special import rel_entr  # here, because it takes long to load
+
     # Rounding can leave −1e-17 where both rows are equal.
     return np.asarray(np.maximum(rel_entr(p, q).sum(axis=-1), 0.0))
 

@@ -12,6 +12,7 @@ A card whose value is not known is in its place too: it is pending, or it was lo
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import product
 from numbers import Integral
 from typing import Any, Self
 
@@ -32,6 +33,10 @@ START = -1
 PENDING = -1
 #: The target of a card that was issued and will never be told: given back, cancelled, or lost with its worker.
 LOST = -2
+
+
+#: The most states that a lifted chain can have.
+_MOST_LIFTED = 1_000_000
 
 
 class Paths:
@@ -238,6 +243,56 @@ class Paths:
     def after(self, issued: int) -> "Paths":
         """The cards that were issued after this number of issue, for a question that was asked at that moment."""
         return self._chosen(self.issued > issued)
+
+    def by_one_worker(self) -> "Paths":
+        """The same draws, for data that do not say who made which draw."""
+        content = {name: getattr(self, name) for name in self.__slots__}
+        return _restored({**content, "worker": np.zeros_like(self.worker), "workers": ("main",)})
+
+    def lifted(self, order: int = 2) -> "Paths":
+        """The same draws with ``order`` states in a row as one state, so that a process with memory can be learned.
+
+        A process whose next state depends on its last two states is a Markov chain over pairs: it can be counted,
+        certified and diagnosed as any other chain. The states are tuples, the oldest first: all of them, or, where
+        states are open, those that were seen. A path begins when it has shown ``order`` states.
+        """
+        order = whole_number(order, "order", least=2, meaning="how many states make one")
+        if not self.open_states and self.size**order > _MOST_LIFTED:
+            raise InputError(
+                f"{self.size} states make {self.size**order:,} tuples of {order}, and at most {_MOST_LIFTED:,} can be"
+                " states"
+            )
+        seen = self.target >= 0
+        width = int(self.step.max(initial=0)) + 1
+        keys = self.path[seen] * width + self.step[seen]
+        sorting = np.argsort(keys)
+        keys, states = keys[sorting], self.target[seen][sorting]
+
+        def shown_at(back: int) -> _IntegerArray:
+            """The state of each card's path so many steps before the card; −1 where it is not known."""
+            wanted = self.path * width + self.step - back
+            at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+            known = (self.step >= back) & (len(keys) > 0)
+            known[known] = keys[at[known]] == wanted[known]
+            return np.where(known, states[at] if len(states) else -1, -1)
+
+        # A card's source is the tuple of steps t − order … t − 1, and its target that of steps t − order + 1 … t.
+        window = np.array([shown_at(back) for back in range(order, 0, -1)]).reshape(order, len(self))
+        powers = self.size ** np.arange(order - 1, -1, -1)
+        source = np.where((window >= 0).all(axis=0), powers @ window, START)
+        recent = (window[1:] >= 0).all(axis=0)
+        target = np.where(seen, powers @ np.vstack([window[1:], np.where(seen, self.target, 0)[None]]), self.target)
+        labels: Sequence[Hashable] = list(product(self.states, repeat=order))
+        if self.open_states:
+            used = np.unique(np.concatenate([source[recent & (source >= 0)], target[recent & seen]]))
+            digits = [(used // power) % self.size for power in powers]
+            labels = [tuple(self.states[int(part)] for part in parts) for parts in zip(*digits, strict=True)]
+            source = np.where(source >= 0, np.searchsorted(used, source), source)
+            target = np.where(seen, np.searchsorted(used, target), target)
+        cards = {"source": source, "target": target, "step": self.step - (order - 1)}
+        cards |= {name: getattr(self, name) for name in ("path", "issued", "told")}
+        content: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return _restored({**content, "states": labels, **{name: values[recent] for name, values in cards.items()}})
 
     def _chosen(self, which: npt.NDArray[np.bool_]) -> "Paths":
         """The cards that are chosen."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from .errors import InputError
 from .validation import number_array, one_of, real_number, shown
@@ -29,6 +28,8 @@ LEAST_MEAN, LARGEST_MEAN = 1e-140, 1e140
 def quantile(mean: float, variance: float, q: float) -> float:
     """The q-quantile of the limit law: Q = μ·max(0, 1 − v/(9μ²) + z_q·√v/(3μ))³."""
     real_number(q, "q", above=0.0, below=1.0, meaning="a probability")
+    from scipy.special import ndtri
+
     return quantile_at(mean, variance, float(ndtri(q)))
 
 
@@ -70,12 +71,13 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
 
 
 def _root(mean: float, variance: float, c: float) -> float:
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
     # In log(share), and with −z_{τ/2} for z_{1−τ/2}, so that a tiny share is as exact as a large one. At τ = 2, Q is 0.
     def gap(log_share: float) -> float:
         share = math.exp(log_share)
         return quantile_at(mean, variance, -float(ndtri(min(1.0, share / 2)))) - c * share
-
-    from scipy.optimize import brentq
 
     return math.exp(brentq(gap, math.log(1e-300), math.log(2), xtol=1e-15))
 
@@ -154,4 +156,6 @@ def _check_range(means: Array) -> None:
 def _law(mean: Array, variance: Array, w: float) -> float:
     """P(max_k W_k ≤ w), Wilson-Hilferty."""
     deviation = np.sqrt(variance) / (3 * mean)
+    from scipy.special import ndtr
+
     return float(np.prod(ndtr(((max(w, 0.0) / mean) ** (1 / 3) - 1 + deviation**2) / deviation)))

@@ -1,8 +1,10 @@
 """Checks of single arguments, each with the one message that goes with it."""
 
+import datetime
 import difflib
 import math
 import numbers
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from collections.abc import Set as AbstractSet
@@ -60,6 +62,39 @@ def real_number(
     return float(value)
 
 
+_UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def duration(value: Any, name: str, meaning: str = "") -> datetime.timedelta:
+    """``value`` as a duration that is not negative: a timedelta, or a text such as ``30s`` or ``1h 30min``."""
+    found = value if isinstance(value, datetime.timedelta) else _duration_of(value)
+    if found is None:
+        wanted = f"a duration such as 30s, 5min, 2h, 1d or 1h 30min (units: {', '.join(_UNITS)})"
+        raise InputError(f"{name}{_meaning(meaning)} must be {wanted}, not {shown(value)}")
+    if found < datetime.timedelta(0):
+        raise InputError(f"{name}{_meaning(meaning)} must not be negative, not {found}")
+    return found
+
+
+def seconds(value: Any, name: str, meaning: str = "") -> float:
+    """``value`` in seconds, above zero: a number of them, a timedelta, or a text such as ``30s`` or ``5min``."""
+    if isinstance(value, str | datetime.timedelta):
+        value = duration(value, name, meaning).total_seconds()
+    return real_number(value, name, above=0.0, meaning=meaning)
+
+
+def _duration_of(value: Any) -> datetime.timedelta | None:
+    piece = rf"(\d+(?:\.\d*)?)\s*({'|'.join(_UNITS)})"
+    if not isinstance(value, str) or not re.fullmatch(rf"\s*{piece}(?:\s*{piece})*\s*", value):
+        return None
+    parts = re.findall(rf"{piece}(?![a-z])", value)
+    try:
+        pieces = [datetime.timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts]
+        return sum(pieces, datetime.timedelta())
+    except OverflowError:
+        return None
+
+
 def failure_probability(value: Any) -> float:
     """``delta``, the probability with which a guarantee may fail."""
     meaning = "the probability with which a guarantee may fail"
@@ -108,6 +143,11 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def printable(text: str) -> str:
+    """The text with no character that steers a terminal, hides others or turns them round; line breaks stay."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
 
 
 def unicode_text(text: str, what: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dashboard_studies import TOKEN
 
 from chainscout.dashboard.application import Dashboard
 from chainscout.dashboard.guard import Guard
+from chainscout.dashboard.server import writing_study
 from chainscout.study import Study
 
 ADDRESS = "http://127.0.0.1:8321"
@@ -31,6 +33,18 @@ class Client:
     def request(self, method: str, path: str, **settings: Any) -> httpx.Response:
         return self._runner.run(self.client.request(method, path, **settings))
 
+    def together(self, *requests: tuple[str, str, dict[str, Any]]) -> list[tuple[httpx.Response, float]]:
+        """Requests (method, path, settings) at the same time: each answer, and the seconds that it took."""
+
+        async def one(method: str, path: str, settings: dict[str, Any]) -> tuple[httpx.Response, float]:
+            asked = time.monotonic()
+            return await self.client.request(method, path, **settings), time.monotonic() - asked
+
+        async def all_of_them() -> list[tuple[httpx.Response, float]]:
+            return await asyncio.gather(*(one(*request) for request in requests))
+
+        return self._runner.run(all_of_them())
+
     def get(self, path: str, **settings: Any) -> httpx.Response:
         return self.request("GET", path, **settings)
 
@@ -40,7 +54,7 @@ class Client:
 
 def connect(where: Path, writable: bool = False) -> Iterator[Client]:
     with Study.open(where, read_only=True) as study:
-        writing = Study.open(where, continuing=True) if writable else None
+        writing = writing_study(str(where)) if writable else None
         dashboard = Dashboard(study, "Study", writing)
         guard = Guard(dashboard.application, token=TOKEN, host="127.0.0.1", port=8321)
         with asyncio.Runner() as runner:

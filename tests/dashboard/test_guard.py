@@ -1,17 +1,22 @@
 """Who is let in."""
 
+import logging
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
-from dashboard_servers import ADDRESS, Client
+from dashboard_servers import ADDRESS, Client, Running
 from dashboard_studies import TOKEN
 
 from chainscout.cli import main
 from chainscout.dashboard import guard
 from chainscout.dashboard.guard import Guard
+from chainscout.dashboard.server import Seldom
+from chainscout.installation import extra_command
 
 NOBODY = {"authorization": ""}
 
@@ -32,15 +37,19 @@ def test_the_token(client: Client) -> None:
             assert answer.status_code == 401
             assert "sticky" not in answer.text
             assert "set-cookie" not in answer.headers
-    cookie = {**NOBODY, "cookie": f"other=1; chainscout-8321={TOKEN}"}
-    assert client.get("/api/study", headers=cookie).status_code == 200
 
 
 def test_the_printed_address_sets_a_cookie_that_no_script_can_read(client: Client) -> None:
     answer = client.get(f"/?token={TOKEN}", headers=NOBODY)
     assert answer.status_code == 200
-    assert answer.headers["set-cookie"] == f"chainscout-8321={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
-    assert TOKEN not in answer.text
+    found = re.fullmatch(r"chainscout-8321=(\w{48}); Path=/; HttpOnly; SameSite=Strict", answer.headers["set-cookie"])
+    assert found
+    assert TOKEN not in answer.text + found[1], "the cookie is a session of its own"
+    for value, status in ((found[1], 200), (TOKEN, 401)):
+        cookie = {**NOBODY, "cookie": f"other=1; chainscout-8321={value}"}
+        assert client.get("/api/study", headers=cookie).status_code == status
+    bearer = {"authorization": f"Bearer {found[1]}", "cookie": ""}
+    assert client.get("/api/study", headers=bearer).status_code == 401
     assert client.get("/?token=wrong", headers={**NOBODY, "cookie": ""}).status_code == 401
     # Only there: an address that is passed on must not open the interface.
     assert client.get(f"/api/study?token={TOKEN}", headers={**NOBODY, "cookie": ""}).status_code == 401
@@ -172,4 +181,33 @@ def test_without_the_extra_one_line_says_what_to_install(where: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "starlette", None)
     done = CliRunner().invoke(main, ["serve", str(where)])
     assert done.exit_code == 2
-    assert done.output == "chainscout: serve needs an optional dependency: pip install 'chainscout[serve]'\n"
+    assert done.output == f"chainscout: serve needs an optional dependency: {extra_command('serve')}\n"
+
+
+def test_refused_tokens_leave_a_line_and_not_thousands(run: Callable[..., Running], where: Path) -> None:
+    server = run(where)
+    with httpx.Client(base_url=server.address, timeout=30) as client:
+        for _ in range(50):
+            assert client.get("/api/study").status_code == 401
+    _, words = server.end()
+    assert words.count("refused a request from 127.0.0.1: the token is missing or wrong") == 1
+    assert server.token not in words
+
+
+def test_the_same_warning_is_let_through_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    seldom = Seldom()
+
+    def let_through(level: int, text: str) -> str | None:
+        record = logging.LogRecord("uvicorn.error", level, __file__, 1, text, (), None)
+        return record.getMessage() if seldom.filter(record) else None
+
+    assert let_through(logging.WARNING, "Exceeded concurrency limit.") == "Exceeded concurrency limit."
+    assert let_through(logging.WARNING, "another") == "another"
+    for _ in range(2_000):
+        assert let_through(logging.WARNING, "Exceeded concurrency limit.") is None
+        assert let_through(logging.ERROR, "an error") == "an error"
+    now[0] = 11.0
+    found = let_through(logging.WARNING, "Exceeded concurrency limit.")
+    assert found == "Exceeded concurrency limit. (and 2,000 more like this before)"

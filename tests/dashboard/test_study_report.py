@@ -332,3 +332,26 @@ def test_hostile_names_are_made_harmless() -> None:
 def test_durations() -> None:
     found = [duration(seconds) for seconds in (None, math.inf, 0.2, 59, 61, 7320, 200_000)]
     assert found == ["—", "—", "0 s", "59 s", "1 min 1 s", "2 h 2 min", "2 d 7 h"]
+
+
+def test_the_unit_of_a_budget_is_known_before_the_first_cost_that_is_not_one():
+    costs = {"cheap": 1.0, "dear": 2.5}
+    study = Study.create(None, {"cheap": 2, "dear": 2}, budget=20, costs=costs)
+    plain = Study.create(None, {"a": 2}, budget=20)
+    for told in range(3):
+        for found, unit in ((study, "cost units"), (plain, "observations")):
+            assert StudyReport(found, "x").overview().unit == unit
+            assert studies.status(found)[0].rows[2][0] == f"budget used ({unit})"
+        study.tell("cheap", told % 2)
+        plain.tell("a", told % 2)
+    assert study.progress().used == study.progress().observations == 3
+
+
+def test_an_iterator_that_has_ended_is_reported_as_that():
+    study = cs.learn({"a": iter([0, 1, 0]), "b": iter([0])}, states={"a": 2, "b": 2}, budget=30, progress=False)
+    said = [f"chain {name!r} was set aside: the iterator has no more states" for name in ("b", "a")]
+    assert sorted(studies.set_aside(study)) == sorted(said)
+    shown = [event.detail for event in StudyReport(study, "x").events() if event.kind == "set aside"]
+    assert shown == ["reason the iterator has no more states"] * 2
+    everything = " ".join([*studies.status(study)[0].notes, *StudyReport(study, "x").overview().notes])
+    assert "brought no transition" not in everything

@@ -69,15 +69,26 @@ def test_outlines_tell_warm_and_open_chains(place: Place) -> None:
 
 
 def test_lines_are_what_the_study_says(study: Study) -> None:
-    certificate, indices = study.certificate().loss, study.indices()
+    indices = study.indices()
+    with study._store.reading() as transaction:
+        stored = {chain.name: (chain.certificate, chain.certified) for chain in transaction.every()}
     for line in Browser(study).page(limit=100)[1]:
-        assert line.certificate == certificate[line.name]
+        assert (line.certificate, line.certified) == stored[line.name]
         assert line.index == indices[line.name]
         assert line == Browser(study).line(line.number)
         assert Browser(study).number_of(line.name) == line.number
     assert study.progress().variability == pytest.approx(
         sum(line.variability for line in Browser(study).page(limit=100)[1]), rel=1e-12
     )
+
+
+def test_without_a_target_lines_have_the_certificates_of_the_moment(place: Place) -> None:
+    study = place.create(dict.fromkeys(NAMES, 3), budget=10_000)
+    study.tell_many([(NAMES[k], (k * t + t // 3) % 3) for k in range(40) for t in range(k % 11)])
+    certificate = study.certificate().loss
+    for line in Browser(study).page(limit=100)[1]:
+        assert line.certificate == certificate[line.name]
+        assert line.certified == line.transitions
 
 
 def test_the_report_of_any_store(study: Study) -> None:

@@ -23,7 +23,7 @@ policy = "scout"
 [chains.program]
 states = ["up", "down"]
 command = [{python!r}, "-S", "walk.py"]
-timeout = 20.0
+timeout = "20s"
 
 [chains.matrix]
 matrix = [[0.5, 0.5], [0.1, 0.9]]
@@ -249,7 +249,7 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
         "chains.model.cost: cost must be a finite number > 0, not -1.0",
         f"chains.other.states: {states}['up', 1.5]",
         "chains.other.matrix, row 1, column 2: this must be a number, not 'x'",
-        "chains.other.timeout: this must be a number, not 'long'",
+        "chains.other.timeout: this must be a number of seconds > 0, or a duration such as '30s' or '5min', not 'long'",
         "chains.larger.states: the matrix has 2 states, not 3",
         "chains.larger.matrix: row 1 sums to 0.9, but each row must sum to one",
         "chains.none.states: the states of chain 'none' (how many there are) must be a whole number ≥ 1, not 0",

@@ -217,9 +217,10 @@ def test_equal_sources_are_asked_each_time(client):
 def test_a_lost_worker_loses_its_lease_and_the_study_goes_on(client, tmp_path, paths):
     marks, states = tmp_path / "marks", {"a": 3, "b": 1}
     marks.mkdir()
-    with Study.create(tmp_path / "study.db", states, 40, paths=paths) as study:
+    with Study.create(tmp_path / "study.db", states, 40, paths=paths) as study, study.worker("before") as worker:
+        lease = worker.lease(steps=2, without={"b"})
         for state in (0, 1):
-            study.tell("a", state)
+            lease.tell(state)
     study = cs.learn(
         {"a": Deadly(marks, 2), "b": counting},
         where=tmp_path / "study.db",

@@ -11,7 +11,7 @@ from study_driving import STATES, drive
 from study_places import lease, set_clock
 from study_rules import RULE
 
-from chainscout.errors import BarePathsWarning, FileError, OutOfStep
+from chainscout.errors import BarePathsWarning, FileError, Held, OutOfStep
 from chainscout.study import Study
 
 ONE = {"a": 2}
@@ -117,14 +117,68 @@ def test_a_retry_moves_nobody(where):
     first.close()
     second.close()
     with Study.open(where, RULE) as third:
-        third.tell("a", 1, path=1, step=4)  # after a crash: the caller names the path, and goes on with it
-        third.tell("a", 1, path=1, step=5)
-        third.tell("a", 0)
-    with Study.open(where, RULE) as fourth:
-        fourth.tell("a", 1, path=1, step=2)  # this says nothing of where the process is now
-        fourth.tell("a", 1)
-        assert walked_paths(fourth) == {("a", 1): [0, 1, 0, 1, 1, 0], ("a", 2): [1], ("a", 3): [1]}
-        check(fourth, ONE, RULE)
+        third.tell("a", 1, path=1, step=4)  # after a crash: told before …
+        third.tell("a", 1, path=1, step=5)  # … or not
+        third.tell("a", 0)  # that says nothing of where the process is now
+        assert walked_paths(third) == {("a", 1): [0, 1, 0, 1, 1], ("a", 2): [1], ("a", 3): [0]}
+        check(third, ONE, RULE)
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_retry_after_a_crash_adds_or_recognises_one_observation(where, stored, begun):
+    """The documented retry, and then the first state of a simulator that was started anew."""
+    with Study.create(where, ONE, policy=RULE) as study:
+        if begun:
+            study.tell("a", 0)
+        at = study.chain("a")
+        if stored:
+            study.tell("a", 1, path=at.path, step=at.step)
+    with Study.open(where, RULE) as study:
+        study.tell("a", 1, path=at.path, step=at.step)
+        study.tell("a", 0)
+        assert walked_paths(study) == {("a", 1): [0, 1] if begun else [1], ("a", 2): [0]}
+        place = study.chain("a")
+        study.tell("a", 1, path=place.path, step=place.step)  # this one was given by the open study: its own path
+        study.restart("a")
+        place = study.chain("a")
+        study.tell("a", 1, path=place.path, step=place.step)
+        study.tell("a", 0)
+        assert walked_paths(study)["a", 3] == [1, 0]
+        check(study, ONE, RULE)
+
+
+def test_a_process_that_was_started_anew_before_the_first_tell(where):
+    """The path of plain tells ends, whoever walked it."""
+    with Study.create(where, ONE, policy=RULE) as study:
+        study.tell_many([("a", 0), ("a", 1)])
+    with Study.open(where, RULE) as study:
+        study.restart("a")
+        assert study.events()[-1].detail["path"] == 1
+    with Study.open(where, RULE, continuing=True) as study:
+        assert study.chain("a").last is None
+        study.tell("a", 0)
+        assert walked_paths(study) == {("a", 1): [0, 1], ("a", 2): [0]}
+        check(study, ONE, RULE)
+
+
+def test_a_worker_object_holds_a_chain_once(place):
+    """It has one process a chain: what two of its leases would see of it could not be told apart."""
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    set_clock(study, 10.0)
+    worker = study.worker("w", renews=False)
+    first, second = worker.lease(5, wait=0), worker.lease(50, wait=0)
+    assert {first.chain, second.chain} == {"a", "b"}
+    with pytest.raises(Held, match=r"the worker 'w' holds the chain '[ab]' already"):
+        worker.lease()
+    second.tell(0)
+    third = worker.lease()
+    assert (third.chain, third.path, third.state) == (second.chain, second.path, 0)
+    set_clock(study, 20.0)
+    again = worker.lease()  # a lease that ran out is not held
+    assert (again.chain, again.path) == (first.chain, first.path + 1)
+    check(study, {"a": 2, "b": 2}, RULE)
 
 
 def test_a_source_that_repeats_itself_is_told_once(where):
@@ -200,9 +254,8 @@ def test_a_path_under_a_lease_is_not_continued_by_another_of_its_name(place):
     worker.lease().tell(0)
     held = worker.lease()
     assert (held.path, held.state) == (1, 0)
-    for other in (study.worker("w", renews=False).lease(continuing=True), worker.lease()):
-        assert other.path > 1
-        assert other.state is None
+    other = study.worker("w", renews=False).lease(continuing=True)
+    assert (other.path, other.state) == (2, None)
     with pytest.raises(OutOfStep, match="held by a lease"):
         study.tell("a", 1, path=1, step=2)
     check(study, ONE, RULE)

@@ -132,9 +132,11 @@ def test_one_process_a_chain_is_held_by_one_worker_at_a_time(folder):
     path = folder / "rigs.db"
     run("new", path, "--chain", "rig=2", "--paths", "shared")
     lease = answer("ask", path, "--lease", "Ann")
-    assert "held by 'Ann'" in run("tell", path, "rig", "0", status=2)
+    for words in (("rig", "0"), ("rig", "0", "--path", "1", "--step", "1")):
+        assert "only the holder of a lease can say where it is" in run("tell", path, *words, status=2)
     assert run("ask", path, "--lease", "Ben", status=1).startswith("chainscout: ")
     run("tell", path, "rig", "0", "--token", lease["token"])
+    assert answer("ask", path) == {"chains": ["rig"], "path": 1, "state": 0, "step": 2}
     lease = answer("ask", path, "--lease", "Ben")
     assert (lease["path"], lease["state"], lease["step"]) == (1, 0, 2)
     assert "must be" in run("new", folder / "x.db", "--chain", "a=2", "--paths", "mine", status=2)

@@ -12,7 +12,6 @@ from study_rules import FLOOR, RULE, RULES
 
 from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
 from chainscout.policies import Policy
-from chainscout.study import Study
 from chainscout.study._lease import LeaseStatus
 
 
@@ -239,7 +238,11 @@ def test_a_valid_holder_is_always_heard(place):
 @pytest.mark.parametrize("paths", ["own", "shared"])
 def test_a_lease_that_runs_out(place, paths):
     study = place.create({"a": 2, "b": 2}, policy=RULE, paths=paths)
-    study.tell_many([("a", 0), ("b", 0)])
+    if paths == "own":
+        study.tell_many([("a", 0), ("b", 0)])
+    else:
+        for name, other in ("ab", "ba"):
+            lease(study, "before", without={other}).tell(study.states(name)[0])
     set_clock(study, 100.0)
     dead = lease(study, "dead", seconds=10, steps=2)
     assert (dead.chain, dead.path) == ("a", 1 if paths == "shared" else 2)
@@ -441,12 +444,34 @@ def test_leases_are_checked(place, change, words):
         study.worker(options.pop("worker")).lease(**options)
 
 
+def test_a_chain_that_never_gives_a_first_state_starves_no_other(place):
+    study = place.create({"a": 2, "b": 2}, policy=RULE)
+    for number in range(20):
+        held = lease(study, f"w{number}")
+        held.abandon() if held.chain == "a" else held.tell(0)
+    assert study.allocation() == {"a": 0, "b": 10}
+    assert study.chain("a").aside
+    assert not study.chain("b").aside
+    study.take_up("a")
+    assert not study.chain("a").aside
+
+
+def test_a_lease_is_of_a_chain_that_can_be_paid(place):
+    study = place.create({"a": 2, "b": 2}, 0.3, policy=RULE, costs={"a": 0.1, "b": 0.3})
+    lease(study, "w").tell(0)
+    assert not study.finished
+    assert study.ask() == "a"
+    assert lease(study, "v").chain == "a"
+
+
 # -- shared paths: a chain is one physical process
 
 
 def test_a_shared_chain_is_held_by_one_worker_at_a_time(place):
     study = place.create(STATES, policy=RULE, paths="shared")
-    drive(study, 20)
+    for step in range(20):
+        held = lease(study, "before")
+        held.tell(nth_state(held.chain, step))
     ranked = sorted(STATES, key=lambda name: -study.indices()[name])
     leases = [lease(study, f"worker {n}") for n in range(3)]
     assert [held.chain for held in leases] == ranked
@@ -455,8 +480,6 @@ def test_a_shared_chain_is_held_by_one_worker_at_a_time(place):
     with pytest.raises(NothingFree):
         study.ask()
     for refused in (
-        lambda: study.tell(ranked[0], nth_state(ranked[0], 1)),
-        lambda: study.tell_many([(ranked[0], nth_state(ranked[0], 1))]),
         lambda: study.restart(ranked[0]),
         lambda: study.set_aside(ranked[0], "broken"),
     ):
@@ -472,54 +495,60 @@ def test_a_shared_chain_is_held_by_one_worker_at_a_time(place):
 
 def test_the_next_holder_continues_a_shared_path_that_was_given_back(place):
     study = place.create({"a": 2}, policy=RULE, paths="shared")
-    study.tell("a", 0)
-    with lease(study, "one", steps=2) as held:
-        assert (held.path, held.step, held.state) == (1, 2, 0)
+    with lease(study, "one", steps=3) as held:
+        assert (held.path, held.step, held.state) == (1, 1, None)
+        held.tell(0)
         held.tell(1)
+    assert (study.chain("a").path, study.chain("a").step, study.chain("a").last) == (1, 3, 1)
     with lease(study, "two") as held:
         assert (held.path, held.step, held.state) == (1, 3, 1)
         held.tell(1)
     assert study.counts("a").transitions.tolist() == [[0, 1], [0, 1]]
-    study.tell("a", 0)  # this object has not walked the path since: it does not know where the process is
-    assert study.counts("a").total == 2
     held = lease(study, "three")
-    assert (held.path, held.state) == (2, 0)
+    assert (held.path, held.state) == (1, 1)
     held.abandon()
     with lease(study, "four") as held:
-        assert (held.path, held.state) == (3, None)
+        assert (held.path, held.state) == (2, None)
         held.tell(1)
     assert study.counts("a").total == 2
     check(study, {"a": 2}, RULE)
 
 
-def test_a_shared_chain_whose_holder_is_gone_is_told_again(place):
+def test_who_advances_a_shared_process_must_hold_it(place):
+    """A plain tell says nothing of who moved the process between its draw and the tell. Nothing is changed."""
     study = place.create({"a": 2}, policy=RULE, paths="shared")
-    study.tell("a", 0)
-    set_clock(study, 10.0)
-    held = lease(study, "dead", seconds=1)
-    study.tell("a", 0, path=1, step=1)  # a retry is heard though the path is held
-    set_clock(study, 11.0)
-    study.tell("a", 1)
-    assert study.counts("a").total == 0  # the path ended with the lease
-    with pytest.raises(LeaseLost):
-        held.tell(1)
-    study.tell("a", 1)
-    assert study.counts("a").total == 1
+    lease(study, "one").tell(0)
+    before = study.progress(), list(study.log())
+    for refused in (
+        lambda: study.tell("a", 1),
+        lambda: study.tell("a", 1, path=1, step=2),
+        lambda: study.tell("a", 0, path=1, step=1),
+        lambda: study.tell_many([("a", 1)]),
+        lambda: study.tell_next("a", 1, 1, 2),
+    ):
+        with pytest.raises(Held, match=r"'a' is one process that workers share .* 'ask --lease WORKER'"):
+            refused()
+    assert (study.progress(), list(study.log())) == before
+
+
+@pytest.mark.parametrize("continuing", [False, True])
+def test_a_shared_process_that_was_started_anew(place, continuing):
+    """Whoever says so ends the chain's one path, also in another process than the one that walked it last."""
+    study = place.create({"a": 2}, policy=RULE, paths="shared")
+    lease(study, "one").tell(0)
+    lease(study, "two").tell(1)
+    study = place.reopen(study, RULE, continuing)
+    assert study.restart("a") == (2, 1)
+    assert [event.kind for event in study.events()][-1] == "path ended"
+    study.restart("a")  # there is no path that could end
+    assert [event.kind for event in study.events()].count("path ended") == 1
+    held = lease(study, "two", continuing=True)
+    assert (held.path, held.state) == (2, None)
+    with pytest.raises(Held, match="held by 'two'"):
+        study.restart("a")
+    held.tell(0)
+    assert study.counts("a").transitions.tolist() == [[0, 1], [0, 0]]
     check(study, {"a": 2}, RULE)
-
-
-@pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
-def test_a_shared_process_that_another_object_has_moved(place):
-    first = place.create({"a": 2}, policy=RULE, paths="shared")
-    second = Study.open(place.where(first), RULE)
-    order = ((first, 0), (first, 1), (second, 1), (first, 1), (first, 0), (second, 1), (first, 1))
-    for study, state in order:
-        study.tell("a", state)
-    assert first.counts("a").transitions.tolist() == [[0, 1], [1, 0]]  # only where nobody came between
-    with pytest.raises(OutOfStep, match="has ended"):
-        second.tell("a", 1, path=2, step=2)
-    check(second, {"a": 2}, RULE)
-    second.close()
 
 
 def test_a_chain_set_aside_is_not_asked_for_when_its_lease_expires(place):

@@ -49,7 +49,7 @@ def test_what_a_new_study_cannot_hold(place, options, words):
 @pytest.mark.parametrize("delta", [1e-15, 1e-300])
 @pytest.mark.parametrize("policy", ["scout", "certifier", "gini-ucb:delta=1e-14"])
 def test_a_guarantee_may_fail_as_rarely_as_one_likes(place, policy, delta):
-    study = place.create({"a": 2, "b": 2}, 200, policy, delta, target_loss=0.6)
+    study = place.create({"a": 2, "b": 2}, 200, policy, delta, target_loss=0.06)
     for number in range(40):
         study.tell(study.ask(), number // 3 % 2)
     study = place.reopen(study)

@@ -99,6 +99,9 @@ class Model(RuleBasedStateMachine):
         return walk if walk is not None and not walk.ended and len(walk.states) == length else None
 
     def main_walk(self, name):
+        if self.shared:
+            walk = self.walks[name][-1] if self.walks[name] else None
+            return None if walk is None or walk.ended else walk
         if name in self.known["main"] or self.opened is None:
             return self.standing("main", name)
         walk = self.latest(name, "main")
@@ -113,7 +116,7 @@ class Model(RuleBasedStateMachine):
 
     def end_walk(self, walk):
         walk.ended, walk.held = True, False
-        if len(walk.states) == 1:
+        if len(walk.states) <= 1:
             self.barren[walk.chain] += 1
             if self.barren[walk.chain] >= 10:
                 self.aside.add(walk.chain)
@@ -135,6 +138,11 @@ class Model(RuleBasedStateMachine):
 
     def is_blocked(self, name):
         return self.shared and bool(self.live(name))
+
+    def free(self, worker):
+        """The chains that a worker can be given."""
+        own = [hold.walk.chain for hold in self.live() if hold.worker == worker]
+        return [name for name in STATES if name not in self.aside and name not in own and not self.is_blocked(name)]
 
     def number(self):
         return sum(len(walk.states) for walks in self.walks.values() for walk in walks)
@@ -191,11 +199,11 @@ class Model(RuleBasedStateMachine):
         self.tell(name, data.draw(st.integers(0, STATES[name] - 1)))
 
     def tell(self, name, state):
-        if self.is_over():
-            with pytest.raises(StudyFinished):
+        if self.shared:  # who advances the one process must hold it
+            with pytest.raises(Held, match="only the holder of a lease"):
                 self.study.tell(name, state)
-        elif self.is_blocked(name):
-            with pytest.raises(Held, match="held by"):
+        elif self.is_over():
+            with pytest.raises(StudyFinished):
                 self.study.tell(name, state)
         elif self.left() < 1:
             with pytest.raises(NothingFree, match="less what is promised to leases"):
@@ -213,6 +221,10 @@ class Model(RuleBasedStateMachine):
             return
         assert len(chosen) <= number
         pairs = [(name, data.draw(st.integers(0, STATES[name] - 1))) for name in chosen]
+        if self.shared:
+            with pytest.raises(Held, match="only the holder of a lease"):
+                self.study.tell_many(pairs)
+            return
         self.study.tell_many(pairs)
         self.sweep()
         found = {name: self.main_walk(name) or self.new_walk(name, "main") for name in dict.fromkeys(chosen)}
@@ -227,8 +239,6 @@ class Model(RuleBasedStateMachine):
             walk = data.draw(st.sampled_from(walks))
             step = data.draw(st.integers(1, len(walk.states)))
             self.study.tell(name, walk.states[step - 1], path=walk.number, step=step)
-            if name not in self.known["main"] and step == len(walk.states):
-                self.known["main"][name] = walk, step
             if STATES[name] > 1:
                 other = (walk.states[step - 1] + 1) % STATES[name]
                 with pytest.raises(InputError, match="another state"):
@@ -242,7 +252,7 @@ class Model(RuleBasedStateMachine):
             return
         self.study.restart(name)
         self.sweep()
-        walk = self.main_walk(name)
+        walk = self.main_walk(name) or (None if self.shared else self.latest(name, "main"))
         if walk is not None:
             self.end_walk(walk)
 
@@ -261,8 +271,11 @@ class Model(RuleBasedStateMachine):
             lease = self.hands[worker].lease(seconds, steps=steps, wait=0, continuing=continuing)
         except NothingFree:
             self.sweep()
-            free = [name for name in STATES if name not in self.aside and not self.is_blocked(name)]
-            assert not free or self.left() < 1
+            assert not self.free(worker) or self.left() < 1
+            return
+        except Held:  # a worker has one process a chain
+            self.sweep()
+            assert not self.free(worker)
             return
         self.sweep()
         if lease is None:
@@ -271,6 +284,7 @@ class Model(RuleBasedStateMachine):
         name = lease.chain
         assert name not in self.aside
         assert not self.is_blocked(name)
+        assert all(hold.worker != worker for hold in self.live(name))
         assert lease.steps == min(steps, self.left())
         if self.shared:
             walk = self.walks[name][-1] if self.walks[name] and not self.walks[name][-1].ended else None

@@ -11,6 +11,7 @@ from study_rules import RULE
 
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
 from chainscout.policies import Policy
+from chainscout.study import Study
 
 
 def test_a_chain_without_transitions_is_set_aside(place):
@@ -255,3 +256,28 @@ def test_a_target_of_the_rest_goes_on_when_the_chain_is_taken_up(place):
     while not study.finished:
         study.tell("b", rng.randrange(2))
     assert study.stop_reason == "target_loss"
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost", "observations"),
+    [
+        (0.3, 0.1, 3),
+        (100.0, 0.1, 1_000),
+        (70.0, 0.07, 1_000),
+        (0.9, 0.3, 3),
+        (999_999.999, 1_000.0, 999),
+        (0.29999, 0.1, 2),
+        (1.0 - 1e-9, 0.01, 99),
+    ],
+)
+def test_a_budget_is_neither_overspent_nor_missed_by_rounding(budget, cost, observations):
+    """Sums of costs are rounded: 0.1 + 0.1 + 0.1 is a little more than 0.3."""
+    study = Study.create(None, {"a": 2}, budget, policy=RULE, costs={"a": cost})
+    while not study.finished:
+        if study.progress().observations % 3:
+            study.tell("a", 0)
+        else:
+            with lease(study, "w", steps=3, continuing=True) as held:
+                held.tell(0)
+    assert study.progress().observations == observations
+    assert study.progress().used <= budget * (1 + 1e-12)

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from scipy.special import ndtri
-
 from ..counts import Counts, smoothing
 from ..predictions import quantile_at
 
@@ -37,6 +35,8 @@ def plug_in_moments(counts: Counts) -> tuple[float, float]:
 
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
     """The (1 − δT_k/t) quantile of each chain's limit law over T_k, t = Σ_k T_k."""
+    from scipy.special import ndtri  # here, because it takes long to load
+
     everything = sum(chain.total for chain in counts)
     found = []
     for chain in counts:

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, xlog1py, xlogy
 
 from ..counts import Counts, smoothing
 
 Array = npt.NDArray[np.float64]
 
 
-def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float) -> tuple[Array, Array]:
-    """Lower and upper ends for each success probability; ``log_inverse`` = log(1/δ')."""
+def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float | Array) -> tuple[Array, Array]:
+    """Lower and upper ends for each success probability; ``log_inverse`` = log(1/δ'), for all or for each."""
+    from scipy.special import betaln, xlog1py, xlogy  # here, because it takes long to load
+
     a, n = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
     least = betaln(a + 0.5, n - a + 0.5) - betaln(0.5, 0.5) - log_inverse
     frequency = np.divide(a, n, out=np.full(a.shape, 0.5), where=n > 0)

@@ -1,47 +1,94 @@
-"""What is known of one chain: the estimated matrix, and an interval for each entry that holds at all times at once."""
+"""What is known of one chain: the estimated matrix, and an interval for each entry that holds at all times at once.
+
+A chain may have many states. So an estimate keeps what was seen, and makes a part of the matrix when it is asked for.
+"""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..counts import Counts
+from ..counts import DENSE_LIMIT, Counts, smoothed, smoothing
 from ..errors import InputError
+from ..frames import frame
 from ..validation import failure_probability, shown, whole_number
 from .entrywise import intervals
 
 Array = npt.NDArray[np.float64]
 
 
-class Estimate:
-    """A chain's smoothed matrix with all-time intervals.
+class Part(NamedTuple):
+    """Some rows and columns of what is known of a chain."""
 
-    All intervals of all chains hold at once with probability ≥ 1 − δ if ``entries`` is Σ_k S_k² over the chains that
-    share δ (by default this chain alone). A larger number leaves a part of δ to others.
-    """
+    transitions: npt.NDArray[np.int64]
+    matrix: Array
+    lower: Array
+    upper: Array
+
+
+class RowEstimates:
+    """A chain's smoothed matrix with intervals, a part at a time or, where there are not too many states, whole."""
 
     def __init__(
-        self, counts: Counts, delta: float = 0.05, *, entries: int | None = None, alpha: float | str | None = None
+        self, states: Sequence[Hashable], rows: Mapping[int, Mapping[int, int]], delta: float, alpha: float
     ) -> None:
-        if not isinstance(counts, Counts):
-            raise InputError(f"an estimate is made from Counts, not from {shown(counts)}")
-        self.delta = failure_probability(delta)
-        least = counts.size**2
-        meaning = "Σ S² over the chains that share delta"
-        self.entries = least if entries is None else whole_number(entries, "entries", least=least, meaning=meaning)
-        self.states: Sequence[Hashable] = counts.states
-        self.exits = counts.exits
-        self.transitions = counts.transitions
-        self.matrix = counts.matrix(alpha)
-        self._without_intervals = _without_intervals(counts)
+        self.states = states
+        self.delta = delta
+        self._rows = rows
+        self._alpha = alpha
+        self.exits = np.zeros(len(states), dtype=np.int64)
+        for x, row in rows.items():
+            self.exits[x] = sum(row.values())
 
     @property
     def stationary(self) -> Array:
         """π̂(x) = N_x/T, the paper's empirical stationary law; all nan before the first transition."""
         total = self.exits.sum()
-        return self.exits / total if total else np.full(len(self.exits), math.nan)
+        return np.asarray(self.exits / total) if total else np.full(len(self.exits), math.nan)
+
+    def window(self, rows: range, columns: range) -> Part:
+        """The part of these rows and columns, which are clipped to the states there are."""
+        rows, columns = (part[: max(0, len(self.states) - part.start)] for part in (rows, columns))
+        counts = self._counts_of(rows)
+        matrix = smoothed(counts, self._alpha)
+        part = slice(columns.start, columns.stop)
+        return Part(counts[:, part], matrix[:, part], *self._ends(rows, columns, counts[:, part]))
+
+    def widths(self) -> Array:
+        """The width of the widest interval of each row."""
+        raise NotImplementedError
+
+    def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        """The lower and the upper ends of the intervals of a part."""
+        raise NotImplementedError
+
+    def _counts_of(self, rows: range) -> npt.NDArray[np.int64]:
+        counts = np.zeros((len(rows), len(self.states)), dtype=np.int64)
+        for x in rows:
+            row = self._rows.get(x)
+            if row:
+                counts[x - rows.start, list(row)] = list(row.values())
+        return counts
+
+    @property
+    def _all(self) -> range:
+        size = len(self.states)
+        if size > DENSE_LIMIT:
+            raise InputError(f"a dense {size} × {size} array would not fit into memory; window() gives a part of it")
+        return range(size)
+
+    @cached_property
+    def transitions(self) -> npt.NDArray[np.int64]:
+        """N[x,y]."""
+        return self._counts_of(self._all)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """P̂(x,y) = (N[x,y] + α)/(N_x + αS)."""
+        return smoothed(self.transitions, self._alpha)
 
     @property
     def lower(self) -> Array:
@@ -55,9 +102,104 @@ class Estimate:
 
     @cached_property
     def _intervals(self) -> tuple[Array, Array]:
+        return self._ends(self._all, self._all, self.transitions)
+
+
+class Estimate(RowEstimates):
+    """A chain's smoothed matrix with all-time intervals.
+
+    All intervals of all chains hold at once with probability ≥ 1 − δ if ``entries`` is Σ_k S_k² over the chains that
+    share δ (by default this chain alone). A larger number leaves a part of δ to others.
+    """
+
+    def __init__(
+        self, counts: Counts, delta: float = 0.05, *, entries: int | None = None, alpha: float | str | None = None
+    ) -> None:
+        if not isinstance(counts, Counts):
+            raise InputError(f"an estimate is made from Counts, not from {shown(counts)}")
+        least = counts.size**2
+        meaning = "Σ S² over the chains that share delta"
+        super().__init__(
+            counts.states,
+            {x: dict(row) for x, row in counts.rows().items()},
+            failure_probability(delta),
+            smoothing(alpha, counts.size),
+        )
+        self.entries = least if entries is None else whole_number(entries, "entries", least=least, meaning=meaning)
+        self._without_intervals = _without_intervals(counts)
+
+    def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        exits = self.exits[rows.start : rows.stop, None]
+        # Most entries of a row have the same few counts, and an interval is dear.
+        pairs, places = np.unique(
+            np.stack((counts, np.broadcast_to(exits, counts.shape)), axis=-1).reshape(-1, 2),
+            axis=0,
+            return_inverse=True,
+        )
+        low, high = self._of_pairs(pairs[:, 0], pairs[:, 1])
+        places = places.reshape(-1)
+        return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
+
+    def _of_pairs(self, counts: npt.ArrayLike, exits: npt.ArrayLike) -> tuple[Array, Array]:
         if self._without_intervals:
             raise InputError(self._without_intervals)
-        return intervals(self.transitions, self.exits[:, None], math.log(self.entries / self.delta))
+        return intervals(counts, exits, math.log(self.entries / self.delta))
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each entry: from, to, transitions, estimate, lower, upper.
+
+        The ends of the intervals are nan where these counts have none.
+        """
+        return entries_frame(self, *([None, None] if self._without_intervals else self._intervals))
+
+    def to_xarray(self, draws: int = 1_000, *, chains: int = 4, seed: int = 0) -> Any:
+        """Draws of the matrix from its posterior law, as an xarray Dataset that ArviZ reads.
+
+        The variable ``P`` has the dimensions chain, draw, from and to. Rows are independent, and row x has the law
+        Dirichlet(N[x,·] + α), whose mean is ``matrix``. These are credible values under that prior: unlike the
+        intervals they guarantee nothing. ``chains`` is what samplers call so, by default four as theirs; the draws are
+        all independent.
+
+        ``draws``: draws in each of the ``chains``.
+        ``seed``: what all randomness follows from.
+        """
+        from .posterior import posterior_draws
+
+        return posterior_draws(self.states, self.transitions, self._alpha, draws, chains, seed)
+
+    def widths(self) -> Array:
+        """The width of the widest interval of each row."""
+        size = len(self.states)
+        found = np.ones(size)  # [0, 1] for a row that was never left
+        counts: list[int] = []
+        exits: list[int] = []
+        of: list[int] = []
+        for x, row in self._rows.items():
+            seen = {*row.values(), *([0] if len(row) < size else [])}
+            counts += seen
+            exits += [int(self.exits[x])] * len(seen)
+            of += [x] * len(seen)
+        if of:
+            low, high = self._of_pairs(counts, exits)
+            found[of] = 0.0
+            np.maximum.at(found, of, high - low)
+        return found
+
+
+def entries_frame(estimate: Any, lower: Array | None, upper: Array | None) -> Any:
+    """The entries of an estimate, one a row."""
+    states = list(estimate.states)
+    nowhere = np.full(estimate.matrix.size, math.nan)
+    return frame(
+        {
+            "from": [state for state in states for _ in states],
+            "to": states * len(states),
+            "transitions": estimate.transitions.ravel(),
+            "estimate": estimate.matrix.ravel(),
+            "lower": nowhere if lower is None else lower.ravel(),
+            "upper": nowhere if upper is None else upper.ravel(),
+        }
+    )
 
 
 def _without_intervals(counts: Counts) -> str:

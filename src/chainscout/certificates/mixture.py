@@ -10,9 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..counts import Counts
+from ..logarithm import log, log1p
 
 #: S − 1 for a chain whose number of states is not known: so large that cost(u) is its limit u/2.
 OPEN = 1e300
+
+LOG_2, LOG_4 = log(2.0), log(4.0)
+#: log(3(m+1)(m+2)) and log(m+1) of every level m that there can be: N_x is below 4⁵⁰.
+LEVEL_LOGS = tuple(log(3.0 * (m + 1.0) * (m + 2.0)) for m in range(52))
+UNIFORM_LOGS = tuple(log(m + 1.0) for m in range(52))
+
+#: What is larger than another number in exact arithmetic is still so, times this, after a few hundred roundings.
+CERTAINLY = 1.0 - 1e-9
 
 
 def largest_excess(
@@ -33,36 +42,109 @@ def largest_excess(
         ceiling += 2.0 * exits[x]
         order[x] = x
     best = ceiling
+    size = dimension + 1.0
+    deepest = 0
+    shifts = 0
+    shifted = 0.0  # Σ N_x·4^{o_x}
+    fewest = largest  # the smallest N_x
+    lowest = 4.0 * largest  # the smallest N_x·4^{o_x}, and the N_x that it belongs to
+    fewest_shifted = largest
+    logs = 0.0  # Σ log(N_x/S), as one logarithm of a product for as long as that is a number
+    product = 1.0
     for x in range(number):
         # round(log₄(N_max/N_x)), in exact arithmetic: dividing by four is.
         ratio = largest / exits[x]
+        power = exits[x]
         steps = 0
         while ratio >= 2.0:
             ratio *= 0.25
+            power *= 4.0
             steps += 1
         offset[x] = steps
-    for family in range(3):  # all o = 0 | o as above, geometric prior | min(o, m), uniform prior
-        level = 0
-        scale = 1.0  # 4^m
-        while scale <= 4.0 * (largest + 1.0):  # m = 0 … ⌊log₄(N_max + 1)⌋ + 1
-            bound = log_inverse + math.log(3.0 * (level + 1.0) * (level + 2.0))
+        deepest = max(deepest, steps)
+        shifts += steps
+        shifted += power
+        fewest = min(fewest, exits[x])
+        if power < lowest:
+            lowest = power
+            fewest_shifted = exits[x]
+        product *= exits[x] / size
+        if product > 1e250 or product < 1e-250:
+            logs += log(product)
+            product = 1.0
+    logs += log(product)
+    likely = 0
+    levels = 0
+    scale = 1.0
+    while scale <= 4.0 * (largest + 1.0):  # m = 0 … ⌊log₄(N_max + 1)⌋ + 1
+        if scale * (2.0 * size) <= largest:
+            likely = levels
+        levels += 1
+        scale *= 4.0
+    # Where all o are 0, the second and the third family are the first with a larger B.
+    for family in range(3 if deepest > 0 else 1):  # all o = 0 | o as above, geometric prior | min(o, m), uniform prior
+        prior = log_inverse
+        if family == 1:
+            prior += (shifts + number) * LOG_2
+        for turn in range(levels):
+            level = turn + likely  # from the level that is likely to be the best one
+            if level >= levels:
+                level -= levels
+            scale = 1.0  # 4^m
+            for _ in range(level):
+                scale *= 4.0
+            # What ΣW is at least: B is, because log(1+v) ≥ log v and log(1+v) ≥ 2v/(2+v); and the smallest θ is filled
+            # first, all others are at most the largest. A level that cannot be better is not evaluated.
+            mass = 0.5 * ceiling
+            top = largest
+            smallest = fewest
+            room = 2.0 * fewest
+            cost = logs - number * (level * LOG_4)
+            if family == 1 or (family == 2 and level >= deepest):
+                mass = shifted
+                top = 2.0 * largest
+                smallest = lowest
+                room = 2.0 * fewest_shifted
+                cost += shifts * LOG_4
+            elif family == 2:
+                top = 2.0 * largest
+                room = 0.0
+            cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
+            bound = prior + LEVEL_LOGS[level] + 0.5 * dimension * cost
             if family == 2:
-                bound += number * math.log(level + 1.0)
+                bound += number * UNIFORM_LOGS[level]
+            share = smallest / (smallest + 2.0 * scale)
+            total = bound / share
+            if share * room <= bound:
+                total = room + (bound - share * room) * (1.0 + 2.0 * scale / top)
+            if total * CERTAINLY > best:
+                continue
+            bound = prior + LEVEL_LOGS[level]
+            if family == 2:
+                bound += number * UNIFORM_LOGS[level]
+            product = 1.0
             for x in range(number):
                 shift = 0
                 if family == 1:
                     shift = offset[x]
-                    bound += (shift + 1) * math.log(2.0)
                 elif family == 2:
                     shift = min(offset[x], level)
                 rho = scale
                 while shift > 0:
                     rho *= 0.25
                     shift -= 1
-                u = exits[x] / rho
-                # cost(u) = (S−1)/2·log(1 + u/S)
-                bound += 0.5 * dimension * math.log1p(u / (dimension + 1.0))
+                # Σ cost(N_x/ρ_x), cost(u) = (S−1)/2·log(1 + u/S): of large u/S as the logarithm of a product.
+                v = exits[x] / rho / size
+                if v < 0.0625:
+                    bound += 0.5 * dimension * log1p(v)
+                else:
+                    product *= 1.0 + v
+                    if product > 1e250:
+                        bound += 0.5 * dimension * log(product)
+                        product = 1.0
                 theta[x] = exits[x] / (exits[x] + 2.0 * rho)
+            if product > 1.0:
+                bound += 0.5 * dimension * log(product)
             stride = 1  # Shell's sort: as short as an insertion sort, and a chain may have a million states
             while 3 * stride + 1 < number:
                 stride = 3 * stride + 1
@@ -85,8 +167,6 @@ def largest_excess(
                 total += room
                 bound -= theta[x] * room
             best = min(best, total)
-            level += 1
-            scale *= 4.0
     return best
 
 

@@ -9,18 +9,19 @@ depends on what was observed, so its coin is counted from the exit after the one
 fixed coin, and Ville's inequality holds. A pair that was not seen yet has no interval but [0, 1].
 """
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .entrywise import intervals
+from .estimate import RowEstimates, entries_frame
 
 Array = npt.NDArray[np.float64]
 
 
-class OpenEstimate:
+class OpenEstimate(RowEstimates):
     """What is known of a chain with open states; the attributes are those of ``Estimate``."""
 
     def __init__(
@@ -32,26 +33,34 @@ class OpenEstimate:
         chains: int,
     ) -> None:
         """``discoveries``: x → y → (the pair's number in order of discovery, N_x and N[x,y] just after it)."""
-        size = len(states)
-        self.delta = delta
-        self.states = states
-        self.transitions = np.zeros((size, size), dtype=np.int64)
-        self.lower: Array = np.zeros((size, size))
-        self.upper: Array = np.ones((size, size))
-        for x, row in rows.items():
-            for y, number in row.items():
-                self.transitions[x, y] = number
-        self.exits = self.transitions.sum(axis=1)
-        for x, found in discoveries.items():
-            for y, (j, exits, count) in found.items():
-                level = math.log(chains * j * (j + 1) / delta)
-                low, high = intervals(self.transitions[x, y] - count, self.exits[x] - exits, level)
-                self.lower[x, y], self.upper[x, y] = float(low), float(high)
-        smoothed: Array = self.transitions + np.float64(1 / (3 * max(1, size)))  # r = 1/3, over S′ states
-        self.matrix: Array = smoothed / smoothed.sum(axis=1, keepdims=True)
+        super().__init__(states, rows, delta, 1 / (3 * max(1, len(states))))  # r = 1/3, over S′ states
+        self._discoveries = discoveries
+        self._chains = chains
 
-    @property
-    def stationary(self) -> Array:
-        """π̂(x) = N_x/T; all nan before the first transition."""
-        total = self.exits.sum()
-        return np.asarray(self.exits / total) if total else np.full(len(self.exits), math.nan)
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each entry between known states, as that of ``Estimate``."""
+        return entries_frame(self, self.lower, self.upper)
+
+    def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        lower, upper = np.zeros(counts.shape), np.ones(counts.shape)
+        inside = [
+            (x, y, *known)
+            for x in rows
+            for y, known in self._discoveries.get(x, {}).items()
+            if columns.start <= y < columns.stop
+        ]
+        if inside:
+            x, y, number, exits, count = np.array(inside, dtype=np.int64).T
+            place = x - rows.start, y - columns.start
+            levels = np.log(self._chains * (number * (number + 1.0)) / self.delta)
+            lower[place], upper[place] = intervals(counts[place] - count, self.exits[x] - exits, levels)
+        return lower, upper
+
+    def widths(self) -> Array:
+        """The width of the widest interval of each row: one where a pair was not seen."""
+        found = np.ones(len(self.states))
+        for x, known in self._discoveries.items():
+            if len(known) == len(self.states):
+                part = self.window(range(x, x + 1), range(len(self.states)))
+                found[x] = (part.upper - part.lower).max()
+        return found

@@ -22,7 +22,8 @@ class MarkovChain:
     """A Markov chain on finitely many states: transition matrix, initial law, state labels.
 
     ``matrix``: S × S, rows sum to one within 1e-9. ``initial``: the law of the first state, uniform unless given.
-    ``states``: S unique hashable labels, 0 … S−1 unless given.
+    ``states``: S unique hashable labels, 0 … S−1 unless given. A pandas DataFrame brings its own labels: its rows and
+    columns must be the same states, in any order. ``states`` then names them anew, in the order of the rows.
     """
 
     matrix: Array
@@ -32,7 +33,8 @@ class MarkovChain:
     def __init__(
         self, matrix: npt.ArrayLike, initial: npt.ArrayLike | None = None, states: Sequence[Hashable] | None = None
     ):
-        checked = _square(matrix)
+        values, states = _labelled(matrix, states)
+        checked = _square(values)
         labels = _labels(states, len(checked))
         _check_rows(checked, labels, ROW_TOLERANCE)
         self._set(checked, initial, labels)
@@ -51,7 +53,8 @@ class MarkovChain:
         A row may be off by ``tolerance``. The largest change is told in a ``RenormalisedWarning``.
         """
         real_number(tolerance, "tolerance", least=0.0, below=1.0, meaning="how far from one a row may sum")
-        checked = _square(table)
+        values, states = _labelled(table, states)
+        checked = _square(values)
         labels = _labels(states, len(checked))
         _check_rows(checked, labels, tolerance)
         sums = checked.sum(axis=1)
@@ -306,6 +309,16 @@ class MarkovChain:
                 f"{what} needs stationary probabilities ≥ {SMALLEST:g} to be computed, but that of"
                 f" {shown(self.states[least])} is {self.stationary[least]:g}"
             )
+
+
+def _labelled(matrix: Any, states: Sequence[Hashable] | None) -> tuple[Any, Sequence[Hashable] | None]:
+    """The values of a matrix, and its states: those given, or else the labels that the matrix brings itself."""
+    from .convert import is_labelled_table, labelled_table
+
+    if not is_labelled_table(matrix):
+        return matrix, states
+    values, own = labelled_table(matrix)
+    return values, own if states is None else states
 
 
 def _square(matrix: npt.ArrayLike) -> Array:

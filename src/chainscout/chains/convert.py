@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ChainscoutError, InputError
+from ..frames import label_index, pandas_library
+from ..installation import package_command
 from ..validation import real_number, shown
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ def _read(thing: Any) -> "MarkovChain":
 
     if isinstance(thing, MarkovChain):
         return thing
-    if hasattr(thing, "index") and hasattr(thing, "columns"):
-        return _from_labelled_table(thing)
+    if is_labelled_table(thing):
+        return MarkovChain(thing)
     if hasattr(thing, "nodes") and hasattr(thing, "edges"):
         return _from_digraph(thing)
     if hasattr(thing, "P"):  # quantecon.MarkovChain
@@ -42,11 +44,8 @@ def _read(thing: Any) -> "MarkovChain":
 
 def to_pandas(chain: "MarkovChain") -> Any:
     """A DataFrame with the states as index and columns."""
-    pandas = _library("pandas")
-    labels = pandas.Index(list(chain.states), tupleize_cols=False)
-    if tuple(labels) != chain.states:  # None became NaN, or 2⁵³ + 1 a float
-        labels = pandas.Index(list(chain.states), tupleize_cols=False, dtype=object)
-    return pandas.DataFrame(chain.matrix.copy(), index=labels, columns=labels)
+    labels = label_index(chain.states)
+    return pandas_library("to_pandas").DataFrame(chain.matrix.copy(), index=labels, columns=labels)
 
 
 def to_networkx(chain: "MarkovChain") -> Any:
@@ -94,7 +93,7 @@ def _library(name: str) -> Any:
     except ImportError:
         package = name.partition(".")[0]
         raise ChainscoutError(
-            f"this conversion needs {package}, which is not installed: pip install {package}"
+            f"this conversion needs {package}, which is not installed: {package_command(package)}"
         ) from None
 
 
@@ -109,9 +108,13 @@ def _labels(values: Any) -> Any:
     return [tuple(value) if isinstance(value, list) else value for value in np.asarray(values).tolist()]
 
 
-def _from_labelled_table(table: Any) -> "MarkovChain":
-    from .chain import MarkovChain
+def is_labelled_table(thing: Any) -> bool:
+    """Whether this is a table with labels for rows and columns, as pandas has them."""
+    return hasattr(thing, "index") and hasattr(thing, "columns")
 
+
+def labelled_table(table: Any) -> tuple[Any, list[Any]]:
+    """The values of a table whose rows and columns are the same states, in the order of the rows, and the states."""
     rows, columns = list(table.index), list(table.columns)
     if len(set(rows)) != len(rows) or set(rows) != set(columns) or len(rows) != len(columns):
         raise InputError(
@@ -119,7 +122,7 @@ def _from_labelled_table(table: Any) -> "MarkovChain":
             f" {shown(rows)} and columns {shown(columns)}"
         )
     order = [columns.index(label) for label in rows]
-    return MarkovChain(np.asarray(table)[:, order], states=rows)
+    return np.asarray(table)[:, order], rows
 
 
 def _from_digraph(graph: Any) -> "MarkovChain":

@@ -14,8 +14,9 @@ from .answers import answer
 from .experiments import compare
 from .logs import count
 from .problems import demo, inspect, plan
+from .rendering import echo
 from .reports import report, serve
-from .studies import audit, export, extend, learn, new, status
+from .studies import audit, backup, diagnose, export, extend, learn, new, status
 from .verification import verify
 
 
@@ -27,14 +28,14 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except ChainscoutError as error:
-            click.echo(f"chainscout: {error}", err=True)
+            echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
         except UnicodeEncodeError as error:  # a name with bytes that are no text, or a terminal that has few letters
             letter = error.object[error.start : error.start + 1]
-            click.echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
+            echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
             ctx.exit(FileError.exit_status)
         except KeyboardInterrupt as interruption:
-            click.echo(f"chainscout: {interruption or 'stopped'}", err=True)
+            echo(f"chainscout: {str(interruption) or 'stopped'}", err=True)
             with suppress(OSError):
                 sys.stdout.flush()
             # An ordinary exit would wait for the threads that are still in the middle of a task.
@@ -49,7 +50,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, audit, export,
+    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, diagnose, audit, backup, export,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

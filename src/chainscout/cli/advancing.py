@@ -6,11 +6,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ChainscoutError, InputError
-from .rendering import as_json
+from .rendering import as_json, echo
 from .studies import finished, opened, say, where_argument
 
 if TYPE_CHECKING:
     from ..study import Study
+
+
+def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
+    """A number of seconds, or words such as 5min."""
+    from ..validation import seconds
+
+    try:
+        value: float | str = float(text)
+    except ValueError:
+        value = text
+    return seconds(value, "--seconds", meaning="how long a lease lasts")
+
 
 token_option = click.option("--token", required=True, help="Of the lease, as 'ask --lease' printed it.")
 
@@ -21,7 +33,9 @@ token_option = click.option("--token", required=True, help="Of the lease, as 'as
 @click.option(
     "--lease", "worker", metavar="WORKER", help="Lease the next step of this worker's own path, and print a token."
 )
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long a lease lasts.")
+@click.option(
+    "--seconds", default="60", show_default=True, callback=_seconds, help="How long a lease lasts, as 60 or 5min."
+)
 @click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
 @as_json
 def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int, json_output: bool) -> None:
@@ -60,7 +74,7 @@ def _say_where(chain: str, path: int, state: Any, json_output: bool) -> None:
     """Tells a person, beside the answer that a script reads, where the path stands."""
     if not json_output:
         where = "begins with the next state" if state is None else f"is in {state!r}"
-        click.echo(f"path {path} of {chain} {where}", err=True)
+        echo(f"path {path} of {chain} {where}", err=True)
 
 
 @click.command()
@@ -112,7 +126,9 @@ def tell(
 @where_argument
 @click.argument("chain")
 @token_option
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long the lease lasts from now on.")
+@click.option(
+    "--seconds", default="60", show_default=True, callback=_seconds, help="How long it lasts from now on, or 5min."
+)
 @as_json
 def renew(where: str, chain: str, token: str, seconds: float, json_output: bool) -> None:
     """Hold a lease for longer."""

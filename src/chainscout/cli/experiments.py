@@ -1,6 +1,5 @@
 """``compare``."""
 
-import json
 import math
 import re
 from contextlib import ExitStack
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError
+from ..errors import FileError, InputError, MissingExtraError
 from .problems import delta_option, find_problem
-from .rendering import as_json, show
+from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
     from ..experiment import Results
@@ -77,11 +76,11 @@ def compare(
         content = {"summary": results.summary(), "differences": results.differences()}
         content |= {"allocation": results.allocation(), "settings": [dict(results.settings)]}
         rows = {name: [_without_nan(row) for row in records] for name, records in content.items()}
-        click.echo(json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2))
+        echo_json(rows, indent=2)
     else:
         show(report.tables(results), json_output=False)
     if out is not None:
-        click.echo(str(out / PAGE), err=json_output)
+        echo(str(out / PAGE), err=json_output, exact=True)
 
 
 #: The page among an experiment's files.
@@ -89,17 +88,21 @@ PAGE = "report.html"
 
 
 def write(results: "Results", out: Path) -> None:
-    """Data, figures and the page of an experiment."""
+    """Data, the page of an experiment, and figures if matplotlib is there."""
     from ..report import experiments as report
     from ..report.html import save_figure
 
     try:
         out.mkdir(parents=True, exist_ok=True)
         results.save(out / "run.nc")
-        figure = results.figure()
+        (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
+        try:
+            figure = results.figure()
+        except MissingExtraError as error:  # the page has charts of its own
+            click.echo(f"loss.svg and loss.png are left out: {error}", err=True)
+            return
         for name in ("loss.svg", "loss.png"):
             save_figure(figure, out / name)
-        (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
     except OSError as error:
         raise FileError(f"{out} could not be written: {error.strerror or error}") from None
 

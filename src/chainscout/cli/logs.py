@@ -1,10 +1,9 @@
 """``count``: from a log to counts, certificates, and what to sample next."""
 
-import datetime
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,10 +11,11 @@ from ..errors import CorrelatedCountsWarning, InputError
 from .problems import delta_option
 from .rendering import as_json, show
 
+if TYPE_CHECKING:
+    from ..report import Table
+
 #: A terminal shows so many chains; JSON and files have all.
 MOST = 50
-
-_UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 
 
 @click.command()
@@ -39,6 +39,7 @@ _UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 @click.option("--memory-limit", help="Memory that DuckDB may use, such as 600MB.")
 @click.option("--threads", type=int, help="Threads that DuckDB may use.")
 @click.option("--temp-directory", type=click.Path(path_type=Path), help="Where to put what does not fit into memory.")
+@click.option("--diagnose", is_flag=True, help="Read the log once more: are these Markov chains that do not change?")
 @delta_option
 @as_json
 def count(
@@ -48,6 +49,7 @@ def count(
     budget: int | None,
     target_loss: float | None,
     out: tuple[Path, ...],
+    diagnose: bool,
     delta: float,
     json_output: bool,
     **options: Any,
@@ -58,6 +60,8 @@ def count(
     from ..validation import failure_probability
 
     failure_probability(delta)
+    if diagnose and (options["lag"] != 1 or options["sliding"]):
+        raise InputError("--diagnose looks at single steps: it goes with a lag of 1")
     for path in out:
         if path.suffix not in (".parquet", ".toml", ".json"):
             raise InputError(f"--out must end in .parquet (counts) or .toml or .json (matrices), not {str(path)!r}")
@@ -72,7 +76,19 @@ def count(
                 counts.to_parquet(path)
             else:
                 counts.problem(name=path.stem, source=", ".join(_named(name) for name in where)).save(path)
+        if diagnose:
+            tables += _diagnosed(place, gap, states, delta, options)
         show(tables, json_output)
+
+
+def _diagnosed(place: Any, gap: str | None, states: str | None, delta: float, options: dict[str, Any]) -> "list[Table]":
+    """What the checks of the Markov assumption say of the log, read once more."""
+    from ..diagnostics import diagnose
+    from ..logs import read_paths
+    from ..report import diagnosis
+
+    columns = {name: value for name, value in options.items() if name not in ("lag", "sliding")}
+    return diagnosis.tables(diagnose(read_paths(place, gap=_gap(gap), states=_states(states), **columns), delta=delta))
 
 
 def _named(where: str) -> str:
@@ -80,14 +96,12 @@ def _named(where: str) -> str:
     return where.rpartition("@")[2] if "://" in where else Path(where).name
 
 
-def _gap(text: str | None) -> float | datetime.timedelta | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d*)?)(s|min|h|d)?", text)
-    if not found:
-        raise InputError(f"--gap must be a number or a duration such as 30s, 5min, 2h or 1d, not {text!r}")
-    number, unit = float(found[1]), found[2]
-    return number if unit is None else datetime.timedelta(**{_UNITS[unit]: number})
+def _gap(text: str | None) -> float | str | None:
+    """A number, or words that ``count_transitions`` reads as a duration."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _states(text: str | None) -> list[str] | list[int] | None:

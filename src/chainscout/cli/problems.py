@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import InputError
-from .rendering import as_json, show
+from .rendering import as_json, echo, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -90,7 +90,7 @@ def demo(out: Path) -> None:
     results = experiment.compare(problem, budgets=(100, 300, 1_000, 3_000, 10_000), progress=True)
     write(results, out)
     show(experiments.tables(results), json_output=False)
-    click.echo(out / PAGE)
+    echo(str(out / PAGE), exact=True)
 
 
 def _announce(command: str) -> None:

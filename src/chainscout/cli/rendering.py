@@ -5,9 +5,11 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from ..validation import printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -25,10 +27,25 @@ EDGES = 1
 NUMBERS = re.compile(r"[\d.,e%+\-−±… —]+")
 
 
+def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
+    """Prints a text for people. A name in it cannot steer the terminal.
+
+    ``exact``: a script may read the text; only a terminal gets it with such characters spelt out.
+    """
+    stream = sys.stderr if err else sys.stdout
+    click.echo(text if exact and not stream.isatty() else printable(text), err=err)
+
+
+def echo_json(content: Any, indent: int | None = None) -> None:
+    """Prints JSON: exact, and with no character in it that steers a terminal."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
+    click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
 def show(tables: "list[Table]", json_output: bool) -> None:
+    """Prints tables."""
     if json_output:
-        content = [{"title": t.title, "rows": t.records(), "notes": list(t.notes)} for t in tables]
-        click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2))
+        echo_json([{"title": t.title, "rows": t.records(), "notes": list(t.notes)} for t in tables], indent=2)
         return
     from rich.console import Console
     from rich.padding import Padding
@@ -38,11 +55,11 @@ def show(tables: "list[Table]", json_output: bool) -> None:
     for table in tables:
         if not table.columns:  # of one policy there are no differences
             continue
-        console.print(Text(table.title, style="bold"))
+        console.print(Text(printable(table.title), style="bold"))
         for part in _parts(table, console.width):
             console.print(part, crop=False)  # where a number has no room at all, the terminal wraps it
         for note in table.notes:
-            console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2), expand=False))
+            console.print(Padding(Text(printable(note), style="dim"), (0, 0, 0, 2), expand=False))
         if table.notes:
             console.print()
 
@@ -65,7 +82,7 @@ def _columns(table: "Table", width: int) -> list[_Column]:
 
     found = []
     for place, name in enumerate(table.columns):
-        cells = [cell(row[place]) for row in table.rows]
+        cells = [printable(cell(row[place])) for row in table.rows]
         is_numeric = table.is_numeric(place)
         stays_whole = is_numeric or all(map(NUMBERS.fullmatch, cells))
         most = max(map(cell_len, (name, *cells)))

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from ..errors import FileError
+from .rendering import echo
 
 
 @click.command()
@@ -27,7 +28,7 @@ def report(where: str, out: Path) -> None:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileError(f"{out} could not be written: {error.strerror or error}") from None
-    click.echo(str(out))
+    echo(str(out), exact=True)
 
 
 @click.command()
@@ -45,4 +46,4 @@ def serve(where: str, host: str, port: int, token: str | None, writable: bool) -
     """Show a study in the browser while it runs. The page can never harm the study."""
     from ..dashboard import serve as serve_study
 
-    serve_study(where, host=host, port=port, token=token, writable=writable, ready=click.echo)
+    serve_study(where, host=host, port=port, token=token, writable=writable, ready=echo)

@@ -1,6 +1,5 @@
-"""``new``, ``extend``, ``status``, ``audit``, ``export`` and ``learn``: a study from its beginning to its estimates."""
+"""``new``, ``learn``, ``extend``, ``status``, ``diagnose``, ``audit``, ``backup``, ``export``: a study end to end."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import FileError, InputError
-from .problems import delta_option
-from .rendering import as_json, show
+from ..validation import shown
+from .problems import delta_option, find_problem
+from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
+    from ..chains import MarkovChain
     from ..problems import Problem
     from ..study import StopReason, Study
 
@@ -23,7 +24,10 @@ where_argument = click.argument("where", metavar="FILE|ADDRESS")
 
 def say(content: Any, text: str, json_output: bool) -> None:
     """One answer: JSON on one line, or text."""
-    click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False) if json_output else text)
+    if json_output:
+        echo_json(content)
+    else:
+        echo(text, exact=True)
 
 
 @contextmanager
@@ -133,6 +137,31 @@ def status(where: str, chain: str | None, json_output: bool) -> None:
 
 @click.command()
 @where_argument
+@click.option(
+    "--reference", metavar="PROBLEM", help="A file or the name of a problem: matrices that are known exactly."
+)
+@click.option("--other", metavar="FILE|ADDRESS", help="Another study: do chains of the same name follow one law?")
+@click.option("--delta", type=float, help="The probability with which a check may be wrong; without it, the study's.")
+@as_json
+def diagnose(where: str, reference: str | None, other: str | None, delta: float | None, json_output: bool) -> None:
+    """Check whether the chains of a study are Markov chains that do not change. Look as often as you like."""
+    from contextlib import ExitStack
+
+    from ..report import diagnosis
+
+    with ExitStack() as stack:
+        study = stack.enter_context(opened(where, read_only=True))
+        known = None if reference is None else _known_chains(reference, study)
+        second = None if other is None else stack.enter_context(opened(other, read_only=True))
+        found = study.diagnose(reference=known, other=second, delta=delta)
+    if json_output:
+        say(found.to_json(), "", json_output)
+    else:
+        show(diagnosis.tables(found), json_output)
+
+
+@click.command()
+@where_argument
 @as_json
 def audit(where: str, json_output: bool) -> None:
     """Read the whole log of a study and compare everything that is kept with it."""
@@ -144,6 +173,21 @@ def audit(where: str, json_output: bool) -> None:
         f"{where}: all is what the {number:,} logged observations say",
         json_output,
     )
+
+
+@click.command()
+@click.argument("file")
+@click.argument("copy")
+@click.option("--without-log", is_flag=True, help="Copy what the file alone has, if its write-ahead log is lost.")
+@as_json
+def backup(file: str, copy: str, without_log: bool, json_output: bool) -> None:
+    """Copy the file of a study, also while it is written to. The copy is one file, complete and checked."""
+    from ..store import backup as make_backup
+
+    make_backup(file, copy, without_log=without_log)
+    with opened(copy, read_only=True) as study:
+        number = study.progress().observations
+    say({"copy": copy, "observations": number}, f"{copy}: a copy with {number:,} observations", json_output)
 
 
 @click.command()
@@ -165,6 +209,8 @@ def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
         else:
             content = FORMATS[kind](study)
             if out is None:
+                if kind == "npz" and sys.stdout.isatty():
+                    raise InputError("npz is binary, and this is a terminal: name a file with --out")
                 sys.stdout.buffer.write(content)
                 return
             try:
@@ -203,7 +249,7 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             **found.settings.given(),
         )
     except KeyboardInterrupt:
-        click.echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
+        echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
         raise SystemExit(130) from None
     finally:
         if executor is not None:
@@ -211,9 +257,9 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     with study:
         aside = studies.set_aside(study)
         for sentence in aside:
-            click.echo(sentence, err=True)
+            echo(sentence, err=True)
         if aside:
-            click.echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
+            echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study), json_output)
         state = study.progress()
         # Recorded sources that have given all they have are set aside too, and nothing of theirs is lost.
@@ -234,6 +280,15 @@ def demonstrate(problem: "Problem", out: Path) -> None:
     click.secho(f"$ chainscout learn study.toml  # {where}, budget 2000, target loss 0.3\n", bold=True)
     with learn_study(problem, 2_000, where=where, target_loss=0.3, progress=sys.stderr.isatty()) as study:
         show([*studies.status(study), *(studies.estimate(study, name) for name in study.names[:1])], json_output=False)
+
+
+def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
+    """The chains of a problem that the study has too."""
+    names = set(study.names)
+    known = {name: chain for name, chain in find_problem(reference).chains.items() if name in names}
+    if not known:
+        raise InputError(f"--reference must name a problem with a chain of the study, and {reference} has none")
+    return known
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -258,6 +313,8 @@ def _states(text: str) -> int | list[str]:
     try:
         return int(text)
     except ValueError:
+        if text.strip().lstrip("+-").isdecimal():  # too long a number for Python
+            raise InputError(f"--chain must be given a number of states that can be had, not {shown(text)}") from None
         return text.split(",")
 
 

@@ -1,6 +1,5 @@
 """``verify``."""
 
-import json
 import shlex
 from datetime import date
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..errors import FileError
-from .rendering import as_json, show
+from .rendering import as_json, echo, echo_json, show
 
 
 @click.command()
@@ -37,7 +36,7 @@ def verify(
     one_of(engine, "engine", ("python", "cpu", "gpu", engines.AUTO))
     used = "cpu" if quick and engine == engines.AUTO else engines.resolved(engine)
     effort = verification.Effort(full=not quick, scale=scale, seed=seed, engine=used)
-    findings = verification.verify(effort, lambda about: click.echo(f"{about} …", err=True))
+    findings = verification.verify(effort, lambda about: echo(f"{about} …", err=True))
     shown = report.table(findings, effort, verification.DELTA)
     if out is not None:
         words = ["chainscout", "verify", "--quick" if quick else "--full"]
@@ -49,7 +48,7 @@ def verify(
         except OSError as error:
             raise FileError(f"{out} could not be written: {error.strerror or error}") from None
     if json_output:
-        click.echo(json.dumps(report.records(findings, effort), ensure_ascii=False, indent=2))
+        echo_json(report.records(findings, effort), indent=2)
     else:
         show([shown], json_output=False)
     context.exit(int(any(finding.surprising(effort.thorough) for finding in findings)))

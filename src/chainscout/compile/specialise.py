@@ -13,7 +13,7 @@ negative costs numba no check, and the generator's arithmetic is modulo 2⁶⁴.
 import builtins
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pickle import UnpicklingError
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -43,6 +43,36 @@ def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool
     reached = digest((function, OPTIONS), names)
     copy.__qualname__ = f"{function.__qualname__}_{reached.hex()[:16]}"
     return _OnFirstCall(copy, cache)
+
+
+def call(function: Callable[..., Any], arguments: Sequence[Any], interpreted: bool) -> None:
+    """Calls a function of the engine, compiled or interpreted, for what it does to arrays.
+
+    An argument is a value, an array, or a NamedTuple of those. Compiled code gets the arrays, and unsigned words for
+    whole numbers. Interpreted code gets lists, which are faster to index, and what it changed is written back.
+    """
+    if not interpreted:
+        function(*(_in_words(argument) for argument in arguments))
+        return
+    changed: list[tuple[Any, list[Any]]] = []
+    function(*(_in_lists(argument, changed) for argument in arguments))
+    for array, values in changed:
+        array[:] = values
+
+
+def _in_words(argument: Any) -> Any:
+    if hasattr(argument, "_fields"):
+        return type(argument)._make(map(_in_words, argument))
+    return np.uint64(argument) if type(argument) is int else argument
+
+
+def _in_lists(argument: Any, changed: list[tuple[Any, list[Any]]]) -> Any:
+    if hasattr(argument, "_fields"):
+        return type(argument)._make(_in_lists(each, changed) for each in argument)
+    if not isinstance(argument, np.ndarray):
+        return argument
+    changed.append((argument, argument.tolist()))
+    return changed[-1][1]
 
 
 def is_off() -> bool:
@@ -77,7 +107,7 @@ class _OnFirstCall:
             if self.cache:
                 dispatcher = numba.njit(**OPTIONS)(self.function)
                 try:
-                    dispatcher.enable_caching()
+                    dispatcher._cache = _cache_of(self.function)
                     dispatcher.compile(signature)
                     return dispatcher
                 except (RuntimeError, ImportError, OSError, EOFError, UnpicklingError):
@@ -88,6 +118,24 @@ class _OnFirstCall:
             return dispatcher
         finally:
             config.SLP_VECTORIZE = before
+
+
+def _cache_of(function: FunctionType) -> Any:
+    """numba's cache of a function's machine code on disk, which is loaded without preparing numba to compile.
+
+    numba imports whatever a compilation could need before it loads what is compiled: half a second, for nothing.
+    """
+    from numba.core.caching import FunctionCache
+
+    class Cache(FunctionCache):
+        def load_overload(self, signature: Any, target: Any) -> Any:
+            target.refresh = lambda: None
+            try:
+                return super().load_overload(signature, target)
+            finally:
+                del target.refresh
+
+    return Cache(function)
 
 
 #: A copy, and whether a bound name is among all that it can reach.

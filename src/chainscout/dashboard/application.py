@@ -22,7 +22,7 @@ from .again import Again, key
 from .openapi import document
 from .parameters import Parameter
 from .streams import Hub
-from .work import Recent, in_thread, to_json
+from .work import Recent, Unknown, in_thread, to_json
 from .writing import Conflict, Missing, TooLarge, Writing, WrongKind
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.StudyFinished, 409),
     (errors.LeaseLost, 409),
     (errors.NothingFree, 409),
+    (errors.OutcomeUnknown, 504),
     (errors.ChainscoutError, 503),
     (TooLarge, 413),
     (WrongKind, 415),
     (TimeoutError, 503),
+    (Unknown, 504),
 )
 
 

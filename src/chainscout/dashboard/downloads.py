@@ -2,12 +2,13 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from ..report.study_report import MOST_LINES, StudyReport
 from ..report.views import Line
+from ..study.export import plain
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -29,24 +30,22 @@ def chains(report: StudyReport) -> Iterator[bytes]:
 
 
 def matrix(study: "Study", report: StudyReport, number: int) -> Iterator[bytes]:
-    """A chain's matrix with its intervals, one entry a line."""
+    """A chain's matrix with its intervals, one entry a line and one row of the matrix at a time."""
     name = report.chain(number, size=1).line.name
     estimate = study.estimate(name)
     yield _line(["from", "to", "probability", "lower", "upper", "transitions"])
     for x, start in enumerate(estimate.states):
-        for y, end in enumerate(estimate.states):
-            numbers = (estimate.matrix, estimate.lower, estimate.upper, estimate.transitions)
-            yield _line([start, end, *(part[x, y].item() for part in numbers)])
+        part = estimate.window(range(x, x + 1), range(len(estimate.states)))
+        columns = (part.matrix, part.lower, part.upper, part.transitions)
+        values = zip(estimate.states, *(column[0].tolist() for column in columns), strict=True)
+        yield _lines((start, *found) for found in values)
 
 
 def _line(values: list[Any]) -> bytes:
+    return _lines([values])
+
+
+def _lines(lines: Iterable[Sequence[Any]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow([_plain(value) for value in values])
+    csv.writer(text, lineterminator="\r\n").writerows(map(plain, values) for values in lines)
     return text.getvalue().encode("utf-8", "backslashreplace")
-
-
-def _plain(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula gets an apostrophe before it."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value

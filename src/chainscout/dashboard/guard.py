@@ -2,6 +2,8 @@
 
 import hmac
 import ipaddress
+import logging
+import secrets
 import socket
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
@@ -9,6 +11,9 @@ from urllib.parse import parse_qs
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: The server's own log.
+_log = logging.getLogger("uvicorn.error")
 
 #: The largest body of a request, in bytes.
 MOST_BODY = 64 * 1024
@@ -36,6 +41,8 @@ class Guard:
     def __init__(self, app: ASGIApp, *, token: str, host: str, port: int) -> None:
         self._app = app
         self._token = token.encode()
+        #: What the cookie holds: a browser that was let in need not keep the token itself.
+        self._session = secrets.token_hex(24).encode()
         self._port = port
         self._local = is_loopback(host)
         self._names = {"localhost", host.lower()}
@@ -51,7 +58,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         refusal = self._refusal(scope)
-        cookie = b"set-cookie", f"{self.cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict".encode()
+        cookie = b"set-cookie", f"{self.cookie}={self._session.decode()}; Path=/; HttpOnly; SameSite=Strict".encode()
         enters = refusal is None and scope["path"] == "/" and self._matches(_asked_token(scope))
 
         async def send_guarded(message: Message) -> None:
@@ -64,6 +71,9 @@ class Guard:
             await self._app(scope, receive, send_guarded)
         else:
             status, sentence = refusal
+            if status == 401:
+                client = (scope.get("client") or ("an unknown place",))[0]
+                _log.warning("refused a request from %s: the token is missing or wrong", client)
             more = {"www-authenticate": "Bearer"} if status == 401 else {}
             answer = JSONResponse({"error": sentence, "kind": "Refused"}, status, headers=more)
             await answer(scope, receive, send_guarded)
@@ -109,12 +119,16 @@ class Guard:
             morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             morsel = None
-        if morsel is not None and self._matches(morsel.value):
+        if morsel is not None and _same(morsel.value, self._session):
             return True
         return scope["path"] == "/" and self._matches(_asked_token(scope))
 
     def _matches(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)
+        return _same(given, self._token)
+
+
+def _same(given: str, secret: bytes) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret)
 
 
 def is_loopback(host: str) -> bool:

@@ -74,7 +74,7 @@ def document(writable: bool) -> dict[str, Any]:
     if writable:
         for path, meaning, body, answer in WRITING:
             content = {"application/json": {"schema": _schema(body, schemas, given=True)}}
-            codes = (400, 401, 403, 404, 409, 413, 415, 503)
+            codes = (400, 401, 403, 404, 409, 413, 415, 503, 504)
             paths[path] = {
                 "post": {
                     "summary": meaning,
@@ -122,6 +122,7 @@ def _failures(codes: Sequence[int], schemas: dict[str, Any]) -> dict[str, Any]:
         409: "the study refuses it: it is finished, nothing is free, the lease is lost, there is no such state",
         413: "the body is too large",
         415: "the body is not JSON",
-        503: "the study cannot be read, or too much is asked at once",
+        503: "the study cannot be read, or too much is asked at once; nothing was changed, now or later",
+        504: "whether the change was stored is not known; to tell it again is safe with its path and step",
     }
     return {str(code): {"description": meanings[code], "content": content} for code in codes}

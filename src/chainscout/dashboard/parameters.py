@@ -182,10 +182,12 @@ class Told(BaseModel):
     """Where the next observation belongs: its path, and its number in the path.
 
     Of the path that was walked; after a lease was renewed or given back, of plain observations.
+
+    Both are null if the change is stored and the study could not be read afterwards.
     """
 
-    path: int
-    next_step: int
+    path: int | None
+    next_step: int | None
 
 
 class Leased(BaseModel):

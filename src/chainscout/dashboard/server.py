@@ -1,8 +1,10 @@
 """``chainscout serve``: listens, prints its address, ends at once when it is told to."""
 
 import asyncio
+import logging
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -13,6 +15,7 @@ from ..errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from uvicorn import Server
 
+    from ..study import Study
     from .application import Dashboard
 
 #: Connections at once, and seconds that a request's head may take.
@@ -46,7 +49,7 @@ def serve(
     title = "Study" if "://" in where else f"Study {Path(where).name}"
     with ExitStack() as stack:
         study = stack.enter_context(Study.open(where, read_only=True))
-        writing = stack.enter_context(Study.open(where, continuing=True)) if writable else None
+        writing = stack.enter_context(writing_study(where)) if writable else None
         listening = stack.enter_context(_listen(host, port))
         number = listening.getsockname()[1]
         server = make_server(Dashboard(study, title, writing), key, host, number)
@@ -54,6 +57,14 @@ def serve(
         ready(f"http://{name}:{number}/?token={key}")
         with suppress(KeyboardInterrupt):  # which uvicorn passes on when it has ended
             asyncio.run(server.serve(sockets=[listening]))
+
+
+def writing_study(where: str) -> "Study":
+    """The study, opened to be changed by requests: its wait for other writers ends before a request's own time."""
+    from ..study import Study
+    from .work import FOR_WRITERS
+
+    return Study.open(where, continuing=True, patience=FOR_WRITERS)
 
 
 def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Server":
@@ -113,7 +124,37 @@ def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Se
         timeout_graceful_shutdown=1,
         limit_concurrency=MOST_CONNECTIONS,
     )
+    log = logging.getLogger("uvicorn.error")
+    for old in [known for known in log.filters if isinstance(known, Seldom)]:
+        log.removeFilter(old)
+    log.addFilter(Seldom())
     return Ending(config)
+
+
+class Seldom(logging.Filter):
+    """Lets a warning through once in a while, however often it is raised: a flood of requests must not fill a disk."""
+
+    #: Seconds between two lines of the same warning.
+    PAUSE = 10.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Warning → when it was last let through, and how often it came since.
+        self._known: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write the line."""
+        if record.levelno != logging.WARNING:
+            return True
+        last, missed = self._known.get(str(record.msg), (-self.PAUSE, 0))
+        now = time.monotonic()
+        if now - last < self.PAUSE:
+            self._known[str(record.msg)] = last, missed + 1
+            return False
+        self._known[str(record.msg)] = now, 0
+        if missed:
+            record.msg = f"{record.msg} (and {missed:,} more like this before)"
+        return True
 
 
 def _listen(host: str, port: int) -> socket.socket:

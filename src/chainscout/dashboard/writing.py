@@ -8,11 +8,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..errors import InputError
+from ..errors import ChainscoutError, InputError
 from ..validation import shown
 from .guard import MOST_BODY
 from .parameters import Ask, Asked, Body, GiveBack, Leased, Renew, Restart, TakeLease, Tell, Told
-from .work import in_thread
+from .work import change
 
 if TYPE_CHECKING:
     from ..study import Step, Study
@@ -120,14 +120,22 @@ class Writing:
         )
 
     async def _done(self, chain: str, act: "Callable[[], Step | None]") -> Response:
-        """What is done to one chain, and where the next observation belongs: of the path that was walked, or plain."""
+        """What is done to one chain, and where the next observation belongs: of the path that was walked, or plain.
+
+        When it is done, an answer that says otherwise would be wrong: a study that cannot be read just then gives no
+        numbers.
+        """
 
         def work() -> Told:
             try:
                 self._study.chain(chain)
             except InputError as error:
                 raise Missing(str(error)) from None
-            place = act() or self._study.chain(chain)
+            done = act()
+            try:
+                place = done or self._study.chain(chain)
+            except ChainscoutError:
+                return Told(path=None, next_step=None)
             return Told(path=place.path, next_step=place.step)
 
         return await _answer(work)
@@ -135,7 +143,7 @@ class Writing:
 
 async def _answer(work: Callable[[], BaseModel]) -> Response:
     try:
-        found = await in_thread(work)
+        found = await change(work)
     except Missing:
         raise
     except InputError as error:

@@ -5,6 +5,7 @@ import platform
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from .._version import __version__
 from ..engine.gpu import LAUNCH_LANES
 from ..errors import InputError
 from ..policies import Policy
-from ..problems import Problem
-from ..validation import number_array, quantile_failure, seed_number, shown, truth_value, whole_number
+from ..problems import Problem, find
+from ..validation import number_array, quantile_failure, shown, whole_number
 from .checkpoint import Checkpoint
 from .identity import identity
 from .results import Results
@@ -44,7 +45,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def compare(
-    problem: Problem,
+    problem: Problem | str,
     policies: Sequence[str | Policy] = DEFAULT_POLICIES,
     budgets: Iterable[int] = (1_000, 10_000),
     replications: int = 1_000,
@@ -64,6 +65,7 @@ def compare(
 ) -> Results:
     """Every policy on the same paths; losses and pulls at every budget, in increasing order and each once.
 
+    ``problem``: a problem, or what ``problems.find`` finds: the name of a built-in one, a file, a directory.
     A chain's path depends on (seed, replication, chain) alone, so that policies are compared in pairs, and the result
     is the same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets
     the quantile that is reported. ``weights``: how much each chain's loss counts to the policies. ``batch``: chains
@@ -73,45 +75,47 @@ def compare(
     tasks are kept in, and taken from. Ctrl-C raises :class:`Interrupted`, a KeyboardInterrupt that carries what was
     finished.
     """
+    if isinstance(problem, str):
+        problem = find(problem)
     if not isinstance(problem, Problem):
-        raise InputError(f"compare needs a Problem, not {shown(problem)}")
+        raise InputError(f"compare needs a Problem, or the name or file of one, not {shown(problem)}")
     chosen = _policies(policies)
     steps = _budgets(budgets)
     number = whole_number(replications, "replications", meaning="how often each policy is run")
-    options: dict[str, Any] = {
-        "seed": seed_number(seed),
-        "engine": (engine := engines.resolved(engine)),
-        "weights": None if weights is None else number_array(weights, "weights").ravel().tolist(),
-        "batch": whole_number(batch, "batch", meaning="how many observations are planned at a time"),
-        "restless": truth_value(restless, "restless", meaning="whether every chain moves at every step"),
-        "horizon": truth_value(horizon, "horizon", meaning="whether policies know the budget"),
-        "distance": distance,
-        "row_weights": row_weights,
-    }
-    common: dict[str, Any] = {"problem": problem, "budgets": steps, **options}
-    known = steps if options["horizon"] else (None,)
+    options = engines.Options(
+        seed=seed,
+        engine=engines.resolved(engine),
+        weights=None if weights is None else number_array(weights, "weights").ravel().tolist(),
+        batch=batch,
+        restless=restless,
+        horizon=horizon,
+        distance=distance,
+        row_weights=row_weights,
+    )
+    known = steps if options.horizon else (None,)
     for policy in chosen.values():  # what cannot be run is refused before anything is written or sent
-        engines.run(policy=policy, replications=range(0), **common)
+        engines.check(problem, policy, steps, options)
     settings: dict[str, Any] = {
         "replications": number,
         "delta": quantile_failure(delta),
-        **options,
+        **asdict(options),
+        "weights": None if options.weights is None else list(options.weights),
         "policies": [identity(name, policy, problem, known) for name, policy in chosen.items()],
         "versions": _versions(),
     }
     shape = (len(chosen), len(steps), number, len(problem))
     alone = executor is None and checkpoint is None
-    arrays = _device_arrays(engine, shape) if alone else None
-    common["fetch"] = arrays is None
+    arrays = _device_arrays(options, shape) if alone else None
+    common = {"problem": problem, "budgets": steps, "options": options, "fetch": arrays is None}
     loss, pulls = _empty(arrays or np, shape)
-    cuts = _cuts(number, steps[-1], engine, 0 if executor else len(steps) * len(problem))
+    cuts = _cuts(number, steps[-1], options.engine, 0 if executor else len(steps) * len(problem))
     # All policies of the same replications together: an interrupted run is a comparison of fewer of them.
-    lengths = [_length(problem, policy, steps, options["horizon"]) for policy in chosen.values()]
+    lengths = [_length(problem, policy, steps, options) for policy in chosen.values()]
     tasks = [
         Task(p, policy, start, stop, lengths[p]) for start, stop in cuts for p, policy in enumerate(chosen.values())
     ]
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, steps, settings)
-    targets = _targets(problem, chosen, options["weights"])
+    targets = _targets(problem, chosen, options.weights)
     done = np.zeros((len(chosen), number + 1), dtype=bool)
     try:
         for task, (task_loss, task_pulls) in run_all(tasks, common, executor, kept, progress):
@@ -173,15 +177,15 @@ def _cuts(replications: int, longest: int, engine: str, results: int = 0) -> lis
     return [(start, min(start + size, replications)) for start in range(0, replications, size)]
 
 
-def _length(problem: Problem, policy: Policy, budgets: tuple[int, ...], horizon: bool) -> int:
+def _length(problem: Problem, policy: Policy, budgets: tuple[int, ...], options: engines.Options) -> int:
     """The observations of one replication of a policy, over all the passes that it takes."""
-    rule = policy.facing(budgets[-1] if horizon else None)
-    return sum(group[-1] for group in engines.passes(problem, rule, budgets, horizon))
+    rule = policy.facing(options.known(budgets[-1]))
+    return sum(group[-1] for group in engines.passes(problem, rule, budgets, options.horizon))
 
 
-def _device_arrays(engine: str, shape: tuple[int, ...]) -> Any:
+def _device_arrays(options: engines.Options, shape: tuple[int, ...]) -> Any:
     """The module for arrays on the GPU, if all results are made on one and it has room for them; else None."""
-    if not engine.startswith("gpu") or engines.workers(engine)[0] > 1:
+    if not options.on_gpu or engines.workers(options.engine)[0] > 1:
         return None
     from ..engine import gpu
 
@@ -199,7 +203,7 @@ def _empty(arrays: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
         ) from None
 
 
-def _targets(problem: Problem, policies: dict[str, Policy], weights: list[float] | None) -> Any:
+def _targets(problem: Problem, policies: dict[str, Policy], weights: Sequence[float] | None) -> Any:
     aims = [policy.aim(problem, weights) for policy in policies.values()]
     return np.array([np.full(len(problem), np.nan) if aim is None else aim for aim in aims])
 

@@ -84,18 +84,23 @@ def load(path: str | os.PathLike[str]) -> Results:
     if not intact:
         raise FileError(f"{where} is damaged: its contents have changed since they were written")
     errors = Errors(str(where))
-    problem = of_document(json.loads(texts["problem"]), errors)
-    if problem is None:
-        raise FileError("\n".join(errors.lines))
-    return Results(
-        problem,
-        tuple(name.decode() for name in arrays["policy"].view(f"S{arrays['policy'].shape[1]}").ravel()),
-        tuple(int(budget) for budget in arrays["budget"]),
-        arrays["loss"].astype(np.float64),
-        arrays["pulls"].astype(np.int64),
-        arrays["target"].astype(np.float64),
-        json.loads(texts["settings"]),
-    )
+    try:  # the check sum tells what was changed, not who made the file
+        problem = of_document(json.loads(texts["problem"]), errors)
+        if problem is None:
+            raise FileError("\n".join(errors.lines))
+        return Results(
+            problem,
+            tuple(name.decode() for name in arrays["policy"].view(f"S{arrays['policy'].shape[1]}").ravel()),
+            tuple(int(budget) for budget in arrays["budget"]),
+            arrays["loss"].astype(np.float64),
+            arrays["pulls"].astype(np.int64),
+            arrays["target"].astype(np.float64),
+            json.loads(texts["settings"]),
+        )
+    except FileError:
+        raise
+    except Exception as error:
+        raise FileError(f"{where} is damaged or is not a saved experiment ({shown(str(error))})") from None
 
 
 def _characters(names: tuple[str, ...]) -> Any:

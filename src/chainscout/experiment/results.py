@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..engine.gpu import at_home
 from ..errors import InputError, MissingExtraError
+from ..frames import pandas_library
 from ..problems import Problem
 from ..problems.schema import document
 from ..validation import one_of, shown
@@ -113,8 +114,10 @@ class Results:
 
     def figure(self) -> "Figure":
         """Loss against budget with bands and the Λ/n line, and the allocation against η and the policy's target."""
-        from .figures import figure
-
+        try:
+            from .figures import figure
+        except ImportError:
+            raise MissingExtraError("a figure", "plot") from None
         return figure(self)
 
     def to_xarray(self) -> Any:
@@ -132,6 +135,14 @@ class Results:
             coords={"policy": list(self.policies), "budget": list(self.budgets), "chain": list(self.problem.names)},
             attrs={"settings": json.dumps(dict(self.settings)), "problem": json.dumps(document(self.problem))},
         )
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each policy, budget, replication and chain: ``loss`` and ``pulls``."""
+        pandas = pandas_library("to_pandas")
+        axes = [self.policies, self.budgets, range(self.replications), self.problem.names]
+        index = pandas.MultiIndex.from_product(axes, names=DIMENSIONS)
+        table = pandas.DataFrame({"loss": self.loss.ravel(), "pulls": self.pulls.ravel()}, index=index)
+        return table.reset_index()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a netCDF file (classic format: xarray and every netCDF reader open it)."""

@@ -70,11 +70,11 @@ def _outcomes(
     if executor is not None:
         send, most = _by_pickle(tasks, common, executor)
         yield from _collected(tasks, send, most)
-    elif common["engine"] == "python":  # holds the interpreter's lock: threads would only take turns
+    elif common["options"].engine == "python":  # holds the interpreter's lock: threads would only take turns
         for task in tasks:
             yield task, _run(task.policy, task.start, task.stop, common)
     else:
-        threads, begin = engine.workers(common["engine"])
+        threads, begin = engine.workers(common["options"].engine)
         pool = ThreadPoolExecutor(threads, initializer=begin)
         try:
             # A few more than are running: enough to keep threads busy, and few to be left when one is interrupted.

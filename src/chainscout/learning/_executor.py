@@ -38,6 +38,19 @@ SECONDS = 60.0
 PAUSE = 0.05
 
 
+class Here(Executor):
+    """Runs what it is given at once, in the thread that gives it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """What ``fn`` gives or raises, as a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 class _Copy(NamedTuple):
     """One source of a chain, and who walks its paths."""
 
@@ -151,7 +164,7 @@ class Crew:
             position.put(Place(lease.path, lease.step, lease.state, observations), same_process=self._shared)
 
     def _send(self, source: Source, token: str) -> Future[Any]:
-        if isinstance(self._executor, ThreadPoolExecutor):
+        if isinstance(self._executor, ThreadPoolExecutor | Here):
             return self._executor.submit(_advance_here, source)
         import cloudpickle
 

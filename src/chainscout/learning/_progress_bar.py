@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..study import Study
+from ..validation import printable
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
 EVERY = 0.5
@@ -63,7 +64,7 @@ class _Look:
             counts = self._study.allocation()
             total = max(1, sum(counts.values()))
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
-            shares = " ".join(f"{name} {counts[name] / total:.0%}" for name in most)
+            shares = " ".join(f"{printable(name)} {counts[name] / total:.0%}" for name in most)
             more = " …" if len(counts) > SHOWN else ""
             aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
             text = "—" if math.isinf(largest) else f"{largest:.3g}"

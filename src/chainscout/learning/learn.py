@@ -28,7 +28,7 @@ from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
 from ..validation import shown, whole_number
-from ._executor import PAUSE, Crew
+from ._executor import PAUSE, Crew, Here
 from ._position import Position
 from ._resume import resume
 
@@ -238,7 +238,9 @@ def run(
             progress_bar(study) if progress else nullcontext(_nothing)
         )
         told = stack.enter_context(shown_bar)
-        if executor is None:
+        if executor is None and study.progress().shared:  # nobody else may move a process between its draw and the tell
+            Crew(study, sources, {}, Here(), 1, told).run()
+        elif executor is None:
             _run_one_at_a_time(study, sources, told)
         else:
             Crew(study, sources, factories or {}, executor, _crew_size(executor, workers), told).run()

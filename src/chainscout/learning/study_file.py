@@ -18,7 +18,7 @@ from ..sources import Environment, Program, Recorded, Simulated, Source, read_re
 from ..store import check_place
 from ..study import StudySettings
 from ..study.settings import CHECKS, check_affordable, checked_budget, checked_name, closed_states
-from ..validation import did_you_mean, real_number, seed_number
+from ..validation import did_you_mean, real_number, seconds, seed_number
 from .learn import check_end
 
 __all__ = ["ChainTable", "StudyFile", "StudyTable", "read_study_file"]
@@ -45,6 +45,12 @@ def _seed(value: object) -> int:
     raise PydanticCustomError("seed", "this must be a whole number ≥ 0 and below 2**64")
 
 
+def _timeout(value: object) -> float:
+    with suppress(InputError):
+        return seconds(value, "timeout")
+    raise PydanticCustomError("timeout", "this must be a number of seconds > 0, or a duration such as '30s' or '5min'")
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -56,7 +62,7 @@ class ChainTable(_Strict):
     weight: float | None = None
     cost: float | None = None
     command: list[str] | None = Field(default=None, min_length=1)
-    timeout: float = 60.0
+    timeout: Annotated[float, PlainValidator(_timeout)] = 60.0
     matrix: list[list[float]] | None = None
     tolerance: float | None = None
     recorded: str | None = None

@@ -132,8 +132,8 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return joined
 
 
-def count(paths: Paths, request: CountRequest) -> Table:
-    """Transitions, begun paths and faults of every chain: the statement's steps, one by one."""
+def _sorted(paths: Paths, request: CountRequest) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """The rows by chain, path and time, and where nothing unbroken goes on. Raises ``LogError`` for faults."""
     keys = [paths.time, *([paths.path.codes] if paths.path else []), paths.chain.codes]
     if paths.order is not None:
         keys.insert(0, paths.order)
@@ -157,6 +157,32 @@ def count(paths: Paths, request: CountRequest) -> Table:
         beginning[1:] |= np.diff(time) > _gap(request.gap)
     beginning |= state < 0
     beginning[1:] |= state[:-1] < 0
+    return rows, beginning
+
+
+def steps(paths: Paths, request: CountRequest) -> Iterator[tuple[Any, ...]]:
+    """Every row as a ``walks.Step``."""
+    rows, beginning = _sorted(paths, request)
+    chain = paths.chain.codes[rows]
+    path = np.zeros(len(rows), dtype=np.int64) if paths.path is None else paths.path.codes[rows]
+    # The number of each moment: it rises wherever the time, or the order in it, is another than just before.
+    keys = [paths.time[rows], *([] if paths.order is None else [paths.order[rows]])]
+    by_time = np.lexsort((*keys[::-1], chain))
+    new = np.zeros(len(rows), dtype=bool)
+    for column in (chain, *keys):
+        new[1:] |= column[by_time][1:] != column[by_time][:-1]
+    moment = np.empty(len(rows), dtype=np.int64)
+    moment[by_time] = np.cumsum(new)
+    states, names = paths.state.labels, paths.chain.labels
+    columns = (chain, path, moment, beginning, paths.state.codes[rows])
+    for k, p, when, begins, y in zip(*(column.tolist() for column in columns), strict=True):
+        yield names[k], p, when, begins, None if y < 0 else states[y], 0
+
+
+def count(paths: Paths, request: CountRequest) -> Table:
+    """Transitions, begun paths and faults of every chain: the statement's steps, one by one."""
+    rows, beginning = _sorted(paths, request)
+    chain, state = paths.chain.codes[rows], paths.state.codes[rows]
     # step: how far a row is from the beginning of its unbroken path.
     place = np.arange(len(rows))
     step = place - np.maximum.accumulate(np.where(beginning, place, 0))

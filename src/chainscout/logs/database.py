@@ -44,21 +44,24 @@ class Database:
         sqlite = self.engine.dialect.name == "sqlite"
         self.kinds = {column["name"]: _kind(column["type"], sqlite) for column in columns}
 
-    def count(self, request: CountRequest) -> None:
-        """Run the statement there and take its rows as they come."""
+    def check_gap(self, request: CountRequest) -> None:
+        """Refuse what this database cannot subtract."""
         sqlite = self.engine.dialect.name == "sqlite"
         if sqlite and request.gap is not None and self.kinds[request.time] in MOMENTS:
             raise InputError(
                 "SQLite keeps times as text and cannot subtract them: a gap needs a time column of numbers"
             )
+
+    def count(self, request: CountRequest) -> None:
+        """Run the statement there and take its rows as they come."""
         statement = counting(request, self.table, self.kinds)
-        self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self._streamed(statement))
+        self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self.streamed(statement))
 
     def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
         """The answer to a small request about the log."""
-        return list(self._streamed(statement))
+        return list(self.streamed(statement))
 
-    def _streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
         """The rows of an answer; the driver holds a batch of them."""
         streamed = self.connection.execution_options(stream_results=True, yield_per=BATCH)
         try:

@@ -4,7 +4,7 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +67,13 @@ class Files:
                 _check_gzip(path)
         with guarded(self.name):
             relation = self._relation(list(paths))
-            self.kinds = _kinds(relation)
+            self.kinds = relation_kinds(relation)
             if self.format == "csv" and self.kinds.keys() >= set(request.columns):
                 # CSV has no types, and '007' is not 7: labels are read as they are written.
                 labels = [request.chain, request.state, *([request.path] if request.path else [])]
                 types = {name: "VARCHAR" for name in labels if name not in (request.time, request.order)}
                 relation = self._relation(list(paths), types)
-                self.kinds = _kinds(relation)
+                self.kinds = relation_kinds(relation)
             elif self.format == "json":
                 relation = self._as_written(relation, list(paths), request)
             relation.create_view("log", replace=True)
@@ -110,7 +110,7 @@ class Files:
                 whole = "BIGINT" if kind.id == "hugeint" else str(kind)
                 types[name] = "VARCHAR" if guessed and not ordered else whole
         relation = self._relation(paths, types)
-        self.kinds = _kinds(relation)
+        self.kinds = relation_kinds(relation)
         return relation
 
     def count(self, request: CountRequest) -> None:
@@ -122,6 +122,11 @@ class Files:
         """The answer to a small request about the log."""
         with guarded(self.name):
             return list(self.spool.connection.execute(*positional(statement)).fetchall())
+
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer, a batch in memory at a time."""
+        with guarded(self.name):
+            yield from self.spool.streamed(*positional(statement))
 
     def close(self) -> None:
         """Nothing is held but the spool."""
@@ -151,7 +156,8 @@ def _check_gzip(pattern: str) -> None:
             raise LogError(f"{shown(path)}: this file is damaged, and nothing was counted: {error}") from None
 
 
-def _kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:
+def relation_kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:
+    """What each column of a DuckDB relation holds."""
     return {
         name: _KINDS.get(kind.id.lower(), Kind.UNUSABLE)
         for name, kind in zip(relation.columns, relation.types, strict=True)

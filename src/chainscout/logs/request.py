@@ -89,7 +89,7 @@ class CountRequest:
     def _check_gap(self, kind: Kind) -> None:
         duration = isinstance(self.gap, datetime.timedelta)
         if duration == (kind in NUMBERS):
-            span = "a duration (30s, 5min, 2h or 1d on the command line, a datetime.timedelta in Python)"
+            span = "a duration such as '30min', '2h' or '1d', or a datetime.timedelta"
             wanted = "a number" if kind in NUMBERS else span
             raise InputError(
                 f"gap (a longer step in time begins a new path) must be {wanted},"

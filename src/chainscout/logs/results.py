@@ -17,6 +17,7 @@ from ..certificates.planning import further_transitions
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import ChainscoutError, InputError, LogError
+from ..frames import frame
 from ..problems import Problem
 from ..validation import failure_probability, one_of, real_number, shown
 from .allocation import next_samples
@@ -166,6 +167,11 @@ class TransitionCounts:
         steps = f" over {self.lag} steps" * (self.lag > 1)
         chains = {name: MarkovChain(counts.matrix(alpha), states=counts.states) for name, counts in self}
         return Problem(chains, name=name, description=f"transition matrices{steps} estimated from a log", source=source)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame (chain, from, to, count); ``from`` is None where paths begin in ``to``."""
+        rows = list(self._open().pairs())
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(("chain", "from", "to", "count"))})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table (chain, from, to, count); ``from`` is null where paths begin in ``to``. All or nothing."""

@@ -65,13 +65,13 @@ class Spark:
     def count(self, request: CountRequest) -> None:
         """Run the statement on the cluster and take its rows as they come."""
         statement = counting(request, self.table, self.kinds)
-        self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self._streamed(statement))
+        self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self.streamed(statement))
 
     def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
         """The answer to a small request about the log."""
-        return list(self._streamed(statement))
+        return list(self.streamed(statement))
 
-    def _streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
         """The rows of an answer, a partition in memory at a time."""
         text, values = named(statement)
         with self._guarded():

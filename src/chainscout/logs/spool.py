@@ -106,6 +106,12 @@ class Spool:
         """Run the statement in this very database."""
         self.connection.execute(f"CREATE TABLE found(c0, c1, c2, c3, c4) AS {text}", values)
 
+    def streamed(self, text: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer, a batch in memory at a time."""
+        answer = self.connection.execute(text, values)
+        while rows := answer.fetchmany(BATCH):
+            yield from rows
+
     def faults(self) -> tuple[int, int]:
         """How many rows are tied or lack something, and how many lack a state."""
         wrong, stateless = self._row(

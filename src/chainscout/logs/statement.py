@@ -85,6 +85,29 @@ def counting(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Se
     return sa.select(*keys, number.label("number"), sa.func.sum(pairs.c.fault).label("faults")).group_by(*keys)
 
 
+def walking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
+    """Every row as a ``walks.Step``, in the order of chains, paths and times."""
+    log = _log(request, table, kinds)
+    columns, window = log.c, _window(log)
+    begins: list[Any] = [sa.func.lag(columns.state).over(**window).is_(None)]
+    if request.gap is not None:
+        before = sa.func.lag(columns.moment).over(**window)
+        begins.append(columns.moment - before > sa.literal(request.gap, sa.types.NullType()))
+    path: Any = sa.literal_column("1")
+    if request.path is not None:
+        path = sa.func.dense_rank().over(partition_by=columns.chain, order_by=columns.path)
+    moment = sa.func.dense_rank().over(partition_by=columns.chain, order_by=window["order_by"])
+    steps = sa.select(
+        columns.chain,
+        path.label("path"),
+        moment.label("moment"),
+        sa.case((sa.or_(*begins), 1), else_=0).label("begins"),
+        columns.state,
+        sa.case((_fault(log), 1), else_=0).label("fault"),
+    ).subquery("steps")
+    return sa.select(steps).order_by(steps.c.chain, steps.c.path, steps.c.moment)
+
+
 def _distant_pairs(request: CountRequest, log: Any, window: Any, broken: list[Any], faults: Any) -> Any:
     """Pairs ``lag`` steps apart within an unbroken path: a running maximum knows where the path began."""
     columns = log.c

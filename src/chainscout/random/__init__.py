@@ -1,7 +1,8 @@
 """Random numbers that are a function of their place: counter-based streams, alias tables, walks of a chain."""
 
+from . import alias
 from .alias import parts
 from .splitmix import MASK, mix, sample, stream
 from .walk import Walk
 
-__all__ = ["MASK", "Walk", "mix", "parts", "sample", "stream"]
+__all__ = ["MASK", "Walk", "alias", "mix", "parts", "sample", "stream"]

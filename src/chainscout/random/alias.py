@@ -21,6 +21,14 @@ def parts(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
     return np.asarray(whole.reshape(laws.shape), np.uint64)
 
 
+def table(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """The words of laws on S outcomes (row by row), S words each."""
+    number, size = laws.shape
+    words, scratch = [0] * (number * size), [0] * size
+    fill(words, 0, size, number, size, parts(laws).ravel().tolist(), scratch, scratch.copy())
+    return np.array(words, np.uint64)
+
+
 def fill(table, first, stride, number, size, shares, small, large):
     """``number`` tables of ``size`` words each, ``stride`` apart from ``first`` on, from ``shares`` (``parts``).
 

@@ -35,10 +35,9 @@ class Walk:
 
     def __init__(self, chain: Laws, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
         whole_number(number, "number", least=0, meaning="of the chain in its problem")
-        self._size = size = chain.size
-        self._table = [0] * (size * (size + 1))  # the initial law, then the rows of the matrix
-        laws = np.vstack([chain.initial[None, :], chain.matrix])
-        alias.fill(self._table, 0, size, size + 1, size, alias.parts(laws).ravel().tolist(), [0] * size, [0] * size)
+        self._size = chain.size
+        # The initial law, then the rows of the matrix.
+        self._table: list[int] = alias.table(np.vstack([chain.initial[None, :], chain.matrix])).tolist()
         self._key = seed_number(seed), replication_number(replication), int(number)
         self.take(1)
 

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+from ..validation import printable
+
 
 def cell(value: Any) -> str:
     """Four significant digits, thousands apart, — for what does not exist."""
@@ -44,7 +46,7 @@ def label(value: Any) -> str:
     text = str(value)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) or "(empty)"
+    return printable(text).replace("\n", "\\u000a") or "(empty)"
 
 
 def duration(seconds: float | None) -> str:

@@ -4,6 +4,7 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InputError
 from ..study import Browser, EventKind
 from ..study.settings import deadline_text
 from .study_report import StudyReport
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
-LARGEST = "with the largest bounds"
+#: States of a chain whose matrix is shown entry by entry.
+MOST_STATES = 1_000
 
 
 def status(study: "Study") -> list[Table]:
@@ -23,7 +25,7 @@ def status(study: "Study") -> list[Table]:
     rows = [
         ("chains", state.chains),
         ("observations", state.observations),
-        ("budget used", _share(state.used, state.budget)),
+        (f"budget used ({state.unit})", _share(state.used, state.budget)),
         ("policy", state.policy),
         ("δ", state.delta),
         ("target loss", state.target_loss),
@@ -35,7 +37,7 @@ def status(study: "Study") -> list[Table]:
         ("set aside", state.aside),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
-    notes = set_aside(study)
+    notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
     return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]
@@ -112,6 +114,11 @@ def _whole(number: float) -> int | None:
 def estimate(study: "Study", chain: str) -> Table:
     """The estimated matrix of a chain, entry by entry, with intervals."""
     found = study.estimate(chain)
+    if len(found.states) > MOST_STATES:
+        raise InputError(
+            f"a table of every entry is for at most {MOST_STATES:,} states, and the chain {chain!r} has"
+            f" {len(found.states):,}: 'chainscout serve' shows its matrix a part at a time"
+        )
     rows = [
         (
             found.states[x],

@@ -74,6 +74,7 @@ def _figures(overview: Overview) -> Table:
         ("chains", overview.chains),
         ("policy", overview.policy),
         ("certificate (largest)", overview.certificate),
+        ("method", overview.method),
         ("target loss", given(overview.target_loss)),
         ("δ", given(overview.delta)),
         ("Λ of the estimates", overview.variability),
@@ -121,7 +122,19 @@ def _allocation(curve: Curve) -> str:
 
 
 def _chains(page: Page, overview: Overview) -> Table:
-    columns = ("chain", "states", "observations", "share", "η̂", "aim", "certificate", "index", "leases", "set aside")
+    columns = (
+        "chain",
+        "states",
+        "observations",
+        "share",
+        "η̂",
+        "aim",
+        "certificate",
+        "as of transition",
+        "index",
+        "leases",
+        "set aside",
+    )
     rows = tuple(
         (
             line.label,
@@ -131,6 +144,7 @@ def _chains(page: Page, overview: Overview) -> Table:
             line.plug_in,
             line.aim,
             line.certificate,
+            line.certified,
             line.index,
             line.leases,
             line.aside,
@@ -151,10 +165,10 @@ def _chain(chain: Chain) -> str:
     table = heatmap.heat_map(f"transition matrix of {line.label}", window, chain.delta)
     return (
         f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)}, "
-        f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>Estimated probabilities; hover or focus"
-        f" a cell for its interval, which holds at all times at once with probability {1 - chain.delta:g}{part}. A row"
-        f" is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at"
-        f" all.</p></details>"
+        f"{line.transitions:,} transitions{mark}</summary>{table}<p class=note>{escape(chain.words)} Estimated"
+        f" probabilities; hover or focus a cell for its interval, which holds at all times at once with probability"
+        f" {1 - chain.delta:g}{part}. A row is rarely left (◐) while one of its intervals is wider"
+        f" than ½; one that was never left (○) is not known at all.</p></details>"
     )
 
 

@@ -36,6 +36,10 @@ def _whole(value: Any) -> Any:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
+#: What is said beside stored certificates.
+STORED = "certificates are stored, and computed again when their chains have grown: each says of how many transitions"
+
+
 class _Slow(NamedTuple):
     """What is found anew only now and then, because it needs all chains at once."""
 
@@ -67,6 +71,7 @@ class StudyReport:
             stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
             delta=progress.delta,
+            method=progress.method,
             chains=progress.chains,
             observations=progress.observations,
             used=_whole(progress.used),
@@ -94,6 +99,7 @@ class StudyReport:
         notes += StudyCertificate(
             {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
         ).notes
+        notes += (*self.browser.notes(), STORED)
         if progress.certificate == math.inf:
             notes += ("there are chains of which nothing is certified yet",)
         if progress.aside:
@@ -164,18 +170,25 @@ class StudyReport:
             raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
         progress, line = self._study.progress(), self.browser.line(number)
         estimate = self._study.estimate(line.name)
-        wide = (estimate.upper - estimate.lower).max(axis=1, initial=0.0) > WIDE
+        wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
-        labels = [label(state) for state in estimate.states]
-        rows, columns = slice(row, row + size), slice(column, column + size)
+        rows, columns = range(row, row + size), range(column, column + size)
+        stationary = estimate.stationary
         states = tuple(
-            State(labels[x], int(estimate.exits[x]), finite(float(estimate.stationary[x])), known[x])  # type: ignore[arg-type]
-            for x in range(len(labels))[rows]
+            State(label(estimate.states[x]), int(estimate.exits[x]), finite(float(stationary[x])), known[x])  # type: ignore[arg-type]
+            for x in range(len(known))[row : row + size]
         )
-        parts = (estimate.transitions, estimate.matrix, estimate.lower, estimate.upper)
-        tables = [tuple(map(tuple, part[rows, columns].tolist())) for part in parts]
-        window = Window(row, column, states, tuple(labels[columns]), *tables)
-        return Chain(self._line(line, progress), progress.delta, known.count("never"), known.count("rarely"), window)
+        tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
+        names = tuple(label(state) for state in estimate.states[column : column + size])
+        window = Window(row, column, states, names, *tables)
+        return Chain(
+            line=self._line(line, progress),
+            delta=progress.delta,
+            never=known.count("never"),
+            rarely=known.count("rarely"),
+            words=self.browser.certificate([number]).in_words(),
+            window=window,
+        )
 
     def number(self, name: str) -> int:
         """The number of the chain of this name."""

@@ -16,6 +16,8 @@ class Overview:
     stopped: str | None
     policy: str
     delta: float
+    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    method: str
     chains: int
     observations: int
     #: What was spent and what can be spent, in ``unit``.
@@ -119,6 +121,8 @@ class Chain:
     #: States whose rows were never left, and rarely.
     never: int
     rarely: int
+    #: What is known of single probabilities, in a sentence.
+    words: str
     window: Window
 
 

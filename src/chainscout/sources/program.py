@@ -21,7 +21,7 @@ from collections.abc import Hashable, Sequence
 from typing import IO
 
 from ..errors import InputError, SourceError, SourceNotStarted
-from ..validation import real_number, shown
+from ..validation import seconds, shown
 from .source import Source
 
 __all__ = ["Program"]
@@ -33,12 +33,14 @@ _LONGEST = 10_000
 class Program(Source):
     """A program's process, started when it is first needed."""
 
-    def __init__(self, command: Sequence[str], timeout: float = 60.0, directory: str | None = None) -> None:
-        """``command``: the words of the command line. ``timeout``: seconds that an answer may take."""
+    def __init__(self, command: Sequence[str], timeout: float | str = 60.0, directory: str | None = None) -> None:
+        """``command``: the words of the command line. ``timeout``: how long an answer may take, in seconds or in
+        words such as ``"2min"``.
+        """
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
             raise InputError(f"a command must be a list of words, as in ['./simulate', '--fast'], not {shown(command)}")
         self.command = list(command)
-        self._timeout = real_number(timeout, "timeout", above=0.0, meaning="seconds that an answer may take")
+        self._timeout = seconds(timeout, "timeout", meaning="seconds that an answer may take")
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes | None] = queue.Queue()

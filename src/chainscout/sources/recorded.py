@@ -2,6 +2,7 @@
 
 import csv
 import math
+import stat
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,13 @@ def read_recorded(
     is a number, 007 and 1_000 are other states. Times are all numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
-    if not file.exists():
-        raise FileError(f"there is no file {file}")
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):  # a pipe or a device may have no end
+            raise FileError(f"{file} could not be read: a recording is a file, and this is none")
+    except FileNotFoundError:
+        raise FileError(f"there is no file {file}") from None
+    except (OSError, ValueError) as error:  # a name that is too long, or that no file can have
+        raise FileError(f"{shown(str(file))} could not be read: {getattr(error, 'strerror', None) or error}") from None
     rows = _parquet(file) if file.suffix == ".parquet" else _csv(file, chain, state)
     paths: dict[str, dict[Any, list[tuple[Any, Hashable]]]] = {}
     kind: type | None = None

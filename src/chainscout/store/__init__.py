@@ -1,7 +1,7 @@
 """Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .memory import MemoryStore
-from .opening import Where, check_place, exists, find, holds_database, make
+from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
     ChainRecord,
@@ -19,6 +19,7 @@ from .records import (
 
 __all__ = [
     "ORDERS",
+    "PATIENCE",
     "ChainRecord",
     "Content",
     "Event",
@@ -33,6 +34,7 @@ __all__ = [
     "StudyRecord",
     "Transaction",
     "Where",
+    "backup",
     "check_place",
     "exists",
     "find",

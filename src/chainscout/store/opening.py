@@ -12,13 +12,13 @@ from .memory import MemoryStore
 from .protocol import Store
 from .records import Content
 from .sql import SqlStore, codec, statements
-from .sql.database import Database, taken
+from .sql.database import PATIENCE, Database, taken
 from .sql.postgres import Postgres
 from .sql.schema import FORMAT
 from .sql.sqlite import Sqlite, open_file
 from .sql.sqlite_files import new_file
 
-__all__ = ["Where", "check_place", "exists", "find", "holds_database", "make"]
+__all__ = ["PATIENCE", "Where", "backup", "check_place", "exists", "find", "holds_database", "make"]
 
 #: A path, a postgresql:// address, or None for memory.
 Where = str | os.PathLike[str] | None
@@ -45,17 +45,40 @@ def make(where: Where, content: Content) -> Store:
     return SqlStore(database, floor=content.floor)
 
 
-def find(where: Where, read_only: bool = False) -> Store:
-    """The store of an existing study. Raises `FileError` if there is none, or if it has another format."""
+def find(where: Where, read_only: bool = False, patience: float = PATIENCE) -> Store:
+    """The store of an existing study. Raises `FileError` if there is none, or if it has another format.
+
+    ``patience``: seconds that a writing transaction waits for its turn before it raises `Busy`.
+    """
     if where is None:
         raise InputError("a study in memory cannot be opened again: create it with a path or an address")
-    database = Postgres(str(where), read_only) if _is_address(where) else open_file(_path(where), read_only)
+    database: Database
+    if _is_address(where):
+        database = Postgres(str(where), read_only, patience)
+    else:
+        database = open_file(_path(where), read_only, patience)
     try:
         _check_format(database)
     except BaseException:
         database.close()
         raise
     return SqlStore(database)
+
+
+def backup(where: Where, copy: Where, *, without_log: bool = False) -> None:
+    """Makes a copy of a study in a new file, whoever writes to the study meanwhile.
+
+    ``without_log``: copies what the file alone has, if its write-ahead log is lost.
+    """
+    if _is_address(where) or _is_address(copy):
+        raise InputError("a study in PostgreSQL is copied by pg_dump and pg_restore, which come with PostgreSQL")
+    if where is None or copy is None:
+        raise InputError("a backup is made from one file to another, and a study in memory has none")
+    source = _path(where)
+    database = Sqlite(source, read_only=True, alone=True) if without_log else open_file(source, True, PATIENCE)
+    with closing(database):
+        _check_format(database)
+        database.copy_to(_path(copy))
 
 
 def check_place(where: Where) -> None:
@@ -69,7 +92,10 @@ def exists(where: Where) -> bool:
     if where is None:
         return False
     if not _is_address(where):
-        return _path(where).exists()
+        try:
+            return _path(where).exists()
+        except OSError as error:
+            raise FileError(f"{where} could not be read: {error.strerror}") from None
     with closing(Postgres(str(where), read_only=True)) as database, database.transaction(write=False):
         return database.has_tables()
 
@@ -97,6 +123,8 @@ def _path(where: Any) -> Path:
         raise InputError(f"a study is kept at a path or at postgresql://…, not at {shown(where)}")
     if not isinstance(where, (str, os.PathLike)) or not str(where):
         raise InputError(f"where must be a path, a postgresql:// address or None, not {shown(where)}")
+    if "\0" in str(where):
+        raise InputError(f"where must be a path, and no path has a zero in it: {shown(where)}")
     return Path(unicode_text(str(where), "where"))
 
 
@@ -114,26 +142,25 @@ def _check_format(database: Database) -> None:
 
 def _fill(database: Database, content: Content) -> None:
     """Makes the tables and writes the study into them, in one transaction; then closes the connection."""
-    labels = ({"number": k, "labels": codec.pack_json(found)} for k, found in content.label_lists.items())
+    labels = (codec.label_list_columns(k, found) for k, found in content.label_lists.items())
     chains = (codec.chain_columns(chain, content.floor) for chain in content.chains)
     states = (
-        {"chain": k, "position": x, "label": codec.pack_json(label)}
-        for k, known in content.open_labels.items()
-        for x, label in enumerate(known)
+        codec.state_columns(k, x, label) for k, known in content.open_labels.items() for x, label in enumerate(known)
     )
     rows = (codec.row_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
+    priors = (codec.prior_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
     with closing(database), database.transaction(write=True):
         database.make_alone()
         if database.has_tables():
             raise taken(f"a study in {database.where}")
         database.make_tables()
-        for lines, *kinds in (
+        for lines, kind in (
             (labels, statements.add_label_list),
             (chains, statements.add_chain),
             (states, statements.add_state),
-            (rows, statements.add_row, statements.add_prior),
+            (rows, statements.add_row),
+            (priors, statements.add_prior),
         ):
             while page := list(islice(lines, _PAGE)):
-                for kind in kinds:
-                    database.run_many(kind, page)
+                database.run_many(kind, page)
         database.run(statements.add_study, codec.study_columns(content.study))

@@ -208,5 +208,8 @@ class Store(Protocol):
         Raises `InputError` if the store is read-only.
         """
 
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the place that whoever looks at the study should read."""
+
     def close(self) -> None:
         """Gives up what the store holds open. A store on disk opens it again in the next transaction."""

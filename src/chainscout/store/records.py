@@ -79,6 +79,11 @@ class StudyRecord:
     #: How many transactions have changed the study. What was read is still true while this number is the same.
     changes: int = 0
 
+    @property
+    def priced(self) -> bool:
+        """Whether the budget is in cost units, because an observation may cost something else than one."""
+        return (self.least_cost, self.largest_cost) != (1.0, 1.0)
+
 
 @dataclass(slots=True)
 class ChainRecord:

@@ -39,19 +39,27 @@ def audit(transaction: Transaction) -> None:
     study = transaction.study
     replays = {}
     for chain in transaction.every():
+        _check_labels(transaction, chain)
         known = transaction.prior(chain)
         try:
             prior = Counts.from_rows(known, max(1, chain.size), observations=0, paths=0, last=None)
         except InputError as error:
             raise _damaged(f"the counts that the chain {chain.name!r} began with are none: {error}") from None
+        if prior.total != chain.prior:
+            raise _damaged(f"the counts that the chain {chain.name!r} began with are not all there")
         replays[chain.number] = _Replay(chain, prior)
     number = 0
     used = 0.0
+    drawn = bytearray(study.issues // 8 + 1)  # a bit for each draw that was issued
     for line in transaction.log(None, 0):
         number += 1
         if line.number != number or line.chain not in replays:
             raise _damaged(f"the log is broken at observation {number}")
         replays[line.chain].follow(line)
+        place, bit = line.issued >> 3, 1 << (line.issued & 7)
+        if not 1 <= line.issued <= study.issues or drawn[place] & bit:
+            raise _damaged(f"observation {number} is not of a draw of its own")
+        drawn[place] |= bit
         used += replays[line.chain].chain.cost
     if number != study.observations or abs(used - study.used) > 1e-6 * max(1.0, used):
         raise _damaged(f"the log has {number} observations, and the study says {study.observations}")
@@ -67,6 +75,13 @@ def audit(transaction: Transaction) -> None:
         walked = {path.number: (path.steps, path.last) for path in transaction.paths(chain) if path.steps}
         if walked != replay.paths:
             raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
+
+
+def _check_labels(transaction: Transaction, chain: ChainRecord) -> None:
+    """Raises ``FileError`` unless every state of a chain with labels has one of its own."""
+    labels = transaction.labels(chain) if chain.open else chain.labels
+    if labels is not None and not len(set(labels)) == len(labels) == chain.size:
+        raise _damaged(f"the labels of the chain {chain.name!r} are not those of its {chain.size} states")
 
 
 def _damaged(what: str) -> FileError:

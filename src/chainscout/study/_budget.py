@@ -8,9 +8,10 @@ from ..errors import InputError, NothingFree, OverBudget
 from ..store import StudyRecord, Transaction
 from ..validation import real_number, whole_number
 
-#: Sums of costs are rounded. A budget that is missed by no more than this share of it, and by no more than that share
-#: of the cheapest observation, is not missed.
-SLACK, MOST_SLACK = 1e-9, 1e-3
+#: Costs and their sums are rounded, so what is used and promised is off by at most so many roundings a draw: of a cost
+#: itself, of what is used, and of what is promised when a draw is promised and when it is told or given back. A budget
+#: that is missed by no more than that, and by no more than a share of the cheapest observation, is not missed.
+ROUNDINGS, MOST_SLACK = 4, 1e-3
 #: A sentence names at most this many leases, because there can be as many as chains.
 MOST_NAMED = 3
 
@@ -44,9 +45,9 @@ def horizon(study: StudyRecord) -> int | None:
 
 def _slack(study: StudyRecord, budget: float) -> float:
     """What rounded sums may be off by; whole observations are counted exactly."""
-    if study.least_cost == study.largest_cost == 1.0:
+    if not study.priced:
         return 0.0
-    return min(SLACK * budget, MOST_SLACK * study.least_cost)
+    return min(ROUNDINGS * (study.issues + 1) * math.ulp(budget), MOST_SLACK * study.least_cost)
 
 
 def unspent(study: StudyRecord) -> float:

@@ -98,18 +98,13 @@ def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions |
     found = math.inf
     if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
         found = chain.weight * solutions.bound(study, chain, rows)
-    if found == math.inf or is_near(found, study.target_loss):
+    if found == math.inf or study.target_loss is None or found <= NEAR * study.target_loss:
         found = bound(study, chain, rows)
     chain.certificate = found
     before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
     study.variability += chain.variability - before
     chain.certified = chain.transitions
     transaction.save(chain)
-
-
-def is_near(certificate: float, target: float | None) -> bool:
-    """Whether a certificate from an old search is so near the target that a new search may decide otherwise."""
-    return target is not None and target / NEAR <= certificate <= target * NEAR
 
 
 def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
@@ -164,10 +159,7 @@ def largest(transaction: Transaction) -> float:
 
 
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
-    """What is known of these chains' losses, times their weights, at this moment.
-
-    Where the stored bound is of this moment, it stands: it may be that of another search, on the same event.
-    """
+    """What is known of these chains' losses, times their weights, at this moment: a function of the counts alone."""
     study = transaction.study
     opened = set()
     losses: dict[str, float] = {}
@@ -175,8 +167,7 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
     entries: dict[str, Sequence[tuple[int, float]]] = {}
     aside = []
     for chain, found in _all_bounds(transaction, chains):
-        fresh = 0 < chain.transitions == chain.certified
-        losses[chain.name] = chain.certificate if fresh else chain.weight * _loss(found)
+        losses[chain.name] = chain.weight * _loss(found)
         if not isinstance(found, float):
             variation[chain.name], entries[chain.name] = found.total_variation, found.entries
         if chain.open:

@@ -11,13 +11,21 @@ from ..validation import did_you_mean, label_from_text, shown, unicode_text, who
 
 Label = str | int
 
+#: A number that is longer cannot be written down in a moment.
+MOST_BITS = 1024
+
 
 def checked_label(value: Any) -> Label:
     """A label that can be stored: a string or a whole number."""
     if isinstance(value, str):
         return unicode_text(value, "a state's label")
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
+        number = int(value)
+        if number.bit_length() > MOST_BITS:
+            raise InputError(
+                f"a state's label that is a whole number must be below 2**{MOST_BITS}, and this one is not"
+            )
+        return number
     raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
 
 

@@ -29,8 +29,9 @@ POLL = (0.005, 0.25)
 class Worker:
     """One worker of a study: it walks paths of its own, one a chain, and renews its leases while it lives.
 
-    What another worker saw is never continued: each worker has processes of its own. (In a study with shared paths a
-    chain is one process, and the next holder continues a path that was given back.)
+    What another worker saw is never continued: each worker has processes of its own, one a chain, and so holds a chain
+    once at a time. Threads with processes of their own need workers of their own. (In a study with shared paths a chain
+    is one process, and the next holder continues a path that was given back.)
     """
 
     def __init__(self, study: "Study", name: str, renews: bool = True) -> None:
@@ -156,6 +157,7 @@ class Lease:
         self._study, self._worker = study, worker
         self.status = LeaseStatus.HELD
         self.chain = chain
+        self._number = path.chain
         #: The number of the path in its chain, and the state that it stands in; None: the next observation begins it.
         self.path = path.number
         self.state = state
@@ -225,6 +227,7 @@ class Lease:
         self.status = status
         if self._worker is not None:
             self._worker._leases.discard(self)
+            self._worker._walker.tokens.pop(self._number, None)
 
     def __enter__(self) -> Self:
         return self
@@ -247,10 +250,17 @@ def choose(
 ) -> tuple[ChainRecord, int]:
     """The chain for a worker, and how many of its ``steps`` the budget pays for.
 
-    Raises ``StudyFinished`` or ``NothingFree`` if there is none.
+    Raises ``StudyFinished`` or ``NothingFree`` if there is none, and ``Held`` if the worker itself has what is free.
     """
     _stop.check_going(transaction)
-    chain = _selection.preferred(transaction, live, walker, without, continuing)
+    own = []
+    while (chain := _selection.preferred(transaction, live, walker, without, continuing)) is not None:
+        if not walker.holds(transaction, chain):
+            break
+        without = without | {chain.number}  # a worker has one process a chain
+        own.append(chain.name)
+    if chain is None and own:
+        raise Held(f"the worker {walker.name!r} holds the chain {own[0]!r} already, and has one process a chain")
     affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
     if chain is None or affordable < 1:
         raise _stop.nothing_free(transaction, len(without))
@@ -360,6 +370,15 @@ def sweep(transaction: Transaction, live: LiveIndex) -> None:
     """Ends every lease whose time is over."""
     for path in transaction.held(until=transaction.now):
         lapse(transaction, live, path)
+
+
+def check_plain(transaction: Transaction, chain: ChainRecord) -> None:
+    """Raises ``Held`` if the chain is one process: nobody may have moved it between the draw and the tell."""
+    if transaction.study.shared:
+        raise Held(
+            f"the chain {chain.name!r} is one process that workers share (paths='shared'), and only the holder of a "
+            "lease can say where it is: take one with worker.lease() or 'ask --lease WORKER', and tell under it"
+        )
 
 
 def check_not_held(transaction: Transaction, chain: ChainRecord) -> None:

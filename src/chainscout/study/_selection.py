@@ -72,12 +72,14 @@ def preferred(
         return chain
     if continuing and transaction.open_path(chain, walker.name) is not None:
         return chain
-    if chain.transitions == 0:  # its own one first, then one that nobody has begun
-        unseen = [c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.number not in without] or [chain]
+    left = _budget.remaining(transaction)
+    if chain.transitions == 0:  # its own one first, then one that nobody has begun, of those that can be paid
+        found = (c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.cost <= left)
+        unseen = [c for c in found if c.number not in without] or [chain]
         return min(unseen, key=lambda c: (not walker.walks(c), c.observations + c.pending, c.number))
     if chain.begun + 1 <= CHEAP * chain.transitions:
         return chain
-    least, left = CLOSE * chain.index, _budget.remaining(transaction)
+    least = CLOSE * chain.index
     for _ in range(MOST_COMPARED):
         number = walker.best(without)
         if number is None:

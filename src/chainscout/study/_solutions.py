@@ -16,8 +16,8 @@ from ..store import ChainRecord, RowRecord, StudyRecord
 #: A new search is made when T has grown by so much since the last one, or when T·b has grown by so much.
 GROWTH = 1.25
 WORSE = 1.1
-#: A certificate within this factor of the target is always that of a new search, so that the study stops at the same
-#: observation whether or not it was opened again meanwhile.
+#: A certificate that is at most so many times the target is always that of a new search from the counts alone, so that
+#: what a study stops by does not depend on what this process has in memory.
 NEAR = 1.25
 #: More rows than this are not followed one by one.
 MOST_ROWS = 8

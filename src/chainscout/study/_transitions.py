@@ -6,12 +6,11 @@ begins a new one: that costs one observation, and can never falsify a bound.
 
 import heapq
 import warnings
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Set
 from typing import Any
 
-from ..errors import BarePathsWarning, InputError, OutOfStep
+from ..errors import BarePathsWarning, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
-from ..validation import shown
 from . import _certificate
 from ._index import LiveIndex
 from .views import EventKind
@@ -32,6 +31,12 @@ class Walker:
     def __init__(self, name: str) -> None:
         self.name = name
         self.since: int | None = None
+        #: Whether nobody can have written down a place before it, because the study is new.
+        self.is_first = False
+        #: Chain number → the number that its next path will have, as this walker was told.
+        self._offered: dict[int, int] = {}
+        #: Chain number → the token of its latest lease, until the lease is over as far as the walker knows.
+        self.tokens: dict[int, str] = {}
         #: Chain number → the number of its path, and how many observations it had when this walker last told one.
         self._known: dict[int, tuple[int, int]] = {}
         #: The indices of its chains as it last saw them, and a heap of them whose old entries are dropped when met.
@@ -82,44 +87,72 @@ class Walker:
             if path is not None and transaction.study.observations != self.since:
                 later = transaction.log(chain, self.since)
                 path = None if any(line.path == path.number for line in later) else path
-        if path is None or path.token is None or transaction.study.shared:
-            return path
-        return None  # a lease's path is its holder's
+        return None if path is None or path.token is not None else path  # a lease's path is its holder's
 
-    def remember(self, path: PathRecord, repeated: int | None = None) -> None:
-        """Notes where its path stands; to be called when the transaction is stored.
+    def remember(self, path: PathRecord) -> None:
+        """Notes where its path stands; to be called when the transaction is stored."""
+        self._known[path.chain] = path.number, path.steps
 
-        ``repeated``: the step of an observation that was told before. It says where a walker stands only if it is the
-        last one of its path, and if the walker has told nothing else of the chain.
+    def offer(self, chain: ChainRecord) -> tuple[int, int]:
+        """The place at which its next path begins."""
+        self._offered[chain.number] = chain.paths + 1
+        return chain.paths + 1, 1
+
+    def begins(self, chain: ChainRecord, number: int) -> bool:
+        """Whether a path of this number is begun by this walker's own process.
+
+        Else the caller names a place that was written down before a crash, and its process may be another one.
         """
-        if repeated is None or (path.chain not in self._known and repeated == path.steps):
-            self._known[path.chain] = path.number, path.steps
+        return self.is_first or self.since is not None or self._offered.get(chain.number) == number
+
+    def holds(self, transaction: Transaction, chain: ChainRecord) -> bool:
+        """Whether it holds a lease of the chain. The caller has ended expired leases."""
+        token = self.tokens.get(chain.number)
+        return token is not None and any(path.token == token for path in transaction.held())
+
+
+def main_path(transaction: Transaction, chain: ChainRecord, walker: Walker) -> PathRecord | None:
+    """The path of the process that plain calls speak of: the chain's one, or the one that the walker continues."""
+    if not transaction.study.shared:
+        return walker.path(transaction, chain)
+    path = transaction.path(chain, chain.paths)
+    return None if path is None or path.ended else path
+
+
+def left_path(transaction: Transaction, chain: ChainRecord, walker: Walker) -> PathRecord | None:
+    """The path that nobody continues if the process was started anew: `main_path`, or the latest of plain tells."""
+    path = main_path(transaction, chain, walker)
+    if path is None and not transaction.study.shared:
+        path = transaction.open_path(chain, walker.name)
+    return None if path is None or path.token is not None else path
 
 
 def next_place(transaction: Transaction, chain: ChainRecord, walker: Walker) -> tuple[int, int]:
     """The path and the step of a walker's next observation."""
-    path = walker.path(transaction, chain)
-    return (chain.paths + 1, 1) if path is None else (path.number, path.steps + 1)
+    path = main_path(transaction, chain, walker)
+    return walker.offer(chain) if path is None else (path.number, path.steps + 1)
 
 
 def own_path(
     transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None, *, warns: bool = True
-) -> PathRecord:
-    """The path that a plain tell continues, or a new one.
+) -> tuple[PathRecord, bool]:
+    """The path that a plain tell continues, or a new one; and whether the walker goes on with it.
 
-    ``number``: the caller says which path it continues. ``warns``: of paths without a transition.
+    ``number``: the caller says which path it continues. Unless that is the walker's own, or begins here, it is a retry,
+    which says nothing of where the process is now. ``warns``: of paths without a transition.
     """
-    path = walker.path(transaction, chain) if number is None else transaction.path(chain, number)
+    own = walker.path(transaction, chain)
+    path = own if number is None else transaction.path(chain, number)
     if path is None:
         if number is not None and number != chain.paths + 1:
             what = f"the chain {chain.name!r} has no path {number}"
             raise OutOfStep(f"{what}: its next one has the number {chain.paths + 1}")
         if warns:
             _warn_of_bare_paths(transaction, chain, walker)
-        return begin(transaction, chain, walker.name)
+        return begin(transaction, chain, walker.name), number is None or walker.begins(chain, number)
     if path.ended or path.token is not None:
         raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")
-    return path
+    return path, own is path
 
 
 def _warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Walker) -> None:
@@ -151,22 +184,6 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     """Gives the next draw of a path its place in the order of issue."""
     transaction.study.issues += 1
     path.issued = transaction.study.issues
-
-
-def checked_pairs(observations: Any) -> list[tuple[str, Hashable]]:
-    """A batch as a list of pairs. A text of two letters is not a pair."""
-    if not isinstance(observations, Iterable):
-        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
-    found = []
-    for number, thing in enumerate(observations, start=1):
-        pair: Any = None if isinstance(thing, str) else thing
-        try:
-            chain, state = pair
-        except (TypeError, ValueError):
-            what = f"observation {number} of the batch"
-            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
-        found.append((chain, state))
-    return found
 
 
 def next_draw(transaction: Transaction, path: PathRecord) -> dict[str, Any]:
@@ -229,7 +246,7 @@ def is_repeated(
 def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     """Ends a path. A chain whose last paths ended without a transition is set aside."""
     path.ended, path.issued = True, 0
-    if path.steps == 1:
+    if path.steps <= 1:  # also a path that never gave its first state
         chain.barren += 1
         if chain.barren >= MOST_BARREN:
             set_aside(transaction, chain, f"its last {chain.barren} paths brought no transition")

@@ -31,6 +31,10 @@ class Browser:
         self.study = study
         self._lock, self._store = study._lock, study._store
 
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of the place where the study is kept."""
+        return self._store.notes()
+
     # -- chains
 
     def page(

@@ -12,13 +12,18 @@ from ..chains import MarkovChain
 from ..errors import InputError
 from ..problems import Problem
 from ..problems.writing import toml_text
+from .browser import Browser
 from .study import Study
 
-__all__ = ["FORMATS", "problem"]
+__all__ = ["FORMATS", "plain", "problem"]
+
+#: Entries of all matrices up to which they are written: every format has them all in memory.
+_MOST_ENTRIES = 10_000_000
 
 
 def _document(study: Study) -> dict[str, Any]:
     """Estimates, intervals, counts and certificate as plain data."""
+    _check_size(study)
     certificate = study.certificate()
     state = study.progress()
     chains = {}
@@ -48,6 +53,7 @@ def _document(study: Study) -> dict[str, Any]:
 
 def problem(study: Study) -> Problem:
     """The estimated chains as a problem."""
+    _check_size(study)
     chains = {}
     for name in study.names:
         found = study.estimate(name)
@@ -65,6 +71,7 @@ def _export_json(study: Study) -> bytes:
 
 def _export_csv(study: Study) -> bytes:
     """One line an entry: chain, states, count, estimate and interval."""
+    _check_size(study)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("chain", "from", "to", "transitions", "estimate", "lower", "upper"))
@@ -73,12 +80,15 @@ def _export_csv(study: Study) -> bytes:
         for x, before in enumerate(found.states):
             for y, after in enumerate(found.states):
                 numbers = (found.matrix[x, y], found.lower[x, y], found.upper[x, y])
-                writer.writerow((name, before, after, found.transitions[x, y], *map(float, numbers)))
+                writer.writerow(
+                    (plain(name), plain(before), plain(after), found.transitions[x, y], *map(float, numbers))
+                )
     return text.getvalue().encode()
 
 
 def _export_npz(study: Study) -> bytes:
     """Arrays by number of the chain: matrix0, lower0, …; ``names`` and states0, … are texts."""
+    _check_size(study)
     arrays: dict[str, Any] = {"names": np.array(study.names)}
     for number, name in enumerate(study.names):
         found = study.estimate(name)
@@ -102,6 +112,24 @@ FORMATS: dict[str, Callable[[Study], bytes]] = {
     "npz": _export_npz,
     "toml": _export_toml,
 }
+
+
+def plain(value: Any) -> Any:
+    """A value for a CSV file. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def _check_size(study: Study) -> None:
+    """Refuses matrices that are too many or too large to be written entry by entry."""
+    entries = sum(outline.size**2 for outline in Browser(study).outlines())
+    if entries > _MOST_ENTRIES:
+        raise InputError(
+            f"an export has every entry of every matrix, at most {_MOST_ENTRIES:,} of them, and this study's have"
+            f" {entries:,}: 'chainscout serve' gives single matrices to download, and in Python"
+            " study.estimate(name).window(rows, columns) gives a part of one"
+        )
 
 
 def _finite(value: float) -> float | None:

@@ -12,13 +12,27 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..errors import InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..paths import Paths
 from ..policies import Policy
-from ..store import ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
+from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
 from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
-from . import _answers, _audit, _budget, _certificate, _lease, _paths, _plan, _selection, _stop, _transitions
+from . import (
+    _answers,
+    _audit,
+    _batch,
+    _budget,
+    _certificate,
+    _diagnosis,
+    _lease,
+    _paths,
+    _plan,
+    _selection,
+    _stop,
+    _transitions,
+)
 from ._certificate import StudyCertificate
+from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
@@ -81,23 +95,12 @@ class Study:
         ``chains``: name → how many states there are, or their labels.
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
-        return cls.from_settings(
-            where,
-            chains,
-            StudySettings(
-                budget=budget,
-                policy=policy,
-                delta=delta,
-                target_loss=target_loss,
-                deadline=deadline,
-                certificate=certificate,
-                weights=weights,
-                costs=costs,
-                paths=paths,
-                open_states=open_states,
-                warm_start=warm_start,
-            ),
-        )
+        settings = StudySettings(
+            budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline,
+            certificate=certificate, weights=weights, costs=costs, paths=paths, open_states=open_states,
+            warm_start=warm_start,
+        )  # fmt: skip
+        return cls.from_settings(where, chains, settings)
 
     @classmethod
     def from_settings(
@@ -108,6 +111,7 @@ class Study:
         rule = given.policy
         assert isinstance(rule, Policy)
         study = cls(make(where, given.content(chains)), rule)
+        study._main.is_first = True
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
             if given.target_loss is not None:
@@ -122,14 +126,17 @@ class Study:
         *,
         read_only: bool = False,
         continuing: bool = False,
+        patience: float = PATIENCE,
     ) -> Self:
         """The study that exists at ``where``. Its chains begin new paths at their next tells.
 
         ``policy``: needed if the study's policy is not built in; it must be the one that the study was created with.
         ``read_only``: the study cannot be changed through this object; a policy that is not built in may be left out.
         ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
+        ``patience``: seconds that a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
-        store = find(where, read_only)
+        real_number(patience, "patience", above=0.0, meaning="seconds that a change waits for other writers")
+        store = find(where, read_only, patience)
         try:
             with store.reading() as transaction:
                 stored = transaction.study
@@ -143,6 +150,9 @@ class Study:
             store.close()
             raise
         return study
+
+    def __reduce__(self) -> Any:
+        raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
 
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
@@ -166,7 +176,7 @@ class Study:
         target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
-            limit = _budget.checked_budget(budget, priced=(study.least_cost, study.largest_cost) != (1.0, 1.0))
+            limit = _budget.checked_budget(budget, priced=study.priced)
             _budget.check_affordable(limit, study.least_cost)
             if limit is not None:
                 _budget.check_lowered(transaction, limit)
@@ -282,9 +292,9 @@ class Study:
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path")
         with self._lock:
-            told, new = self._tell(chain, state, path, step, token)
-            if token is None:
-                self._main.remember(told, None if new else step)
+            told, own = self._tell(chain, state, path, step, token)
+            if token is None and own:
+                self._main.remember(told)
             return Step(told.number, told.steps + 1)
 
     def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
@@ -317,7 +327,7 @@ class Study:
         repeating: bool = False,
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
-        """The path, and whether the observation was added to it; else the same one was told before."""
+        """The path, and whether whoever told this goes on with it; a retry says nothing of that."""
         with self._lock, self._store.writing() as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
@@ -326,14 +336,14 @@ class Study:
                 if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 _transitions.check_observations(chain, observations)
+                _lease.check_plain(transaction, chain)
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
                 if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
                     return known, False
                 _stop.check_not_stopped(transaction.study)
                 _lease.sweep(transaction, live)
-                _lease.check_not_held(transaction, chain)
                 _budget.check_price(transaction, chain.cost, "the observation")
-                path = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
+                path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
                 _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
             else:
                 known = None if number is None else transaction.path(chain, number)
@@ -349,6 +359,7 @@ class Study:
                         "another lease: nothing was changed"
                     )
                 _transitions.check_observations(chain, observations)
+                own = True
                 _lease.spend(transaction, chain, path)
             if position is None:
                 position = self._labels.discover(transaction, chain, state)
@@ -356,16 +367,18 @@ class Study:
             if token is not None and path.promised == 0:
                 _lease.free(transaction, live, chain, path)
             _stop.settle(transaction, live, (chain,), self._solutions)
-        return path, True
+        return path, own
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        pairs = _transitions.checked_pairs(observations)
+        pairs = _batch.pairs(observations)
         moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
         with self._lock:
             with self._store.writing() as transaction:
                 live = self._live(transaction.study)
-                for chain, path, state, position in self._checked(transaction, live, pairs):
+                for chain, path, state, position in _batch.placed(
+                    transaction, live, pairs, self._find, self._labels, self._main
+                ):
                     if position is None:
                         position = self._labels.position(transaction, chain, state)  # it can be new twice in a batch
                     if position is None:
@@ -376,43 +389,13 @@ class Study:
             for _, path in moved.values():
                 self._main.remember(path)
 
-    def _checked(
-        self, transaction: Transaction, live: LiveIndex, pairs: list[tuple[str, Hashable]]
-    ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
-        """A batch with its paths and the positions of the states that are known. What it needs is read together."""
-        _stop.check_not_stopped(transaction.study)
-        _lease.sweep(transaction, live)
-        transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
-        found: list[tuple[ChainRecord, PathRecord, Hashable, int | None]] = []
-        chains: dict[str, tuple[ChainRecord, PathRecord]] = {}
-        last: dict[int, int | None] = {}
-        rows: dict[tuple[int, int], None] = {}
-        price = 0.0
-        for name, state in pairs:
-            known = chains.get(name) if isinstance(name, str) else None
-            if known is None:
-                chain = self._find(transaction, name)
-                _lease.check_not_held(transaction, chain)
-                known = chains[name] = chain, _transitions.own_path(transaction, chain, self._main)
-                last[chain.number] = known[1].last
-            chain, path = known
-            position = self._labels.position(transaction, chain, state)
-            x = last[chain.number]
-            if x is not None:
-                rows[chain.number, x] = None
-            last[chain.number] = position
-            price += chain.cost
-            found.append((chain, path, state, position))
-        _budget.check_price(transaction, price, "the batch")
-        transaction.expect_rows(rows)
-        return found
-
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
         Gives where that one belongs.
         ``lost``: an observation was lost with the path; the certificate will say so.
-        ``token``: of the lease whose path it is; without one, the path is the one that this open study walks.
+        ``token``: of the lease whose path it is; without one, the path is the one that this open study walks, or else
+        the latest one of plain tells; in a study with shared paths, the chain's one path.
         """
         following = self._restart(chain, token, lost)
         if following is None:
@@ -430,11 +413,14 @@ class Study:
             if token is None:
                 _lease.sweep(transaction, live)
                 _lease.check_not_held(transaction, chain)
-                path = self._main.path(transaction, chain)
+                path = _transitions.left_path(transaction, chain, self._main)
             else:
                 path = _lease.held_path(transaction, chain, token)
-            detail = {} if path is None else _transitions.next_draw(transaction, path)
-            transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+            if path is not None:
+                detail = _transitions.next_draw(transaction, path)
+                transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+            elif lost:
+                transaction.happened(EventKind.OBSERVATION_LOST.value, chain)
             if path is not None and token is not None:
                 following = _lease.move(transaction, chain, path)
             elif path is not None:
@@ -503,13 +489,14 @@ class Study:
             excluded = frozenset(self._find(transaction, name).number for name in without)
             try:
                 chain, affordable = _lease.choose(transaction, live, walker, steps, excluded, bool(continuing))
-            except (StudyFinished, NothingFree) as error:
+            except (StudyFinished, NothingFree, Held) as error:
                 refusal: Exception = error
             else:
                 stays = continuing if isinstance(continuing, bool) else chain.name in continuing
                 path = _lease.path_for(transaction, chain, walker, stays)
                 _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
                 walker.note(chain)
+                walker.tokens[chain.number] = path.token or ""
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
@@ -564,6 +551,10 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
+    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
+        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
+        return _diagnosis.of_study(self, reference, other, delta)
+
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
         """What is known of a question about a chain, from the chain's log in one pass.
@@ -584,7 +575,7 @@ class Study:
             return self._progress_of(transaction, self._find(transaction, name))
 
     def _progress_of(self, transaction: Transaction, chain: ChainRecord) -> ChainProgress:
-        path = self._main.path(transaction, chain)
+        path = _transitions.main_path(transaction, chain, self._main)
         position = None if path is None else path.last
         last = None if position is None else self._labels.label(transaction, chain, position)
         number, step = _transitions.next_place(transaction, chain, self._main)

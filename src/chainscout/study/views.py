@@ -66,9 +66,10 @@ class Progress(_View):
 
     chains: int
     observations: int
-    #: What was spent and what can be spent, in ``unit``.
+    #: What was spent and what can be spent: observations, or cost units where observations have costs (``priced``).
     used: float
     budget: float | None
+    priced: bool
     target_loss: float | None
     deadline: float | None
     delta: float
@@ -93,14 +94,11 @@ class Progress(_View):
     #: Λ of the estimates, as stored.
     variability: float
     stop_reason: "StopReason | None"
-    #: The costs of the cheapest and of the dearest observation.
-    least_cost: float
-    largest_cost: float
 
     @property
     def unit(self) -> Literal["observations", "cost units"]:
-        """What the budget is counted in: cost units, unless every observation costs one."""
-        return "observations" if self.least_cost == self.largest_cost == 1 else "cost units"
+        """What the budget is counted in."""
+        return "cost units" if self.priced else "observations"
 
     @property
     def finished(self) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from ..chains import MarkovChain
 from ..guarantees import beta
 from ..problems import Problem
-from . import paths
+from . import heights, paths
 from .findings import FAILS, HOLDS, Finding, Measured, at_most, mean, never, once_seen, proportion
 
 #: The constructed path of Lemma 8's trial stays in its first state this often.
@@ -74,6 +74,27 @@ def whole_paths(
             never(smaller),
             FAILS,
         ),
+    ]
+
+
+def sharp_on_paths(
+    problem: Problem, observations: int, replications: int, delta: float, seed: int, engine: str
+) -> list[Finding]:
+    """The ``sharp`` certificate along whole paths, where T·L is at a new height and at the end."""
+    here = "cpu" if engine.startswith("gpu") else engine  # the search is not compiled for GPUs
+    found = heights.looked_at(problem, observations, replications, delta, seed, here)
+    misses = _share((found[:, :, 0] > 1).any(axis=1))
+    return [
+        Finding(
+            "the sharp certificate is above the loss wherever T·L is at a new height",
+            "ours",
+            f"{problem.name}, n = {observations:,} for every chain, {replications:,} replications",
+            "P(b < L once)",
+            misses,
+            at_most(misses, delta),
+            HOLDS,
+            f"at the end b is {1 / np.median(found[:, :, 1]):,.0f} times L (median)",
+        )
     ]
 
 

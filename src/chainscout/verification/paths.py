@@ -8,22 +8,21 @@ that the engine simulates for the same seed.
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import policies
 from ..certificates.mixture import combine, largest_excess, smoothing_excess
 from ..certificates.paper import STATED, entry, factors, index, row_terms
-from ..compile import bound, compiled
+from ..chains import MarkovChain
+from ..compile import bound, call, compiled, is_off
 from ..counts import smoothing
-from ..engine.state import call, prepare
 from ..guarantees import beta, event_c_width
 from ..policies.policy import replaced
 from ..problems import Problem
-from ..random import MASK, mix, sample, stream
+from ..random import MASK, alias, mix, sample, stream
 
 Array = npt.NDArray[np.float64]
 
@@ -38,39 +37,69 @@ RECORDED = 11
 ROUNDING = 1e-9
 
 
-def walk(  # type: ignore[no-untyped-def]
-    seed, replication, chain, size, stride, laws, law, table, row, path
-):
-    """Fills ``path`` with the states of one chain in one replication, as the engine draws them.
+class Laws(NamedTuple):
+    """A chain's alias tables, in unsigned words: S, how far rows are apart; the initial law and where it begins; the
+    rows of the matrix and where they begin."""
 
-    ``laws`` and ``table`` are the engine's alias tables, ``law`` and ``row`` where those of this chain begin.
-    """
+    size: Any
+    stride: Any
+    initial: Any
+    law: Any
+    table: Any
+    row: Any
+
+
+class Known(NamedTuple):
+    """What is known of a chain: S (signed), P row by row, α, β, BA-MC's factors, log(K/δ)."""
+
+    size: Any
+    matrix: Any
+    alpha: Any
+    level: Any
+    factor: Any
+    log_inverse: Any
+
+
+class Space(NamedTuple):
+    """The counts of a path, N_x, Σ_y N[x,y]²; three terms a state; N_x‖P̂ − P‖² and N_x‖P̃ − P‖²; then scratch space for
+    S values each. All begin with zeros."""
+
+    counts: Any
+    exits: Any
+    squares: Any
+    terms: Any
+    distance: Any
+    plain: Any
+    seen: Any
+    theta: Any
+    offset: Any
+    order: Any
+
+
+def walk(seed, replication, chain, laws, path):  # type: ignore[no-untyped-def]
+    """Fills ``path`` with the states of one chain in one replication, as the engine draws them."""
     position, gamma = stream(seed, replication, chain)  # type: ignore[no-untyped-call]
     position = (position + gamma) & MASK
-    state = sample(mix(position), size, laws, law)  # type: ignore[no-untyped-call]
+    state = sample(mix(position), laws.size, laws.initial, laws.law)  # type: ignore[no-untyped-call]
     path[0] = state
     for step in range(1, len(path)):
         position = (position + gamma) & MASK
-        state = sample(mix(position), size, table, row + state * stride)  # type: ignore[no-untyped-call]
+        state = sample(mix(position), laws.size, laws.table, laws.row + state * laws.stride)  # type: ignore[no-untyped-call]
         path[step] = state
 
 
-def follow(  # type: ignore[no-untyped-def]
-    path, size, matrix, alpha, level, factor, log_inverse, counts, exits, squares, terms, distance, plain, seen,
-    theta, offset, order, found,
-):  # fmt: skip
-    """Follows a path through ``matrix`` (row by row) and records in ``found`` what the names above say.
-
-    ``terms`` holds three floats a state, ``distance`` and ``plain`` N_x‖P̂ − P‖² and N_x‖P̃ − P‖²; ``seen``, ``theta``,
-    ``offset`` and ``order`` are scratch space for S values each. All arrays begin with zeros.
-    """
+def follow(path, known, space, found):  # type: ignore[no-untyped-def]
+    """Follows a path through a chain and records in ``found`` what the names above say."""
+    size, matrix, alpha, level, factor = known.size, known.matrix, known.alpha, known.level, known.factor
+    counts, exits, squares, terms = space.counts, space.exits, space.squares, space.terms
+    distance, plain, seen = space.distance, space.plain, space.seen
     weight = alpha * size
     spread = 1.0 - 1.0 / size
     root = math.sqrt(8.0 * level)
     first = second = third = loss = bare = gini = before = paper = 0.0
     # Every bound of every level in ``largest_excess`` is at least log(K/δ) + log 6, and every θ is below one: T times
     # the certificate is at least this, or all of 2T. Below it the certificate needs no evaluation.
-    least = log_inverse + math.log(6.0)
+    least = known.log_inverse + math.log(6.0)
     x = path[0]
     for step in range(1, len(path)):
         y = path[step]
@@ -124,7 +153,7 @@ def follow(  # type: ignore[no-untyped-def]
                 if exits[z] > 0.0:
                     seen[number] = exits[z]
                     number += 1
-            excess = largest_excess(seen, number, size - 1.0, log_inverse, offset, theta, order)
+            excess = largest_excess(seen, number, size - 1.0, known.log_inverse, space.offset, space.theta, space.order)
             mixture = combine(excess, smoothing_excess(seen, number, spread, weight), 1.0)
             found[MIXTURE] = max(found[MIXTURE], loss / mixture)
             if last:
@@ -135,10 +164,16 @@ def follow(  # type: ignore[no-untyped-def]
     found[END_PAPER] = loss / paper
 
 
+def _call(name: str, engine: str, arguments: tuple[Any, ...]) -> None:
+    """Calls ``walk`` or ``follow``; where nothing is compiled, it is interpreted."""
+    interpreted = engine == "python" or is_off()
+    call(_ready(name, interpreted), arguments, interpreted)
+
+
 @lru_cache(maxsize=4)
-def _ready(name: str, engine: str) -> Any:
+def _ready(name: str, interpreted: bool) -> Any:
     function: Any = {"walk": walk, "follow": follow}[name]
-    return bound(function, {}) if engine == "python" else compiled(function, {}, cache=True)
+    return bound(function, {}) if interpreted else compiled(function, {}, cache=True)
 
 
 def followed(
@@ -158,38 +193,25 @@ def followed(
     level = beta(observations, delta, sum(size * size for size in problem.sizes))
     log_inverse = math.log(len(problem) / delta) if mixture else math.inf
     if engine.startswith("gpu"):
-        return _on_device(problem, observations, replications, level, log_inverse, seed)
-    uniform = policies.get("uniform")
-    prepared = prepare(problem, uniform, observations, engine, [1.0] * len(problem), 1, False)
-    head = prepared.rule.head
+        from . import path_kernel
+
+        places = (replications, observations, seed)
+        found = [
+            path_kernel.followed(chain, k, *places, known_of(chain.matrix, level, log_inverse), _nothing_found())
+            for k, chain in enumerate(problem.chains.values())
+        ]
+        return np.stack(found, axis=1)
 
     def some(replications: range) -> Array:
         found = np.zeros((len(replications), len(problem), RECORDED))
-        path = np.zeros(observations, np.int64)
         for k, chain in enumerate(problem.chains.values()):
-            size, law, row = chain.size, int(prepared.law_starts[k]), int(prepared.starts[k]) + head
+            laws = laws_of(chain)
             for r, replication in enumerate(replications):
-                where = (seed, replication, k, size, size + head)
-                arguments = partial(_walk_arguments, where, law, row)
-                call(engine, _ready("walk", engine), [prepared.laws, prepared.table, path], arguments)
+                path = walk_path(laws, k, observations, seed, replication, engine)
                 found[r, k] = follow_path(path, chain.matrix, level, log_inverse, engine)
         return found
 
     return np.concatenate(in_parallel(some, replications, max(1, 2_000_000 // observations)))
-
-
-def _on_device(
-    problem: Problem, observations: int, replications: int, level: float, log_inverse: float, seed: int
-) -> Array:
-    from ..engine.gpu import columns
-
-    found = []
-    for k, chain in enumerate(problem.chains.values()):
-        scalars = (smoothing(None, chain.size), level, log_inverse)
-        factor = factors(chain.size, level, STATED)
-        places = (chain, k, replications, observations, seed)
-        found.append(columns.follow(*places, (walk, follow), factor, scalars, _nothing_found()))
-    return np.stack(found, axis=1)
 
 
 def _nothing_found() -> Array:
@@ -198,9 +220,18 @@ def _nothing_found() -> Array:
     return found
 
 
-def _walk_arguments(where: tuple[int, ...], law: int, row: int, arrays: list[Any]) -> tuple[Any, ...]:
-    laws, table, path = arrays
-    return (*where, laws, law, table, row, path)
+def laws_of(chain: MarkovChain) -> Laws:
+    """What a walk of the chain draws from."""
+    return Laws(chain.size, chain.size, alias.table(chain.initial[None]), 0, alias.table(chain.matrix), 0)
+
+
+def walk_path(
+    laws: Laws, chain: int, observations: int, seed: int, replication: int, engine: str
+) -> npt.NDArray[np.int64]:
+    """The states of a chain in a replication, as the engine draws them."""
+    path = np.zeros(observations, np.int64)
+    _call("walk", engine, (seed, replication, chain, laws, path))
+    return path
 
 
 def follow_path(path: npt.NDArray[np.int64], matrix: Array, level: float, log_inverse: float, engine: str) -> Array:
@@ -209,17 +240,18 @@ def follow_path(path: npt.NDArray[np.int64], matrix: Array, level: float, log_in
     An infinite ``log_inverse`` makes the mixture certificate 2, above which no loss is: it is then never evaluated.
     """
     size = len(matrix)
-    counts, found, scratch = np.zeros(size * size), _nothing_found(), [np.zeros(size) for _ in range(6)]
+    reals = [np.zeros(number) for number in (size * size, size, size, 3 * size, size, size, size, size)]
     wholes = [np.zeros(size, np.int64) for _ in range(2)]
-    arrays = [path, matrix.flatten(), counts, *scratch[:2], np.zeros(3 * size), *scratch[2:], *wholes, found]
-    alpha, factor = smoothing(None, size), factors(size, level, STATED)
-    call(
-        engine,
-        _ready("follow", engine),
-        arrays,
-        lambda a: (a[0], np.int64(size), a[1], alpha, level, factor, log_inverse, *a[2:]),
-    )
+    space, found = Space._make([*reals, *wholes]), _nothing_found()
+    _call("follow", engine, (path, known_of(matrix, level, log_inverse), space, found))
     return found
+
+
+def known_of(matrix: Array, level: float, log_inverse: float) -> Known:
+    """What ``follow`` must know of a chain."""
+    size = len(matrix)
+    factor = factors(size, level, STATED)
+    return Known(np.int64(size), matrix.flatten(), smoothing(None, size), level, factor, log_inverse)
 
 
 def in_parallel(function: Any, replications: int, most: int) -> list[Any]:

@@ -71,6 +71,9 @@ def trials(effort: Effort) -> Iterator[Trial]:
     number, length = effort.times(400, 2_000), 10_000 if effort.full else 2_000
     for problem in several:
         yield f"whole paths: {problem.name}", partial(events.whole_paths, problem, length, number, DELTA, *source)
+    number = effort.times(100, 200, 200)
+    for problem in several:
+        yield f"sharp: {problem.name}", partial(events.sharp_on_paths, problem, length, number, DELTA, *source)
     number = effort.times(100, 1_500)
     yield "whole paths: Lemma 8", partial(events.lemma_8_line, 50, 40_000, number, DELTA, *source)
 

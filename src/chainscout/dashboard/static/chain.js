@@ -37,16 +37,16 @@ async function load() {
 }
 
 function draw() {
-  const { line, window: part, delta, never, rarely } = shown.chain;
+  const { line, window: part, delta, never, rarely, words } = shown.chain;
   one("chain-title").replaceChildren("Chain ", make("bdi", {}, line.label));
   pairs(one("chain-figures"), [
-    ["certificate", cell(line.certificate)], ["observations", cell(line.observations)], ["transitions", cell(line.transitions)],
+    ["certificate", cell(line.certificate)], ["as of transition", cell(line.certified)], ["observations", cell(line.observations)], ["transitions", cell(line.transitions)],
     ["paths", cell(line.paths)], ["share", cell(line.share)], ["η̂ (plug-in share)", cell(line.plug_in)],
     ["aim of the policy", cell(line.aim)], ["index", cell(line.index)], ["weight", given(line.weight)],
     ["states", cell(line.states) + (line.open ? " so far" : "")], ["leases", cell(line.leases)], ["set aside", cell(line.aside)],
   ]);
   const unknown = [[never, "never left"], [rarely, "rarely left"]].filter(([number]) => number)
-    .map(([number, words]) => `${cell(number)} of ${cell(line.states)} rows ${words}`);
+    .map(([number, left]) => `${cell(number)} of ${cell(line.states)} rows ${left}`);
   one("unknown").textContent = unknown.join(", ");
   const labels = [...part.rows.map((state) => state.label), ...part.columns];
   const signature = JSON.stringify([shown.number, part.row, part.column, labels]);
@@ -64,7 +64,7 @@ function draw() {
     write(mark, MARKS[state.left]);
     write(row.cells[0].lastChild, SIGNS[state.left]);
   });
-  one("matrix-help").textContent = `Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at all.`;
+  one("matrix-help").textContent = `${words} Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at all.`;
   one("matrix-file").href = `/download/${shown.number}/matrix.csv`;
   pager(line.states, part);
 }

@@ -27,7 +27,7 @@ function showStudy(study) {
   one("used").textContent = study.budget === null ? `${cell(study.used)} ${study.unit} used, without a budget`
     : `${cell(study.used)} of ${cell(study.budget)} ${study.unit} used (${cell((100 * study.used) / study.budget)} %)`;
   pairs(one("figures"), [
-    ["certificate (largest)", cell(study.certificate)], ["target loss", given(study.target_loss)],
+    ["certificate (largest)", cell(study.certificate)], ["method", study.method], ["target loss", given(study.target_loss)],
     ["time left (estimate)", duration(study.seconds_left)], ["observations", cell(study.observations)],
     ["observations a second", cell(study.rate)], ["chains", cell(study.chains)], ["policy", study.policy],
     ["δ", given(study.delta)], ["Λ of the estimates", cell(study.variability)], ["leases", cell(study.leases)],

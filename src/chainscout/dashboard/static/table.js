@@ -9,6 +9,7 @@ const COLUMNS = [
   ["η̂", null, (line) => line.plug_in],
   ["aim", null, (line) => line.aim],
   ["certificate", "certificate", (line) => line.certificate],
+  ["as of transition", null, (line) => line.certified],
   ["index", "index", (line) => line.index],
   ["leases", null, (line) => line.leases],
   ["set aside", null, (line) => line.aside],

@@ -50,6 +50,12 @@ def is_simulated() -> bool:
     return bool(getattr(config, "ENABLE_CUDASIM", False))
 
 
+def scalars() -> dict[str, Any]:
+    """What ``whole`` and ``signed`` mean in a kernel: unsigned and signed 64-bit words, or Python's own numbers under
+    the simulator."""
+    return {"whole": int, "signed": int} if is_simulated() else {"whole": np.uint64, "signed": np.int64}
+
+
 def arrays() -> Any:
     """The module whose arrays are in the device's memory: CuPy, or NumPy itself under the simulator."""
     compiler()  # says what is missing if there is no device, whatever else is
@@ -63,8 +69,8 @@ def arrays() -> Any:
 
 
 def argument(array: Any) -> Any:
-    """An array as kernels take it: as it is, but the simulator would copy an array of NumPy's."""
-    return type(compiler().device_array(1))(array) if is_simulated() else array
+    """An array of CuPy's as kernels take it in a NamedTuple; the simulator takes NumPy's as they are."""
+    return array if is_simulated() else compiler().as_cuda_array(array)
 
 
 def number() -> int:

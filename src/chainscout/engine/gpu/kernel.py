@@ -2,26 +2,27 @@
 
 Every value of a replication stands in a lane of its own, the last axis of every array. In shared memory neighbouring
 threads touch neighbouring words, so that no access conflicts; in device memory a replication's rows are records
-(``memory.Layout``), because neighbouring threads are at different rows. Whole numbers that this module names are
+(``layout.Layout``), because neighbouring threads are at different rows. Whole numbers that this module names are
 unsigned 64-bit words in compiled code; ``whole`` and ``real`` convert to them and to the precision that rules are
-compiled for. The names in capitals and the rule's functions are bound when the kernel is specialised
-(``specialising``). The steps are those of the CPU's loops, operation by operation, but for the order of two that do not
-meet: a chain's next state is drawn when it is left, not when it is next observed, so that the draw and the rule's
-arithmetic hide each other's latency.
+compiled for. The names in capitals and the rule's functions are bound when the kernel is specialised (``launch``). The
+steps are those of the CPU's loops, operation by operation, but for the order of two that do not meet: a chain's next
+state is drawn when it is left, not when it is next observed, so that the draw and the rule's arithmetic hide each
+other's latency.
 """
 
+import math
 from typing import Any
 
-from ...random.splitmix import MASK
-from ..layout import unbound
-from .learning import learn
-from .observing import begin, draw, move_all, read, size_of
-from .planning import choose, hold, plan, refresh, value_of
+from ...random.splitmix import MASK, mix, sample, stream
+from ..rule import FIRST, unbound
+from .layout import Lanes
+from .planned import choose, hold, plan, refresh, value_of
 
 # Bound when the kernel is specialised; these values are never used.
 cuda: Any = None
-index = row_terms = take_constants = take_lane = put_lane = replace_all = unbound
+terms = entry = summary = index = row_terms = take_constants = take_lane = put_lane = replace_all = unbound
 whole: Any = int
+signed: Any = int
 real: Any = float
 #: N_x and T, and Σ_y N[x,y]², in the narrowest type that converts to ``real`` fast.
 counted: Any = int
@@ -32,38 +33,229 @@ count_type: Any = None
 square_type: Any = None
 real_type: Any = None
 word_type: Any = None
-#: K, the largest S, constants, budgets, threads of a block, chains of a batch.
-CHAINS = STATES = CONSTANTS = BUDGETS = THREADS = BATCH = 1
+#: K, the largest S, numbers that terms give, constants, budgets, threads of a block, chains of a batch.
+CHAINS = STATES = WIDTH = CONSTANTS = BUDGETS = THREADS = BATCH = 1
 #: The same for the shapes of shared arrays, which must stay plain whole numbers: the compiler needs their values.
 SHAPE_CHAINS = SHAPE_STATES = SHAPE_ROWS = SHAPE_LOOKED = SHAPE_TERMS = SHAPE_THREADS = 1
 #: Whether all chains have the same size, constants and weight; whether the rule gives a summary; whether looks last
 #: longer than one observation; whether rows keep N_x of the last look; whether there are blocks in batches; whether all
-#: chains move at every step.
-ALIKE = SUMMARY = BLOCKS = LOOKED = HELD = RESTLESS = False
+#: chains move at every step; whether counts are wanted rather than losses.
+ALIKE = SUMMARY = BLOCKS = LOOKED = HELD = RESTLESS = KEEP_COUNTS = False
 BLOCK = 0.0
 SHORTEST = 1
-#: Which of the state's arrays stand in shared memory (``memory.Layout``); whether rows are read as words of several
-#: counts.
+#: Which of the state's arrays stand in shared memory (``layout.Layout``); whether rows are read as words of several
+#: counts, how many there are in a word, and where they stand in it.
 ROWS_SHARED = CHAINS_SHARED = STREAMS_SHARED = INDICES_SHARED = False
 PACKED = False
-#: The next state of a chain that was never observed: the largest word of its type.
+PER_WORD = COUNT_BITS = COUNT_MASK = 1
+#: The rows that a thread clears itself: all in shared memory, none in device memory, which is handed over cleared: word
+#: by word that would take longer than the steps.
+CLEARED = 0
+#: The next state of a chain that was never observed, and the state that no row has: the largest word of its type.
 NONE = 0
-ZERO, ONE = 0, 1
+ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 
-def replicate(
-    lane, replication, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls, kept,
-    reals, wholes, pending, plans, looks, held, packed,
-    counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
-):  # fmt: skip
+def size_of(tables, chain):
+    """S_k, known to the compiler where all are alike: it then unrolls the loops over states."""
+    if ALIKE:
+        return STATES
+    return whole(tables.sizes[chain])
+
+
+def draw(position, chain, state, size, table):
+    """The state that a chain goes to from ``state``."""
+    return whole(sample(mix(position), size, table, (chain * STATES + state) * STATES))
+
+
+def move_all(t, chain, latest, lane, tables, lanes):
+    """One observation where all chains move at every step but the first; ``nexts`` counts observations.
+
+    A transition counts if the chain was observed at the step before, too.
+    """
+    counts, exits, squares, transitions = lanes.counts, lanes.exits, lanes.squares, lanes.transitions
+    for other in range(CHAINS):
+        if t > ZERO:
+            state = whole(lanes.states[other, lane])
+            position = (whole(lanes.positions[other, lane]) + whole(lanes.gammas[other, lane])) & MASK
+            lanes.positions[other, lane] = position
+            after = draw(position, whole(other), state, size_of(tables, other), tables.table)
+            lanes.states[other, lane] = after
+            if other == chain and latest == chain:
+                row = chain * STATES + state
+                count = whole(counts[row, after, lane])
+                counts[row, after, lane] = count + ONE
+                exits[row, lane] = whole(exits[row, lane]) + ONE
+                squares[row, lane] = wide(squares[row, lane]) + wide(count + count + ONE)
+                transitions[chain, lane] = whole(transitions[chain, lane]) + ONE
+    lanes.nexts[chain, lane] = whole(lanes.nexts[chain, lane]) + ONE
+
+
+def read(lane, replication, b, tables, lanes, outcome):
+    """The observations of every chain, and L_k = Σ_x π̂(x)‖P(x,·) − P̂(x,·)‖² in double precision, or the counts."""
+    counts, exits, nexts, pulls = lanes.counts, lanes.exits, lanes.nexts, outcome.pulls
+    for chain in range(CHAINS):
+        size = size_of(tables, chain)
+        number = whole(lanes.transitions[chain, lane])
+        if RESTLESS:
+            pulls[b, replication, chain] = nexts[chain, lane]
+        elif nexts[chain, lane] != NONE:
+            pulls[b, replication, chain] = number + ONE
+        else:
+            pulls[b, replication, chain] = ZERO
+        if math.isnan(lanes.indices[chain, lane]):
+            pulls[b, replication, chain] = signed(-1)
+        if KEEP_COUNTS:
+            for x in range(size):
+                for y in range(size):
+                    outcome.kept[b, replication, chain, x, y] = counts[chain * STATES + x, y, lane]
+        else:
+            alpha = 1.0 / (3.0 * float(size))
+            total = 0.0
+            for x in range(size):
+                row = chain * STATES + x
+                left = float(exits[row, lane])
+                if left > 0.0:
+                    distance = 0.0
+                    for y in range(size):
+                        estimate = (float(counts[row, y, lane]) + alpha) / (left + alpha * float(size))
+                        error = tables.matrices[row * STATES + y] - estimate
+                        distance += error * error
+                    total += left / float(number) * distance
+            outcome.loss[b, replication, chain] = total if number > ZERO else math.nan
+
+
+def begin(lane, replication, seed, first, tables, lanes):
+    """The state before the first observation."""
+    for chain in range(CHAINS):
+        position, gamma = stream(whole(seed), whole(first) + replication, whole(chain))
+        position = (position + gamma) & MASK
+        lanes.states[chain, lane] = sample(mix(position), size_of(tables, chain), tables.laws, chain * STATES)
+        lanes.nexts[chain, lane] = ZERO if RESTLESS else NONE
+        lanes.positions[chain, lane] = position
+        lanes.gammas[chain, lane] = gamma
+        lanes.transitions[chain, lane] = ZERO
+        lanes.indices[chain, lane] = FIRST
+        for j in range(WIDTH):
+            lanes.total[chain, j, lane] = real(0.0)
+        if BATCH > ONE:
+            lanes.pending[chain, lane] = ZERO
+            if HELD:
+                lanes.looks[chain, lane] = ZERO
+    for row in range(CLEARED):
+        lanes.exits[row, lane] = ZERO
+        lanes.squares[row, lane] = ZERO
+        if LOOKED:
+            lanes.looked[row, lane] = ZERO
+        for j in range(WIDTH):
+            lanes.term[row, j, lane] = real(0.0)
+        for y in range(STATES):
+            lanes.counts[row, y, lane] = ZERO
+
+
+def terms_of_entries(row, size, after, lane, exits, squares, known, lanes):
+    """``terms`` of a rule with an ``entry``, which gets Σ_y entry(N[x,y], N_x, constants)."""
+    total = real(0.0)
+    for y in range(size):
+        total += entry(real(lanes.counts[row, y, lane]), exits, known)
+    return terms(total, exits, squares, known)
+
+
+def add_word(word, place, size, after, total, exits, known):
+    """The entries of the counts in one word of a row."""
+    for part in range(PER_WORD):
+        y = place * PER_WORD + whole(part)
+        if y < size:
+            number = word & COUNT_MASK
+            if y == after:
+                number = number + ONE
+            total += entry(real(counted(number)), exits, known)
+        if PER_WORD > ONE:
+            word = word >> COUNT_BITS
+    return total
+
+
+def terms_of_words(row, size, after, lane, exits, squares, known, lanes):
+    """The same in device memory, with several counts a word and eight words at a time, before the last count is stored:
+    the transition to ``after`` is added here. So all loads are under way together; one by one they took four times as
+    long.
+    """
+    total = real(0.0)
+    packed = lanes.packed
+    words = (size + PER_WORD - ONE) // PER_WORD
+    last = words - ONE
+    place = ZERO
+    while place < words:
+        word_0 = whole(packed[row, place, lane])
+        word_1 = whole(packed[row, min(place + ONE, last), lane])
+        word_2 = whole(packed[row, min(place + TWO, last), lane])
+        word_3 = whole(packed[row, min(place + THREE, last), lane])
+        word_4 = whole(packed[row, min(place + FOUR, last), lane])
+        word_5 = whole(packed[row, min(place + FIVE, last), lane])
+        word_6 = whole(packed[row, min(place + SIX, last), lane])
+        word_7 = whole(packed[row, min(place + SEVEN, last), lane])
+        total = add_word(word_0, place, size, after, total, exits, known)
+        total = add_word(word_1, place + ONE, size, after, total, exits, known)
+        total = add_word(word_2, place + TWO, size, after, total, exits, known)
+        total = add_word(word_3, place + THREE, size, after, total, exits, known)
+        total = add_word(word_4, place + FOUR, size, after, total, exits, known)
+        total = add_word(word_5, place + FIVE, size, after, total, exits, known)
+        total = add_word(word_6, place + SIX, size, after, total, exits, known)
+        total = add_word(word_7, place + SEVEN, size, after, total, exits, known)
+        place = place + EIGHT
+    return terms(total, exits, squares, known)
+
+
+def terms_of_row(row, size, after, lane, exits, squares, known, lanes):
+    """``terms`` of another rule, which gets N[x,·] itself: as real numbers, with which a difference can be negative."""
+    for y in range(size):
+        lanes.reals[y, lane] = real(lanes.counts[row, y, lane])
+    return terms(lanes.reals[:size, lane], exits, squares, known)
+
+
+def terms_of_totals(row, size, after, lane, exits, squares, known, lanes):
+    """``terms`` of a rule that never looks at the row which it is given."""
+    return terms(lanes.reals[:, lane], exits, squares, known)
+
+
+def learn_row(chain, row, size, lane, exits, squares, known, lanes):
+    """One row's terms, and the sums with them."""
+    old = take_lane(lanes.term, row, lane)
+    before = take_lane(lanes.total, chain, lane)
+    new = row_terms(row, size, NONE, lane, exits, squares, known, lanes)
+    put_lane(lanes.term, row, lane, new)
+    put_lane(lanes.total, chain, lane, replace_all(before, old, new))
+
+
+def learn(chain, size, lane, known, lanes):
+    """What a block of observations of a chain has changed: its sums."""
+    exits, squares, reals = lanes.exits, lanes.squares, lanes.reals
+    if SUMMARY:
+        for x in range(size):
+            reals[x, lane] = real(exits[chain * STATES + x, lane])
+            reals[size + x, lane] = real(squares[chain * STATES + x, lane])
+        both = size + size
+        new = summary(
+            reals[:size, lane], reals[size:both, lane], signed(size), known, reals[both:, lane], lanes.wholes[:, lane]
+        )
+        put_lane(lanes.total, chain, lane, new)
+    elif LOOKED:
+        for x in range(size):
+            row = chain * STATES + x
+            left = exits[row, lane]
+            if left != lanes.looked[row, lane]:
+                lanes.looked[row, lane] = left
+                learn_row(chain, row, size, lane, real(left), real(squares[row, lane]), known, lanes)
+
+
+def replicate(lane, replication, seed, first, tables, lanes, outcome):
     """One replication."""
-    begin(
-        lane, replication, seed, first, sizes, laws,
-        counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
-        pending, looks,
-    )  # fmt: skip
-    same = take_constants(constants, ZERO)
-    common = weights[ZERO]
+    begin(lane, replication, seed, first, tables, lanes)
+    counts, exits, squares, term = lanes.counts, lanes.exits, lanes.squares, lanes.term
+    total, transitions, states, nexts = lanes.total, lanes.transitions, lanes.states, lanes.nexts
+    positions, gammas, indices = lanes.positions, lanes.gammas, lanes.indices
+    same = take_constants(tables.constants, ZERO)
+    common = tables.weights[ZERO]
     t = ZERO
     left = ZERO
     length = ONE
@@ -72,30 +264,25 @@ def replicate(
     following = ZERO
     latest = whole(CHAINS)
     for b in range(BUDGETS):
-        last = whole(budgets[b])
+        last = whole(tables.budgets[b])
         while t < last:
             if left == ZERO:
                 if BATCH > ONE:
                     if following == planned:
-                        planned = plan(
-                            t, lane, constants, weights, total, transitions, nexts, indices, pending, plans, looks,
-                        )  # fmt: skip
+                        planned = plan(t, lane, tables, lanes)
                         following = ZERO
-                    chain = whole(plans[following, lane])
+                    chain = whole(lanes.plans[following, lane])
                     following = following + ONE
                 else:
-                    chain = choose(t, lane, indices, transitions, pending)
+                    chain = choose(t, lane, lanes)
                 if BLOCKS:
                     length = max(SHORTEST, whole(BLOCK * float(transitions[chain, lane])))
                 left = length
-            size = size_of(sizes, chain)
+            size = size_of(tables, chain)
             left = left - ONE
             number = ZERO
             if RESTLESS:
-                move_all(
-                    t, chain, latest, lane, sizes, table, counts, exits, squares, transitions, states, nexts,
-                    positions, gammas,
-                )  # fmt: skip
+                move_all(t, chain, latest, lane, tables, lanes)
                 latest = chain
                 number = whole(transitions[chain, lane])
             else:
@@ -103,7 +290,7 @@ def replicate(
                 after = whole(nexts[chain, lane])
                 position = (whole(positions[chain, lane]) + whole(gammas[chain, lane])) & MASK
                 if after == NONE:  # the first observation reveals a state and is no transition
-                    nexts[chain, lane] = draw(position, chain, state, size, table)
+                    nexts[chain, lane] = draw(position, chain, state, size, tables.table)
                 else:
                     row = chain * STATES + state
                     # All that is needed is loaded before anything is stored: the compiler cannot know that the arrays
@@ -116,20 +303,18 @@ def replicate(
                     before = take_lane(total, chain, lane)
                     if not PACKED:
                         counts[row, after, lane] = count + ONE
-                    next_state = draw(position, chain, after, size, table)
+                    next_state = draw(position, chain, after, size, tables.table)
                     if not SUMMARY and not HELD and length == ONE:
-                        known = same if ALIKE else take_constants(constants, chain * CONSTANTS)
-                        new = row_terms(
-                            counts, packed, reals, row, size, after, lane,
-                            real(counted(leaving)), real(squared(square)), known,
-                        )  # fmt: skip
+                        known = same if ALIKE else take_constants(tables.constants, chain * CONSTANTS)
+                        exit_number, square_number = real(counted(leaving)), real(squared(square))
+                        new = row_terms(row, size, after, lane, exit_number, square_number, known, lanes)
                         sums = replace_all(before, old, new)
                         put_lane(term, row, lane, new)
                         put_lane(total, chain, lane, sums)
                         if LOOKED:
-                            looked[row, lane] = leaving
+                            lanes.looked[row, lane] = leaving
                         if BATCH == ONE:
-                            weight = common if ALIKE else weights[chain]
+                            weight = common if ALIKE else tables.weights[chain]
                             indices[chain, lane] = weight * index(sums, real(counted(number)), known)
                     if PACKED:
                         counts[row, after, lane] = count + ONE
@@ -141,24 +326,19 @@ def replicate(
                 positions[chain, lane] = position
             t = t + ONE
             if left == ZERO and number > ZERO and (SUMMARY or HELD or length > ONE):
-                if not HELD or number >= looks[chain, lane]:
-                    known = take_constants(constants, chain * CONSTANTS)
-                    learn(chain, size, lane, known, counts, packed, exits, squares, term, total, looked, reals, wholes)
+                if not HELD or number >= lanes.looks[chain, lane]:
+                    known = take_constants(tables.constants, chain * CONSTANTS)
+                    learn(chain, size, lane, known, lanes)
                     if HELD:
-                        hold(chain, lane, number, constants, weights, total, looks, held)
+                        hold(chain, lane, number, tables, lanes)
                 if BATCH == ONE:
-                    indices[chain, lane] = value_of(chain, lane, number, constants, weights, total)
+                    indices[chain, lane] = value_of(chain, lane, number, tables, lanes)
             if BATCH > ONE and following == planned:
-                refresh(planned, lane, constants, weights, total, transitions, indices, plans, held)
-        read(lane, replication, b, sizes, matrices, counts, exits, transitions, nexts, indices, loss, pulls, kept)
+                refresh(planned, lane, tables, lanes)
+        read(lane, replication, b, tables, lanes, outcome)
 
 
-def run(
-    number, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls, kept,
-    reals, wholes, pending, plans, looks, held, packed,
-    device_counts, device_exits, device_squares, device_looked, device_term, device_total, device_transitions,
-    device_states, device_nexts, device_positions, device_gammas, device_indices,
-):  # fmt: skip
+def run(number, seed, first, tables, given, outcome):
     """The replications of a block, with each group of arrays in shared memory or where it is given."""
     lane = whole(cuda.threadIdx.x)
     start = whole(cuda.blockIdx.x) * THREADS
@@ -169,38 +349,38 @@ def run(
         squares = cuda.shared.array((SHAPE_ROWS, SHAPE_THREADS), square_type)
         looked = cuda.shared.array((SHAPE_LOOKED, SHAPE_THREADS), count_type)
         term = cuda.shared.array((SHAPE_ROWS, SHAPE_TERMS, SHAPE_THREADS), real_type)
-        words = packed
+        packed = given.packed
     else:
-        counts = device_counts[:, :, start:end]
-        exits = device_exits[:, start:end]
-        squares = device_squares[:, start:end]
-        looked = device_looked[:, start:end]
-        term = device_term[:, :, start:end]
-        words = packed[:, :, start:end]
+        counts = given.counts[:, :, start:end]
+        exits = given.exits[:, start:end]
+        squares = given.squares[:, start:end]
+        looked = given.looked[:, start:end]
+        term = given.term[:, :, start:end]
+        packed = given.packed[:, :, start:end]
     if CHAINS_SHARED:
         total = cuda.shared.array((SHAPE_CHAINS, SHAPE_TERMS, SHAPE_THREADS), real_type)
         transitions = cuda.shared.array((SHAPE_CHAINS, SHAPE_THREADS), count_type)
         states = cuda.shared.array((SHAPE_CHAINS, SHAPE_THREADS), count_type)
         nexts = cuda.shared.array((SHAPE_CHAINS, SHAPE_THREADS), count_type)
     else:
-        total = device_total[:, :, start:end]
-        transitions = device_transitions[:, start:end]
-        states = device_states[:, start:end]
-        nexts = device_nexts[:, start:end]
+        total = given.total[:, :, start:end]
+        transitions = given.transitions[:, start:end]
+        states = given.states[:, start:end]
+        nexts = given.nexts[:, start:end]
     if STREAMS_SHARED:
         positions = cuda.shared.array((SHAPE_CHAINS, SHAPE_THREADS), word_type)
         gammas = cuda.shared.array((SHAPE_CHAINS, SHAPE_THREADS), word_type)
     else:
-        positions = device_positions[:, start:end]
-        gammas = device_gammas[:, start:end]
+        positions = given.positions[:, start:end]
+        gammas = given.gammas[:, start:end]
     if INDICES_SHARED:
         indices = cuda.shared.array((SHAPE_CHAINS, SHAPE_THREADS), real_type)
     else:
-        indices = device_indices[:, start:end]
+        indices = given.indices[:, start:end]
     if start + lane < number:
-        replicate(
-            lane, start + lane, seed, first, budgets, sizes, table, laws, constants, weights, matrices, loss, pulls,
-            kept, reals[:, start:end], wholes[:, start:end], pending[:, start:end], plans[:, start:end],
-            looks[:, start:end], held[:, start:end], words,
-            counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
+        lanes = Lanes(
+            packed, counts, exits, squares, looked, term, total, transitions, states, nexts, positions, gammas, indices,
+            given.reals[:, start:end], given.wholes[:, start:end], given.pending[:, start:end],
+            given.plans[:, start:end], given.looks[:, start:end], given.held[:, start:end],
         )  # fmt: skip
+        replicate(lane, start + lane, seed, first, tables, lanes, outcome)

@@ -85,6 +85,9 @@ class MemoryStore:
         self.now = self.clock()
         return self._writing
 
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def close(self) -> None:
         """Does nothing: a study in memory holds nothing open."""
 

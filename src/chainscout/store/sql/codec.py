@@ -20,20 +20,34 @@ __all__ = [
     "chain_columns",
     "chain_record",
     "event_record",
+    "label_list_columns",
+    "label_list_record",
     "pack_json",
     "path_columns",
     "path_record",
+    "prior_columns",
+    "prior_record",
     "row_columns",
     "row_record",
+    "state_columns",
+    "state_record",
     "study_columns",
     "study_record",
     "study_values",
-    "unpack_counts",
     "unpack_json",
 ]
 
-_STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS = (
-    [column.name for column in table.columns] for table in (schema.study, schema.chain, schema.path, schema.row)
+_STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS, _PRIOR_COLUMNS, _LIST_COLUMNS, _STATE_COLUMNS = (
+    [column.name for column in table.columns]
+    for table in (
+        schema.study,
+        schema.chain,
+        schema.path,
+        schema.row,
+        schema.prior,
+        schema.label_list,
+        schema.state,
+    )
 )
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
@@ -70,7 +84,8 @@ def study_record(values: Sequence[Any]) -> StudyRecord:
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
-    values = [*_chain_values(record), record.transitions + record.pending if floor else None]
+    least = record.transitions + record.pending if floor else None
+    values = [*_chain_values(record), least, int(record.certified < record.transitions)]
     for place in _FLAGS:
         values[place] = int(values[place])
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
@@ -81,7 +96,7 @@ def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
 def chain_record(values: Sequence[Any]) -> ChainRecord:
     """A chain from its row, without its labels."""
     _check(values, _CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
-    found = list(values[:-2])
+    found = list(values[:-3])
     for place in _FLAGS:
         found[place] = bool(found[place])
     found[_CONSTANTS] = _unpack("d", found[_CONSTANTS])
@@ -112,7 +127,7 @@ def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
         state,
         record.exits,
         record.squares,
-        struct.pack(f"<{2 * len(counts)}q", *counts, *counts.values()),  # the positions, then the counts
+        _pack_counts(counts),
         _pack_floats(record.terms),
         int(record.stale),
         _pack_discoveries(discoveries) if discoveries else b"",
@@ -127,7 +142,7 @@ def row_record(values: Sequence[Any]) -> RowRecord:
     return RowRecord(
         exits,
         squares,
-        unpack_counts(counts),
+        _unpack_counts(counts),
         _unpack("d", terms),
         bool(stale),
         _unpack_discoveries(discoveries) if discoveries else {},
@@ -140,7 +155,44 @@ def event_record(number: int, time: float, kind: str, chain: int | None, detail:
     return Event(number, time, kind, chain, unpack_json(detail))
 
 
-def unpack_counts(blob: bytes) -> dict[int, int]:
+def prior_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
+    """The counts that one state of a chain was warm-started from."""
+    return _with_check_sum([chain, state, _pack_counts(record.counts)], _PRIOR_COLUMNS)
+
+
+def prior_record(values: Sequence[Any]) -> tuple[int, dict[int, int]]:
+    """A state's position, and the counts that it was warm-started from."""
+    _check(values, _PRIOR_COLUMNS, f"what state {values[1]!r} of chain {values[0]!r} began with")
+    return values[1], _unpack_counts(values[2])
+
+
+def label_list_columns(number: int, labels: Sequence[Any]) -> dict[str, Any]:
+    """A list of labels."""
+    return _with_check_sum([number, pack_json(labels)], _LIST_COLUMNS)
+
+
+def label_list_record(values: Sequence[Any]) -> tuple[Any, ...]:
+    """A list of labels, from its row."""
+    _check(values, _LIST_COLUMNS, f"the list of labels {values[0]!r}")
+    return tuple(unpack_json(values[1]))
+
+
+def state_columns(chain: int, position: int, label: Any) -> dict[str, Any]:
+    """One state of a chain with open states."""
+    return _with_check_sum([chain, position, pack_json(label)], _STATE_COLUMNS)
+
+
+def state_record(values: Sequence[Any]) -> tuple[int, Any]:
+    """The position and the label of an open state, from its row."""
+    _check(values, _STATE_COLUMNS, f"the label of state {values[1]!r} of chain {values[0]!r}")
+    return values[1], unpack_json(values[2])
+
+
+def _pack_counts(counts: Mapping[int, int]) -> bytes:
+    return struct.pack(f"<{2 * len(counts)}q", *counts, *counts.values())  # the positions, then the counts
+
+
+def _unpack_counts(blob: bytes) -> dict[int, int]:
     """A row's counts: y → N[x,y]."""
     values = _unpack("q", blob)
     half = len(values) // 2

@@ -2,19 +2,22 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql import Executable
 
-from ...errors import ChainscoutError, InputError
+from ...errors import Busy, ChainscoutError, InputError
 from ...validation import is_unicode, shown
 from .schema import metadata
 from .statements import Bulk
 
-__all__ = ["Database", "taken"]
+__all__ = ["PATIENCE", "Database", "taken"]
+
+#: Seconds that a writer waits in the queue before it reports that another writer is stuck.
+PATIENCE = 600.0
 
 
 def taken(where: str) -> InputError:
@@ -42,12 +45,16 @@ class Database:
     begin_writing = "BEGIN"
     #: Whether ``SELECT … FOR UPDATE`` is needed to keep other writers out.
     locks_rows = False
+    #: What a transaction is inside of.
+    guard: AbstractContextManager[None] = nullcontext()
 
-    def __init__(self, dialect: Dialect, where: str, read_only: bool) -> None:
+    def __init__(self, dialect: Dialect, where: str, read_only: bool, patience: float) -> None:
         self.dialect = dialect
         #: What messages call this database.
         self.where = where
         self.read_only = read_only
+        #: Seconds that a writer waits for its turn.
+        self.patience = patience
         #: The chain that ``ask`` is about to ask for, where it was read with the beginning of a transaction.
         self.foreseen: list[Any] | None = None
         self._known: dict[Executable, _Compiled] = {}
@@ -124,6 +131,7 @@ class Database:
         if self._process != os.getpid():
             raise InputError("a study cannot be used in a forked process: open it there again")
         committing = False
+        self.guard.__enter__()
         try:
             self.connect()
             yield self.begin(write, first)
@@ -138,6 +146,8 @@ class Database:
                 if meaning is not None:
                     raise meaning from error
             raise
+        finally:
+            self.guard.__exit__(None, None, None)
 
     def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction. Returns the row that its first statement finds."""
@@ -181,9 +191,18 @@ class Database:
     def check_whole(self) -> None:
         """Raises `FileError` if the database finds that it is damaged."""
 
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the database that whoever looks at the study should read."""
+        return ()
+
     def now(self) -> float:
         """Seconds since 1970, by one clock for all workers."""
         raise NotImplementedError
+
+    def busy(self) -> Busy:
+        """The error of a writer whose turn did not come."""
+        held = f"another process has held the write lock of {self.where} for {self.patience:g} seconds"
+        return Busy(f"{held}: nothing was changed")
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
         """The driver's error in our words, or None if it is not an error of the driver."""

@@ -13,15 +13,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
-from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError
+from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from . import statements
-from .database import Database
+from .database import PATIENCE, Database
 from .statements import Bulk
 
 __all__ = ["Postgres", "array"]
 
-#: How many seconds to keep trying to reach a server that is being restarted.
-_PATIENCE = 30.0
+#: How many seconds to keep trying to reach a server that is being restarted, unless a writer has less patience.
+_RESTART = 30.0
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _NUMBERS = frozenset((int, float))
 #: 'chst' in ASCII: tells the locks of chainscout from those of other programs.
@@ -35,18 +35,20 @@ class Postgres(Database):
     begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED"
     locks_rows = True
 
-    def __init__(self, address: str, read_only: bool) -> None:
+    def __init__(self, address: str, read_only: bool, patience: float = PATIENCE) -> None:
         try:
             import psycopg
         except ImportError:
             raise MissingExtraError("a study in PostgreSQL", "postgres") from None
         try:
             url = make_url(address).set(drivername="postgresql+psycopg")
-        except ArgumentError:
+        except (ArgumentError, ValueError):  # a port that is no number
             raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
         make_dialect: Any = url.get_dialect()
         dialect = make_dialect(dbapi=psycopg)
-        super().__init__(dialect, url.set(drivername="postgresql").render_as_string(hide_password=True), read_only)
+        super().__init__(
+            dialect, url.set(drivername="postgresql").render_as_string(hide_password=True), read_only, patience
+        )
         self._psycopg = psycopg
         self._arguments = dialect.create_connect_args(url)
         self._reached = False
@@ -58,7 +60,7 @@ class Postgres(Database):
         if self._connection is not None and not self._connection.closed:
             return
         self._connection = None
-        patience = time.monotonic() + (_PATIENCE if self._reached else 0.0)
+        patience = time.monotonic() + (min(_RESTART, self.patience) if self._reached else 0.0)
         positional, named = self._arguments
         while self._connection is None:
             try:
@@ -69,6 +71,8 @@ class Postgres(Database):
                     raise ConnectionLost(f"no connection to {self.where}: {_line(error)}") from None
                 time.sleep(0.2)
         self._reached = True
+        if not self.read_only:
+            self.query(f"SET lock_timeout = {max(1, round(1000 * self.patience))}")
 
     def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction. The clock comes last, when a writer has waited for its turn."""
@@ -122,6 +126,12 @@ class Postgres(Database):
 
     def make_alone(self) -> None:
         """Takes a lock of the server for making a study in this schema: tables made at once would be an error."""
+        [(schema, path)] = self.query("SELECT current_schema(), current_setting('search_path')")
+        if schema is None:
+            raise InputError(
+                f"{self.where} has no schema {path}, in which the study was to be made: create it first, as in"
+                f" 'CREATE SCHEMA {path}'"
+            )
         self.query(f"SELECT pg_advisory_xact_lock({_MAKING}, hashtext(current_schema()))")
 
     def has_tables(self) -> bool:
@@ -143,10 +153,14 @@ class Postgres(Database):
             return FileError(f"there is no study in {self.where}, or it is damaged: {_line(error)}")
         if isinstance(error, self._psycopg.errors.DiskFull):
             return FileError(f"{self.where} could not be written ({_line(error)}): nothing was changed")
+        if isinstance(error, self._psycopg.errors.LockNotAvailable):
+            return self.busy()
         if isinstance(error, self._psycopg.OperationalError):
             self.disconnect()
-            known = "whether the last change was stored is not known" if committing else "nothing was changed"
-            return ConnectionLost(f"the connection to {self.where} was lost ({_line(error)}): {known}")
+            lost = f"the connection to {self.where} was lost ({_line(error)})"
+            if committing:
+                return OutcomeUnknown(f"{lost}: whether the last change was stored is not known")
+            return ConnectionLost(f"{lost}: nothing was changed")
         return FileError(f"{self.where} refused a statement: {_line(error)}")
 
 

@@ -82,7 +82,7 @@ study = Table(
 )
 
 #: Lists of labels. Chains with the same labels share one list.
-label_list = Table("label_list", metadata, _number(), _column("labels", Text))
+label_list = Table("label_list", metadata, _number(), _column("labels", Text), _column("check_sum", BigInteger))
 
 chain = Table(
     "chain",
@@ -91,6 +91,8 @@ chain = Table(
     #: T with what leases will bring, if the policy asks for the least sampled chain; else NULL, and the index of this
     #: column is empty.
     Column("least", BigInteger),
+    #: Whether it moved since its certificate was computed.
+    _column("stale", Integer),
     _column("check_sum", BigInteger),
     UniqueConstraint("name"),
 )
@@ -106,7 +108,7 @@ _free = (chain.c.aside == 0) & (chain.c.blocked == 0)
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
 _partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
-_partial("chain_stale", chain.c.certified < chain.c.transitions, chain.c.number)
+_partial("chain_stale", chain.c.stale == 1, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
 _partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
 
@@ -139,11 +141,25 @@ row = Table(
 
 #: The counts that a study was warm-started from. The log does not contain them.
 prior = Table(
-    "prior", metadata, _part("chain"), _part("state"), _column("counts", LargeBinary), sqlite_with_rowid=False
+    "prior",
+    metadata,
+    _part("chain"),
+    _part("state"),
+    _column("counts", LargeBinary),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
 )
 
 #: The states of chains with open states, in order of discovery.
-state = Table("state", metadata, _part("chain"), _part("position"), _column("label", Text), sqlite_with_rowid=False)
+state = Table(
+    "state",
+    metadata,
+    _part("chain"),
+    _part("position"),
+    _column("label", Text),
+    _column("check_sum", BigInteger),
+    sqlite_with_rowid=False,
+)
 Index("state_label", state.c.chain, state.c.label, unique=True)
 
 log = Table("log", metadata, *_columns(Observation))

@@ -6,14 +6,20 @@ Pythons link such a version. So no connection here makes automatic check points.
 lock with one connection and, while it holds the lock, makes a check point with another connection. No transaction can
 commit in between, in this process or in any other, so the pattern that triggers the bug cannot arise. (SQLite's own
 check point when the last connection closes holds the whole file exclusively.)
+
+**The mark.** A check point also writes into the file that its log is still needed, and a count of such check points;
+the log then takes the first part back. So the file alone says 'open', and the file with its log says 'closed', as does
+the file when SQLite has put the log away. `sqlite_files.check_log` reads both: a file that says 'open' and has no log,
+and a log with another count, are refused. (The place is ``PRAGMA user_version``, which SQLite leaves to its users.)
 """
 
+import os
 import sqlite3
 import stat
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +29,8 @@ from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, FileError
 from . import sqlite_files as files
-from .database import Database
+from .database import PATIENCE, Database
+from .fork import INSIDE, pause
 
 __all__ = ["Sqlite", "open_file"]
 
@@ -35,12 +42,13 @@ _CHECKPOINT_ROWS = 100_000
 _CHECKPOINT_SIZE = 32 * 2**20
 #: Kilobytes of the file that a connection keeps in memory: the upper levels of the indices of a million chains.
 _CACHE = 64 * 1024
-#: Seconds that a writer waits in the queue before it reports that another writer is stuck.
-_PATIENCE = 600.0
 #: SQLite waits by itself for this long (milliseconds) before our loop asks again.
-_BUSY = 5_000
+_BUSY = 1_000
 
-#: How many connections this process has to each file. Whoever opens or closes a file without SQLite holds the gate.
+#: Bytes of a log that somebody keeps from being put away.
+_LARGE_LOG = 4 * _CHECKPOINT_SIZE
+
+#: How many connections this process has to each file. Whoever opens or closes a file holds the gate.
 _IN_USE: Counter[Path] = Counter()
 _GATE = threading.RLock()
 
@@ -51,18 +59,26 @@ class Sqlite(Database):
     """One study in one file."""
 
     begin_writing = "BEGIN IMMEDIATE"
+    guard = INSIDE
 
-    def __init__(self, path: Path, read_only: bool) -> None:
-        super().__init__(dialects.dialect(paramstyle="named"), str(path), read_only)
-        self.path = path
-        self._uri = f"file:{quote(str(path.absolute()))}?mode={'ro' if read_only else 'rw'}"
+    def __init__(self, path: Path, read_only: bool, patience: float = PATIENCE, *, alone: bool = False) -> None:
+        """``alone``: the file is read without its log."""
+        super().__init__(dialects.dialect(paramstyle="named"), str(path), read_only, patience)
+        self._alone = alone
+        #: The file itself, wherever links lead later.
+        self.path = Path(os.path.realpath(path))
+        self._uri = f"file:{quote(str(self.path))}?mode={'ro' if read_only else 'rw'}"
+        self._names = tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm"))
+        #: The file that this object writes to, and the files of its connection.
+        self._file: files.Identity | None = None
+        self._files: tuple[files.Identity | None, ...] = ()
         #: Transactions since the last check point, and rows changed before it.
         self._written = self._changes = 0
         #: The stamp of a file that was opened as immutable; None if it was not.
         self._frozen: files.Stamp | None = None
 
     def _open(self) -> sqlite3.Connection:
-        uri = self._uri if self._frozen is None else f"{self._uri}&immutable=1"
+        uri = f"{self._uri}&immutable=1" if self._frozen is not None or self._alone else self._uri
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY / 1000)
         try:
             for setting in ("wal_autocheckpoint = 0", "synchronous = FULL", f"cache_size = -{_CACHE}", "mmap_size = 0"):
@@ -81,16 +97,53 @@ class Sqlite(Database):
         if self._connection is None:
             with _GATE:
                 self._frozen = files.stamp(self.path) if self.read_only else None
+                before = files.identity(self.path)
+                if self._file is not None:
+                    self._check_same(before)
                 self._connection = self._open()
-                _IN_USE[self.path.resolve()] += 1
+                _IN_USE[self.path] += 1
+            if not self.read_only:
+                self._file = self._file or before
+                self._files = ()
+                self._check_same(before)
+                self._settle()
             self._changes = 0
             if not self.read_only and files.log_size(self.path) > _CHECKPOINT_SIZE:
-                self._checkpoint()
+                self._checkpoint(time.monotonic() + self.patience)
+
+    def close(self) -> None:
+        """Closes the connection, unless it belongs to the process that this one was forked from."""
+        with INSIDE:
+            super().close()
 
     def disconnect(self) -> None:
+        if self._connection is not None and not self.read_only:
+            with suppress(sqlite3.Error):
+                self._settle()
         with _GATE:
-            _IN_USE[self.path.resolve()] -= self._connection is not None
+            _IN_USE[self.path] -= self._connection is not None
             super().disconnect()
+
+    def _check_same(self, found: "files.Identity | None") -> None:
+        """Raises `FileError` unless this is the file that was opened first."""
+        if found is None or found != self._file:
+            raise FileError(
+                f"{self.where} was deleted or replaced while the study was open, so nothing was changed: open the "
+                "study that is there now"
+            )
+
+    def _check_files(self) -> None:
+        """Raises `FileError` if the names of the study's files are those of other files by now, or of none."""
+        found = tuple(map(files.identity, self._names))
+        if found == self._files:
+            return
+        self._check_same(found[0])
+        if found != (self._files or found) or None in found:
+            raise FileError(
+                f"the write-ahead log beside {self.where} was deleted or replaced while the study was open, so nothing "
+                "was changed: open the study again"
+            )
+        self._files = found
 
     def in_transaction(self) -> bool:
         return bool(self._connection.in_transaction)
@@ -99,46 +152,110 @@ class Sqlite(Database):
         """Ends the transaction. What was read without locks must be of one moment."""
         super().commit()
         if self._frozen is not None and self._has_changed():
-            raise FileError(f"{self.path} was written while it was read: read it again")
+            raise FileError(f"{self.where} was written while it was read: read it again")
 
     def _has_changed(self) -> bool:
         return files.stamp(self.path) != self._frozen
 
     def begin(self, write: bool, first: Executable | None) -> Any:
         """Begins a transaction. A writer waits for its turn."""
+        end = time.monotonic() + self.patience
         if write:
             self._written += 1
             changes = self._connection.total_changes
-            if self._written >= _CHECKPOINT_EVERY or changes - self._changes >= _CHECKPOINT_ROWS:
+            if self._written >= _CHECKPOINT_EVERY or changes - self._changes >= _CHECKPOINT_ROWS or self._needs_mark():
                 self._written, self._changes = 0, changes
-                self._checkpoint()
-        self._queue(self.begin_writing if write else self.begin_reading)
+                self._checkpoint(end)
+        self._queue(self.begin_writing if write else self.begin_reading, end)
+        if write:
+            self._check_files()
         return None if first is None else self.run(first).fetchone()
 
-    def _queue(self, statement: str) -> None:
-        patience = time.monotonic() + _PATIENCE
+    def _queue(self, statement: str, end: float) -> None:
+        """Runs a statement that may have to wait, until the moment ``end`` of the monotonic clock."""
         while True:
             try:
                 self.execute(statement, {})
                 return
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > patience:
+                if "locked" not in str(error):
                     raise
+                if time.monotonic() > end:
+                    raise self.busy() from None
+                pause()
 
-    def _checkpoint(self) -> None:
-        """Copies the write-ahead log into the file, while the write lock keeps every commit out."""
-        self._queue("BEGIN IMMEDIATE")
+    def _checkpoint(self, end: float) -> None:
+        """Copies the write-ahead log into the file, while the write lock keeps every commit out, and marks the file."""
+        self._queue("BEGIN IMMEDIATE", end)
+        self._check_files()
+        before = self._mark()
+        mark = files.following(before)
+        self._set_mark(mark)
+        self._queue("BEGIN IMMEDIATE", end)
+        complete = False
         try:
-            with closing(self._open()) as helper:
-                helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            if self._mark() != mark:
+                return  # another process has made one in between
+            with _GATE:
+                helper = self._open()
+            with closing(helper):
+                ((_, frames, copied),) = helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            complete = frames == copied
         finally:
             self.execute("ROLLBACK", {})
+        # Now all of the log is in the file, and the next commit begins the log anew.
+        self._queue("BEGIN IMMEDIATE", end)
+        self._set_mark(files.closed(mark if complete else before))
+
+    def _needs_mark(self) -> bool:
+        """Whether this is the first change of a connection, and the file does not say that its log is needed."""
+        return not self._files and not files.is_open(files.mark_of_the_file(self.path) or 0)
+
+    def _mark(self) -> int:
+        ((mark,),) = self.query("PRAGMA user_version")
+        return int(mark)
+
+    def _set_mark(self, mark: int) -> None:
+        """Commits the present transaction with this mark."""
+        try:
+            self.query(f"PRAGMA user_version = {mark}")
+            self.execute("COMMIT", {})
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _settle(self) -> None:
+        """Takes back the mark of a check point that was cut off, so that the last process to close leaves none."""
+        if not self.in_transaction() and files.is_open(self._mark()):
+            self.execute("BEGIN IMMEDIATE", {})
+            mark = self._mark()
+            self._set_mark(files.closed(mark) if files.is_open(mark) else mark)
+
+    def notes(self) -> tuple[str, ...]:
+        """Says so if a reader keeps the write-ahead log from being put away."""
+        size = files.log_size(self.path)
+        if size < _LARGE_LOG:
+            return ()
+        return (
+            f"the write-ahead log beside {self.where} has {size / 2**20:,.0f} MiB: a process that has been reading the "
+            "study for long keeps it from being put away, and it grows until that process ends",
+        )
 
     def check_whole(self) -> None:
         """Reads every page and compares every index with its table."""
         found = [text for (text,) in self.query("PRAGMA integrity_check")]
         if found != ["ok"]:
-            raise FileError(f"{self.path} is damaged: {found[0]}")
+            raise FileError(f"{self.where} is damaged: {found[0]}")
+
+    def copy_to(self, path: Path) -> None:
+        """Makes a new file with the study as it is at this moment, whoever writes to it."""
+        with files.new_file(path) as partial:
+            copy = Sqlite(partial, read_only=False)
+            with closing(copy), self.transaction(write=False):
+                copy.connect()
+                self._connection.backup(copy._connection)
+                copy.check_whole()
+                copy.query(f"PRAGMA user_version = {files.new_mark()}")  # no log of the original fits the copy
 
     def has_tables(self) -> bool:
         return bool(self.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'study'"))
@@ -149,20 +266,20 @@ class Sqlite(Database):
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
         if isinstance(error, UnicodeDecodeError):  # the driver cannot even say what is wrong with the schema
-            return FileError(f"{self.path} is damaged, or is not a study (a text in it is no UTF-8)")
+            return FileError(f"{self.where} is damaged, or is not a study (a text in it is no UTF-8)")
         if not isinstance(error, sqlite3.Error):
             return None
         text = str(error)
         if any(sign in text for sign in _DAMAGED):
-            return FileError(f"{self.path} is damaged, or is not a study ({text})")
+            return FileError(f"{self.where} is damaged, or is not a study ({text})")
         if "full" in text or "I/O" in text:
-            return FileError(f"{self.path} could not be written ({text}): nothing was changed")
+            return FileError(f"{self.where} could not be written ({text}): nothing was changed")
         if "readonly" in text:
-            return FileError(f"{self.path} may not be written ({text}): nothing was changed")
+            return FileError(f"{self.where} may not be written ({text}): nothing was changed")
         if "locked" in text:
-            return FileError(f"another process has held the write lock of {self.path} for {_PATIENCE:.0f} seconds")
+            return self.busy()
         if "unable to open" in text:
-            return FileError(f"{self.path} could not be opened{self._because_of_its_folder() or f' ({text})'}")
+            return FileError(f"{self.where} could not be opened{self._because_of_its_folder() or f' ({text})'}")
         return None
 
     def _because_of_its_folder(self) -> str:
@@ -179,15 +296,30 @@ class Sqlite(Database):
         )
 
 
-def open_file(path: Path, read_only: bool) -> Sqlite:
+def open_file(path: Path, read_only: bool, patience: float) -> Sqlite:
     """The study in an existing file. Raises `FileError` if it is not a study, or if its log is damaged."""
-    _check_file(path)
+    _check_kind(path)
+    files.check_local(path)
     # Where this process has the file open, the log was checked before. It must not be checked again, because closing
     # the index of the log would take away this process's locks.
-    with _GATE:
-        if not _IN_USE[path.resolve()]:
+    real = Path(os.path.realpath(path))
+    with INSIDE, _GATE:
+        if not _IN_USE[real]:
             files.check_log(path)
-    return Sqlite(path, read_only)
+    _check_file(path)
+    return Sqlite(path, read_only, patience)
+
+
+def _check_kind(path: Path) -> None:
+    """Raises `FileError` unless there is a file, which a directory, a pipe and a device are not."""
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        raise FileError(f"there is no study at {path}") from None
+    except OSError as error:
+        raise FileError(f"{path} could not be read: {error.strerror}") from None
+    if not stat.S_ISREG(kind):
+        raise FileError(f"{path} could not be read: it is {'a directory' if stat.S_ISDIR(kind) else 'no file'}")
 
 
 def _check_file(path: Path) -> None:
@@ -197,13 +329,6 @@ def _check_file(path: Path) -> None:
     file, whoever opened it. Without the locks, another process that closes the study takes itself for the last one and
     removes the write-ahead log, while this process still writes to it.
     """
-    try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            raise FileError(f"{path} could not be read: it is a directory")
-    except FileNotFoundError:
-        raise FileError(f"there is no study at {path}") from None
-    except OSError as error:
-        raise FileError(f"{path} could not be read: {error.strerror}") from None
     with closing(Sqlite(path, read_only=True)) as reader, reader.transaction(write=False):
         ((mark,),) = reader.query("PRAGMA application_id")
     if mark != files.APPLICATION:

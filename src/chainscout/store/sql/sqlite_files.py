@@ -1,23 +1,32 @@
 """What a study in SQLite needs of its files beyond what SQLite does itself.
 
-This module makes a new file under a temporary name, reads files in folders that cannot be written, and finds a
-write-ahead log that has lost transactions.
+This module makes a new file under a temporary name, reads files in folders that cannot be written, refuses network file
+systems, and finds a write-ahead log that is missing, is another study's or has lost transactions.
 """
 
 import os
+import re
 import secrets
 import sqlite3
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from urllib.parse import quote
 
 from ...errors import FileError
 from .database import taken
+from .fork import INSIDE
 
-__all__ = ["APPLICATION", "Stamp", "can_be_written", "check_log", "log_size", "new_file", "stamp"]
+# fmt: off
+__all__ = [
+    "APPLICATION", "MOUNTS", "Identity", "Stamp", "can_be_written", "check_local", "check_log", "closed", "following",
+    "identity", "is_open", "log_size", "mark_of_the_file", "network_mount", "new_file", "new_mark", "stamp",
+]
+# fmt: on
 
 #: 'chst' in ASCII: marks the file as a study.
 APPLICATION = 0x63687374
@@ -31,15 +40,22 @@ def new_file(path: Path) -> Iterator[Path]:
 
     The file gets its name when it is complete, and never takes the place of another file.
     """
-    if path.exists():
-        raise taken(str(path))
+    check_local(path)
+    try:
+        if path.exists():
+            raise taken(str(path))
+        _remove_leftovers(path)
+    except OSError as error:
+        raise FileError(f"{path} could not be made: {error.strerror}") from None
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
+        with INSIDE, closing(sqlite3.connect(partial, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {new_mark()}")
         yield partial
         os.link(partial, path)
+        _reach_disk(path.parent)
     except FileExistsError:
         raise taken(str(path)) from None
     except (OSError, sqlite3.Error) as error:
@@ -48,6 +64,82 @@ def new_file(path: Path) -> Iterator[Path]:
         for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):  # in a folder that cannot be written even a missing file cannot be removed
                 partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+
+
+def _reach_disk(folder: Path) -> None:
+    """Waits until the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+#: Seconds after which a file that was never completed is what a killed process has left.
+_LEFTOVER = 3600.0
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Removes what processes left that were killed while they made a study of this name."""
+    for found in path.parent.glob(f".{escape(path.name)}.*.partial*"):
+        with suppress(OSError):
+            if time.time() - found.stat().st_mtime > _LEFTOVER:
+                found.unlink()
+
+
+# -- which file a name means
+
+#: Device and inode.
+Identity = tuple[int, int]
+
+#: The table of mounted file systems, where the system has one, and the kinds that are shared by machines. SQLite's
+#: locks and the index of its log are of one machine.
+MOUNTS = Path("/proc/self/mounts")
+_NETWORK = (
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "ncpfs", "davfs",
+    "coda", "pvfs2", "orangefs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.ceph", "fuse.s3fs",
+    "fuse.davfs2", "fuse.rclone", "fuse.gcsfuse", "fuse.smbnetfs", "fuse.moosefs", "fuse.juicefs",
+)  # fmt: skip
+
+
+def identity(path: Path | str) -> Identity | None:
+    """What a name means now; None if there is no such file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def check_local(path: Path) -> None:
+    """Raises `FileError` if the file is, or would be, on a network file system."""
+    try:
+        table = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    found = network_mount(_beside(path, ""), table)
+    if found is not None:
+        place, kind = found
+        raise FileError(
+            f"{path} is on a network file system ({kind} at {place}), where SQLite cannot keep a study safe: keep it on"
+            " a disk of this machine, or in PostgreSQL (postgresql://…), which many machines can share"
+        )
+
+
+def network_mount(path: Path, table: str) -> tuple[str, str] | None:
+    """Where a network file system is mounted that a path is on, and its kind; None if the path is on none.
+
+    ``table``: as /proc/mounts. The last line of the longest mount point counts.
+    """
+    best, kind = Path("/"), ""
+    for line in table.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        place = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[1]))
+        if path.is_relative_to(place) and len(place.parts) >= len(best.parts):
+            best, kind = place, fields[2]
+    return (str(best), kind) if kind in _NETWORK else None
 
 
 # -- a file in a folder that cannot be written: an archive, a mount that is read-only, another user's folder
@@ -92,7 +184,50 @@ def _beside(path: Path, ending: str) -> Path:
     return real.with_name(real.name + ending)
 
 
-# -- a write-ahead log that has lost transactions which were acknowledged
+# -- the mark: whether the file needs a log, and how many check points marked it, from a random number on
+
+_MOST_MARKS = 1 << 30
+
+
+def new_mark() -> int:
+    """The mark of a new file, which needs no log. Two files hardly ever have the same."""
+    return secrets.randbelow(_MOST_MARKS) << 1
+
+
+def is_open(mark: int) -> bool:
+    """Whether a file with this mark needs its log."""
+    return bool(mark & 1)
+
+
+def following(mark: int) -> int:
+    """The mark of the next check point."""
+    return (((mark >> 1) + 1) % _MOST_MARKS) << 1 | 1
+
+
+def closed(mark: int) -> int:
+    """The same mark of a file that needs no log."""
+    return mark & ~1
+
+
+def mark_of_the_file(path: Path) -> int | None:
+    """The mark of the file alone, without its log; None if it cannot be read, or if the file is not a study."""
+    try:
+        with closing(_connection(path, "mode=ro&immutable=1")) as reader:
+            ((application,),) = reader.execute("PRAGMA application_id")
+            ((mark,),) = reader.execute("PRAGMA user_version")
+    except (sqlite3.Error, UnicodeDecodeError):
+        return None
+    return int(mark) if application == APPLICATION else None
+
+
+def _connection(path: Path, options: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(os.path.realpath(path))}?{options}", uri=True)
+
+
+# -- a write-ahead log that is missing, or is another study's, or has lost transactions which were acknowledged
+#
+# The mark tells the first two. A log that was cut off is shorter than its index says, if the index is still there: a
+# commit is in the index only when it is on the disk.
 #
 # When the first connection opens a file after a crash, SQLite takes the log up to the first frame whose check sum is
 # wrong and forgets the rest. A write that a crash has cut off looks like this. So does a bit that the disk has changed,
@@ -109,13 +244,29 @@ _INDEX = 48  # the wal-index begins with two copies of its header; a writer chan
 
 
 def check_log(path: Path) -> None:
-    """Raises `FileError` if the write-ahead log of a study is damaged before its end."""
+    """Raises `FileError` if the write-ahead log of a study is not the one that belongs to it, or is damaged.
+
+    No connection of this process may be open, and nobody may have opened the file since it was left: SQLite forgets
+    what it finds cut off.
+    """
+    for attempt in range(_ATTEMPTS):  # other processes may make check points, or close the file, in between
+        mark = mark_of_the_file(path)
+        if mark is None:
+            return
+        what = _misfit(path, mark)
+        if not what:
+            break
+        if attempt == _ATTEMPTS - 1:
+            raise FileError(
+                f"{path} is damaged: {what}; put back the log that belongs to it, or make a copy of what the file "
+                "alone has with 'chainscout backup --without-log'"
+            )
     if log_size(path) <= _HEADER:
         return
     try:
         # The last process that closes a file puts its log away, and the damage would be gone with it. A reader leaves
         # the log alone.
-        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as reader:
+        with closing(_connection(path, "mode=ro")) as reader:
             reader.execute("PRAGMA schema_version").fetchone()  # now SQLite has read the log
             salt, commits = _commits(_beside(path, "-wal"))
             last, accepted_salt = _accepted(_beside(path, "-shm"))
@@ -130,13 +281,42 @@ def check_log(path: Path) -> None:
         )
 
 
+#: How often a file and its log are compared before they are believed not to fit.
+_ATTEMPTS = 5
+
+
+def _misfit(path: Path, mark: int) -> str:
+    """What is wrong with the log of a file with this mark, or nothing."""
+    size = log_size(path)
+    if size <= _HEADER:
+        return "its write-ahead log, which holds the last observations, is missing" if is_open(mark) else ""
+    log, index = _beside(path, "-wal"), _beside(path, "-shm")
+    try:
+        last, salt = _accepted(index)
+        with log.open("rb") as file:
+            header = file.read(_HEADER)
+        page = int.from_bytes(header[8:12], "big")
+        if header[16:24] == salt and size < _HEADER + last * (_FRAME.size + page):
+            return "its write-ahead log, which holds the last observations, was cut off"
+    except OSError:
+        pass  # without an index the log is what SQLite finds in it
+    try:
+        with closing(_connection(path, "mode=ro")) as reader:
+            ((with_log,),) = reader.execute("PRAGMA user_version")
+    except sqlite3.Error:
+        return ""  # the connection that opens the file next will report the error
+    ahead = ((with_log >> 1) - (mark >> 1) + 1) % _MOST_MARKS
+    return "the write-ahead log beside it is not its own" if ahead > 2 else ""
+
+
 def _accepted(index: Path) -> tuple[int, bytes]:
     """The last frame of the log that SQLite accepts, and the salt that identifies this round of the log."""
-    while True:
+    for _ in range(100):
         with index.open("rb") as file:
             header, copy = file.read(_INDEX), file.read(_INDEX)
         if header == copy:
             return int.from_bytes(header[16:20], sys.byteorder), header[32:40]
+    return 0, b""  # its writer was killed between the two copies
 
 
 def _commits(log: Path) -> tuple[bytes, list[int]]:

@@ -1,7 +1,8 @@
 """A study in a database. A transaction reads what it must, changes it in memory, and writes it before the commit."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy.sql import Executable
@@ -10,11 +11,15 @@ from ...errors import FileError
 from ..records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
 from . import codec, statements
 from .database import Database
+from .statements import Bulk
 
 __all__ = ["SqlStore", "SqlTransaction"]
 
 #: Rows fetched at a time where all of them are read.
 _PAGE = 1000
+_chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
+_seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
+_seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
 #: How many records a store keeps between transactions.
 _MOST_KEPT = 50_000
 
@@ -29,6 +34,9 @@ class _Cache:
         self.numbers: dict[str, int] = {}
         self.rows: dict[tuple[int, int], RowRecord] = {}
         self.paths: dict[tuple[int, int], PathRecord] = {}
+        #: What the database has in the columns that seldom change, as far as it is known.
+        self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
+        self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
 
     def move_to(self, changes: int) -> None:
         """Forgets the records if the study has changed since, or if there are too many."""
@@ -43,6 +51,8 @@ class _Cache:
         self.numbers.clear()
         self.rows.clear()
         self.paths.clear()
+        self.seldom_of_chains.clear()
+        self.seldom_of_paths.clear()
 
 
 class SqlTransaction:
@@ -195,14 +205,16 @@ class SqlTransaction:
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         key = {"chain": chain.number, "label": codec.pack_json(label)}  # nothing to flush: `discover` writes at once
         found = self._database.run(statements.get_position, key).fetchone()
-        return None if found is None else int(found[0])
+        return None if found is None else codec.state_record(found)[0]
 
     def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
-        return tuple(codec.unpack_json(text) for (text,) in self._all(statements.get_states, chain=chain.number))
+        found = [codec.state_record(values) for values in self._all(statements.get_states, chain=chain.number)]
+        if [position for position, _ in found] != list(range(chain.size)):
+            raise FileError(f"the study is damaged: a state of the chain {chain.name!r} is missing")
+        return tuple(label for _, label in found)
 
     def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
-        found = self._all(statements.get_prior, chain=chain.number)
-        return {state: codec.unpack_counts(counts) for state, counts in found}
+        return dict(map(codec.prior_record, self._all(statements.get_prior, chain=chain.number)))
 
     # -- the log and the events
 
@@ -247,6 +259,7 @@ class SqlTransaction:
 
     def check_whole(self) -> None:
         self._cache.forget()
+        self._store.forget_labels()
         self._database.check_whole()
 
     # -- changing
@@ -260,8 +273,7 @@ class SqlTransaction:
         self._rows[chain.number, position] = row
 
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
-        values = {"chain": chain.number, "position": position, "label": codec.pack_json(label)}
-        self._database.run(statements.add_state, values)
+        self._database.run(statements.add_state, codec.state_columns(chain.number, position, label))
 
     def save_path(self, path: PathRecord) -> None:
         self._changed_paths[path.chain, path.number] = path
@@ -300,16 +312,26 @@ class SqlTransaction:
 
     def _flush(self) -> None:
         """Writes what was saved, so that the database can search it."""
-        database = self._database
+        database, cache = self._database, self._cache
         if self._changed:
             floor = self._store.floor
             chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
-            database.run_many(statements.set_chain, chains)
+            self._run_sparingly(
+                statements.set_chain,
+                statements.move_chain,
+                chains,
+                _chain_key,
+                _seldom_of_chain,
+                cache.seldom_of_chains,
+            )
             self._changed.clear()
         if self._changed_paths:
             paths = [(path, codec.path_columns(path)) for path in self._changed_paths.values()]
             database.run_many(statements.add_path, [columns for path, columns in paths if not path.stored])
-            database.run_many(statements.set_path, [columns for path, columns in paths if path.stored])
+            stored = [columns for path, columns in paths if path.stored]
+            self._run_sparingly(
+                statements.set_path, statements.move_path, stored, _path_key, _seldom_of_path, cache.seldom_of_paths
+            )
             for path in self._changed_paths.values():
                 path.stored = True
             self._changed_paths.clear()
@@ -328,6 +350,26 @@ class SqlTransaction:
         if self._history:
             database.run_many(statements.add_history, self._history)
             self._history = []
+
+    def _run_sparingly(
+        self,
+        whole: Bulk,
+        short: Bulk,
+        lines: list[dict[str, Any]],
+        key: Callable[[Any], Any],
+        seldom: Callable[[Any], Any],
+        known: dict[Any, Any],
+    ) -> None:
+        """Updates rows; where the columns that seldom change are as the database has them, without naming them."""
+        if len(lines) == 1:
+            (line,) = lines
+            place, values = key(line), seldom(line)
+            self._database.run(short if known.get(place) == values else whole, line)
+            known[place] = values
+            return
+        self._database.run_many(whole, lines)
+        for line in lines:
+            known[key(line)] = seldom(line)
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
@@ -378,6 +420,10 @@ class SqlStore:
             raise FileError(f"there is no study in {self.database.where}")
         return SqlTransaction(self, codec.study_record(found))
 
+    def forget_labels(self) -> None:
+        """Reads lists of labels again."""
+        self._label_lists.clear()
+
     def label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
         """A list of labels. It never changes, so it is read once."""
         if number is None:
@@ -386,8 +432,11 @@ class SqlStore:
             found = self.database.run(statements.get_label_list, {"number": number}).fetchone()
             if found is None:
                 raise FileError(f"the study is damaged: the list of labels {number} is missing")
-            self._label_lists[number] = tuple(codec.unpack_json(found[0]))
+            self._label_lists[number] = codec.label_list_record(found)
         return self._label_lists[number]
+
+    def notes(self) -> tuple[str, ...]:
+        return self.database.notes()
 
     def close(self) -> None:
         self.database.close()

@@ -1,0 +1,365 @@
+"""How many steps the checks of the Markov assumption need to see an effect, beside tests at a fixed time.
+
+An effect replaces a law p by (1 − ε)p + ε·(all on one outcome, drawn uniformly): in every context or row, or in one.
+The rows of a chain are drawn from a flat Dirichlet law, or are uniform. Detection is the first step at which the check
+rejects at δ = 0.05; the table has its median over chains. The likelihood-ratio test is looked at once: its column has
+the number of steps at which it rejects half of the chains, with critical values simulated from the true matrix. It may
+not be looked at again, and for a change it is told when the change was.
+
+``--peer PYTHON``: the interpreter of an environment with PyDTMC (``make test-interop`` makes .venv-interop). Its tests
+are looked at once and as often as shown, on chains that are Markov and do not change.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from recording import record
+
+from chainscout.diagnostics import _processes
+from chainscout.diagnostics._processes import Cards
+from chainscout.paths import Paths
+
+DELTA = 0.05
+SEED = 0
+Effect = tuple[str, int, str, float, int, str, float]
+EFFECTS: list[Effect] = [
+    # check, S, where, ε, most steps, rows, and the median that a first implementation had
+    ("order", 5, "all", 0.2, 8_000, "Dirichlet", 410),
+    ("order", 5, "one", 0.6, 8_000, "uniform", 856),
+    ("order", 10, "all", 0.4, 8_000, "Dirichlet", 230),
+    ("order", 10, "one", 0.6, 16_000, "uniform", 1_987),
+    ("worker", 5, "all", 0.4, 8_000, "uniform", 484),
+    ("worker", 5, "one", 0.9, 8_000, "uniform", 361),
+    ("change", 5, "all", 0.4, 4_000, "uniform", 279),
+    ("change", 5, "one", 0.9, 4_000, "uniform", 98),
+    ("reference", 5, "all", 0.1, 8_000, "uniform", 822),
+]
+#: A median that is larger than the first one by more than this factor fails the benchmark.
+SLACK = 1.3
+#: The change happens after so many steps, and one of so many workers differs.
+MOMENT, WORKERS = 1_000, 4
+
+
+def mixed(laws: np.ndarray, share: float, rng: np.random.Generator, one: bool) -> np.ndarray:
+    """Laws with an effect in all of them, or in one."""
+    size = laws.shape[-1]
+    flat = laws.reshape(-1, size).copy()
+    for i in [int(rng.integers(len(flat)))] if one else range(len(flat)):
+        flat[i] *= 1 - share
+        flat[i, rng.integers(size)] += share
+    return flat.reshape(laws.shape)
+
+
+def process(effect: Effect, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """One walk with the effect."""
+    check, size, where, share, steps, rows, _ = effect
+    matrix = rng.dirichlet(np.ones(size), size) if rows == "Dirichlet" else np.full((size, size), 1 / size)
+    one = where == "one"
+    total = steps + (MOMENT if check == "change" else 0)
+    walk = [int(rng.integers(size)), int(rng.integers(size))]
+    label = rng.integers(0, WORKERS, total) if check == "worker" else np.zeros(total, np.int64)
+    if check == "order":
+        laws = mixed(np.repeat(matrix[None], size, axis=0), share, rng, one)  # law[z, x]: z came before x
+    else:
+        other = mixed(matrix, share, rng, one)
+        laws = np.stack([matrix, other])
+    sums, uniform = np.cumsum(laws, axis=-1), rng.random(total)
+    for j in range(total):
+        x = walk[-1]
+        if check == "order":
+            context = walk[-2]
+        elif check == "worker":
+            context = int(label[j] == 0)
+        else:
+            context = int(check == "reference" or j >= MOMENT)
+        walk.append(min(int(np.searchsorted(sums[context, x], uniform[j], side="right")), size - 1))
+    states = np.array(walk[1:])
+    return {"source": states[:-1], "target": states[1:], "label": label, "matrix": matrix}
+
+
+def first_rejection(effect: Effect, data: dict[str, np.ndarray]) -> float:
+    """The step at which the check first rejects, infinite if it never does; of a change, after it happened."""
+    check, size = effect[0], effect[1]
+    source, target = data["source"], data["target"]
+    if check == "change":
+        found = _processes.change(source, target, size)
+        running = np.maximum.accumulate(np.maximum(0.0, found.process.log_values))
+        reject = 2 * np.minimum(found.levels, np.exp(-running)) <= DELTA
+        places = found.process.places
+    else:
+        if check == "order":
+            steps = np.arange(1, len(source) + 1)
+            one = _processes.order(Cards(np.zeros_like(source), steps, source, target))
+        elif check == "worker":
+            one = _processes.sameness(source, target, data["label"], WORKERS)
+        else:
+            one = _processes.reference(source, target, data["matrix"])
+        reject, places = one.log_values >= np.log(1 / DELTA), one.places
+    if not reject.any():
+        return np.inf
+    return float(places[int(np.argmax(reject))] + 1 - (MOMENT if check == "change" else 0))
+
+
+# -- the likelihood-ratio test, looked at once
+
+
+def grouped(effect: Effect, data: dict[str, np.ndarray], steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The row, the group and the outcome of every card up to a step."""
+    check = effect[0]
+    source, target = data["source"][:steps], data["target"][:steps]
+    if check == "order":
+        return source[1:], source[:-1], target[1:]
+    if check == "change":
+        return source, (np.arange(len(source)) >= MOMENT).astype(np.int64), target
+    return source, data["label"][:steps], target
+
+
+def ratio(effect: Effect, row: np.ndarray, group: np.ndarray, outcome: np.ndarray, known: np.ndarray) -> float:
+    """2·log of the likelihood ratio: a law for each row and group against one for each row, or the known one."""
+    size = effect[1]
+    groups = int(group.max()) + 1
+    table = np.bincount((row * groups + group) * size + outcome, minlength=size * groups * size)
+    table = table.reshape(size, groups, size).astype(float)
+    pooled = table.sum(axis=1)
+
+    def fitted(counts: np.ndarray) -> float:
+        totals = counts.sum(axis=-1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.where(counts > 0, counts * np.log(counts / totals), 0.0).sum())
+
+    if effect[0] == "reference":
+        return 2 * (fitted(pooled) - float((pooled * np.log(known)).sum()))
+    return 2 * (fitted(table) - fitted(pooled))
+
+
+def rejects_once(effect: Effect, data: dict[str, np.ndarray], steps: int, draws: int, rng: np.random.Generator) -> bool:
+    """Whether the test rejects at this step. Its critical value is simulated with the chain's own matrix as the null:
+    a matrix that is fitted to sparse tables gives critical values that are far too small.
+    """
+    row, group, outcome = grouped(effect, data, steps)
+    size = effect[1]
+    seen = ratio(effect, row, group, outcome, data["matrix"])
+    sums = np.cumsum(data["matrix"], axis=1)
+    larger = 0
+    for _ in range(draws):
+        uniform = rng.random(len(row))
+        simulated = np.minimum((uniform[:, None] >= sums[row]).sum(axis=1), size - 1)
+        larger += ratio(effect, row, group, simulated, data["matrix"]) >= seen
+    return (larger + 1) / (draws + 1) <= DELTA
+
+
+def fixed_time(effect: Effect, walks: list[dict[str, np.ndarray]], draws: int) -> float:
+    """The least number of steps, on a grid of ratio 1.15, at which the test rejects half of the walks: by bisection."""
+    rng = np.random.default_rng(SEED + 1)
+    before = MOMENT if effect[0] == "change" else 0
+    grid = [int(10 * 1.15**power) for power in range(int(np.log(effect[4] / 10) / np.log(1.15)) + 1)]
+    low, high = 0, len(grid)
+    while low < high:
+        middle = (low + high) // 2
+        steps = before + grid[middle]
+        if np.mean([rejects_once(effect, data, steps, draws, rng) for data in walks]) >= 0.5:
+            high = middle
+        else:
+            low = middle + 1
+    return float(grid[low]) if low < len(grid) else np.inf
+
+
+# -- letters
+
+
+def letters() -> np.ndarray:
+    """The letters and blanks of Python's language reference, which every Python ships, as 0 … 26."""
+    from pydoc_data.topics import topics
+
+    text = re.sub("[^a-z]+", " ", " ".join(topics[key] for key in sorted(topics)).lower())
+    return np.array(["abcdefghijklmnopqrstuvwxyz ".index(letter) for letter in text[:100_000]])
+
+
+def letter_rows() -> Iterator[tuple[object, ...]]:
+    """The first step at which letters are seen not to be of an order."""
+    data = Paths.from_walks([letters()], 27)
+    for order in (1, 2, 3):
+        paths = data if order == 1 else data.lifted(order)
+        seen = paths.source >= 0
+        cards = Cards(paths.path[seen], paths.step[seen], paths.source[seen], paths.target[seen])
+        found = _processes.order(cards)
+        reject = found.log_values >= np.log(1 / DELTA)
+        first = int(found.places[int(np.argmax(reject))] + 1) if reject.any() else None
+        yield order, len(cards.path), "never" if first is None else f"{first:,}", f"{found.log_value:,.0f}"
+
+
+# -- what sets off what
+
+
+def crossed(number: int) -> Iterator[tuple[object, ...]]:
+    """How many processes with memory set off *change*, and how many chains that change set off *order*."""
+    steps = 3_000
+    for check, share in (("order", 0.2), ("order", 0.4), ("change", 0.4), ("change", 0.8)):
+        effect: Effect = (check, 5, "all", share, steps - MOMENT * (check == "change"), "Dirichlet", 0)
+        rng = np.random.default_rng(SEED + 3)
+        walks = [process(effect, rng) for _ in range(number)]
+        found = []
+        for judge in ("order", "change"):
+            by = (judge, *effect[1:])
+            found.append(sum(np.isfinite(first_rejection(by, data)) for data in walks))
+        yield "memory" if check == "order" else "change", share, number, *found
+
+
+# -- PyDTMC on chains that are Markov and do not change
+
+PEER = """
+import json, sys
+import numpy as np
+import pydtmc
+given = json.load(sys.stdin)
+states = [str(x) for x in range(given["size"])]
+order = []
+for walk in given["walks"]:
+    named = [states[x] for x in walk]
+    looks = []
+    for end in given["looks"]:
+        looks.append(bool(pydtmc.assess_markov_property(states, named[:end], significance=0.05)[0] is False))
+    order.append(looks)
+same = []
+for first, second in given["pairs"]:
+    named = [[states[x] for x in walk] for walk in (first, second)]
+    same.append(bool(pydtmc.assess_homogeneity(states, named, significance=0.05)[0] is False))
+print(json.dumps({"order": order, "same": same, "version": pydtmc.__version__}))
+"""
+
+
+def walk_of(matrix: np.ndarray, length: int, rng: np.random.Generator) -> list[int]:
+    """One walk of a chain."""
+    walk = [0]
+    sums = np.cumsum(matrix, axis=1)
+    for uniform in rng.random(length - 1):
+        walk.append(min(int(np.searchsorted(sums[walk[-1]], uniform, side="right")), len(matrix) - 1))
+    return walk
+
+
+def peer_rows(python: Path, number: int) -> Iterator[tuple[object, ...]]:
+    """False alarms of PyDTMC's tests and of ours on the same walks."""
+    rng = np.random.default_rng(SEED + 2)
+    looks = list(range(100, 2_000, 100))
+    for name, matrix in (
+        ("dense, S = 5", rng.dirichlet(np.ones(5), 5)),
+        ("sticky, S = 5", 0.95 * np.eye(5) + 0.05 * rng.dirichlet(np.ones(5), 5)),
+    ):
+        walks = [walk_of(matrix, 2_000, rng) for _ in range(number)]
+        pairs = [walk_of(matrix, 1_000, rng) for _ in range(2 * number)]
+        given = {"size": 5, "walks": walks, "looks": looks, "pairs": list(zip(pairs[::2], pairs[1::2], strict=True))}
+        done = subprocess.run(
+            [str(python), "-c", PEER], input=json.dumps(given), capture_output=True, text=True, check=True
+        )
+        found = json.loads(done.stdout)
+        once, ever = (sum(f(row) for row in found["order"]) for f in (lambda row: row[-1], any))
+        ours = [_processes.order(cards_of(walk)).log_largest >= np.log(1 / DELTA) for walk in walks]
+        theirs = sum(found["same"])
+        both = [other_data(*pair) for pair in given["pairs"]]
+        yield name, number, once, ever, sum(ours), theirs, sum(both), found["version"]
+
+
+def cards_of(walk: list[int]) -> Cards:
+    states = np.array(walk)
+    return Cards(np.zeros(len(walk) - 1, np.int64), np.arange(1, len(walk)), states[:-1], states[1:])
+
+
+def other_data(first: list[int], second: list[int]) -> bool:
+    """Whether two walks are found to follow different laws."""
+    one, two = cards_of(first), cards_of(second)
+    source, target = np.concatenate([one.source, two.source]), np.concatenate([one.target, two.target])
+    label = np.repeat([0, 1], [len(one.source), len(two.source)])
+    return _processes.decks(source, target, label, 2).log_largest >= np.log(1 / DELTA)
+
+
+def cost(check: str, size: int) -> float:
+    """Nanoseconds a card of the compiled pass, with its preparation."""
+    data = process((check, size, "all", 0.0, 200_000, "Dirichlet", 0), np.random.default_rng(0))
+    source, target = data["source"], data["target"]
+    runs: dict[str, Callable[[], object]] = {
+        "order": lambda: _processes.order(Cards(np.zeros_like(source), np.arange(1, len(source) + 1), source, target)),
+        "worker": lambda: _processes.sameness(source, target, data["label"], WORKERS),
+        "change": lambda: _processes.change(source, target, size),
+        "reference": lambda: _processes.reference(source, target, data["matrix"]),
+    }
+    runs[check]()
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        runs[check]()
+        times.append(time.process_time() - start)
+    return 1e9 * min(times) / len(source)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chains", type=int, default=200, help="chains an effect")
+    parser.add_argument("--fixed", type=int, default=40, help="chains an effect for the likelihood-ratio test")
+    parser.add_argument("--draws", type=int, default=99, help="simulated nulls a critical value")
+    parser.add_argument("--peer", type=Path, help="an interpreter with PyDTMC")
+    parser.add_argument("--peer-walks", type=int, default=100)
+    given = parser.parse_args()
+    rows, slow = [], []
+    for effect in EFFECTS:
+        rng = np.random.default_rng(SEED)
+        walks = [process(effect, rng) for _ in range(given.chains)]
+        found = np.array([first_rejection(effect, data) for data in walks])
+        median = float(np.median(found))
+        once = fixed_time(effect, walks[: given.fixed], given.draws)
+        check, size, where, share, _, law, expected = effect
+        rows.append(
+            (check, size, f"{where} {share:g}", law, f"{median:,.0f}", f"{expected:,}", f"{once:,.0f}",
+             f"{np.isinf(found).mean():.0%}", f"{cost(check, size):,.0f}")
+        )  # fmt: skip
+        print(rows[-1], flush=True)
+        slow += [effect] * (median > SLACK * expected)
+    record(
+        "Diagnostics: steps to detect at δ = 0.05",
+        f"python benchmarks/bench_diagnostics.py --chains {given.chains}",
+        (
+            "check",
+            "S",
+            "effect",
+            "rows",
+            "median steps",
+            "first measured",
+            "likelihood ratio, once",
+            "never",
+            "ns a card",
+        ),
+        rows,
+        ("numba",),
+    )
+    record(
+        "Diagnostics: the letters of Python's language reference",
+        "python benchmarks/bench_diagnostics.py",
+        ("states are tuples of", "transitions", "order rejects at step", "log e-value at the end"),
+        list(letter_rows()),
+    )
+    record(
+        "Diagnostics: what sets off what in 3,000 steps",
+        f"python benchmarks/bench_diagnostics.py --chains {given.chains}",
+        ("the process has", "ε in all contexts or rows", "processes, S = 5", "order rejects", "change rejects"),
+        list(crossed(given.chains)),
+    )
+    if given.peer:
+        peers = list(peer_rows(given.peer, given.peer_walks))
+        record(
+            f"Diagnostics: false alarms beside PyDTMC {peers[0][-1]}",
+            f"python benchmarks/bench_diagnostics.py --peer PYTHON --peer-walks {given.peer_walks}",
+            ("chain", "walks", "PyDTMC order, once", "PyDTMC order, 19 looks", "order, every step",
+             "PyDTMC homogeneity, once", "sameness, every step"),
+            [row[:-1] for row in peers],
+        )  # fmt: skip
+    if slow:
+        raise SystemExit(f"slower than first measured by more than {SLACK:g}: {slow}")
+
+
+if __name__ == "__main__":
+    main()

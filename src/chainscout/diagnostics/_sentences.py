@@ -1,0 +1,80 @@
+"""What checks say in sentences: what was found, and what it can mean."""
+
+from collections.abc import Sequence
+
+from ._check import Kind, Place, quoted
+
+#: What is compared, in words.
+WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
+
+#: What a rejection can mean. Every check assumes both: Markov, and no change.
+MEANINGS = {
+    Kind.ORDER: "The process has memory beyond its state: look at pairs of states (paths.lifted(2)), or put what is "
+    "missing into the state.",
+    Kind.CHANGE: "The process changes with time, or it has memory beyond its state, which sets off this check too: if "
+    "order rejects as well, look at order first.",
+    Kind.SAMENESS: "They are not copies of one process, or the process changes with time or has memory beyond "
+    "its state, which can set off this check too.",
+    Kind.REFERENCE: "The matrix is not this process's, or the process has memory beyond its state or changes with "
+    "time.",
+}
+
+#: The assumption that a check did not find broken, in words.
+ASSUMED = {
+    Kind.ORDER: "the next state depends on the state alone",
+    Kind.CHANGE: "the law does not change with time",
+    Kind.REFERENCE: "the law is that of the known matrix",
+}
+
+
+def sentence(
+    chain: str | None,
+    kind: Kind,
+    by: str,
+    level: float,
+    delta: float,
+    where: Sequence[Place],
+    unordered: bool,
+    together: bool = False,
+) -> str:
+    """What a check says that rejects if its level is at most δ."""
+    owner = "all chains together" if together else "the chain" if chain is None else chain
+    if unordered:
+        return f"Of {owner}, {kind.value} ({by}) has no guarantee: the order of issue is not known."
+    if level > delta:
+        assumed = ASSUMED.get(kind, f"the law is the same for every {WORDS.get(by, by)}")
+        return f"Of {owner}, there is no evidence against this: {assumed}. That proves nothing."
+    if together:
+        return f"Of all chains together, {_denied(kind, by)} (level {level:.2g}). {MEANINGS[kind]}"
+    found = _found(kind, by, where[0]) if where else _denied(kind, by)
+    return f"Of {owner}, {found} (level {level:.2g}). {MEANINGS[kind]}"
+
+
+def _denied(kind: Kind, by: str) -> str:
+    if kind is Kind.ORDER:
+        return "the next state depends on what came before the state"
+    if kind is Kind.CHANGE:
+        return "the law changes"
+    if kind is Kind.REFERENCE:
+        return "the law is not that of the known matrix"
+    return f"the law is not the same for every {WORDS.get(by, by)}"
+
+
+def _found(kind: Kind, by: str, place: Place) -> str:
+    state = quoted(place.state)
+    if kind is Kind.ORDER:
+        most = "" if place.label is None else f", most clearly when that was {quoted(place.label)}"
+        return f"after {state}, the next state depends on what came before {state}{most}"
+    if kind is Kind.CHANGE:
+        return (
+            f"the law of the steps from {state} changes: {quoted(place.outcome)} follows {place.before:.0%} of the time"
+            f" before draw {place.moment}, and {place.after:.0%} from then on (most likely; the evidence lies between"
+            f" draws {place.first} and {place.last})"
+        )
+    if kind is Kind.REFERENCE:
+        return f"the steps from {state} do not follow the known matrix"
+    if by == "other data":
+        return f"the steps from {state} follow another law than in the other data"
+    which = {"worker": f"worker {place.label}", "path": f"path {place.label}", "age": f"{place.label} of a path"}
+    differs = "" if place.label is None else f", most clearly for {which.get(by, by)}"
+    return f"the law of the steps from {state} is not the same for every {WORDS[by]}{differs}"

@@ -1,0 +1,91 @@
+"""Arrow streams: tables and readers of pyarrow, polars frames, DuckDB relations, anything that has the protocol."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..errors import ChainscoutError, InputError
+from ..validation import shown
+from .files import relation_kinds
+from .request import CountRequest
+from .spool import Spool, guarded, sentence
+from .statement import counting, positional, table_named
+
+
+def is_stream(where: Any) -> bool:
+    """Whether this is a table that is handed over as an Arrow stream.
+
+    pandas is not among them: it needs pyarrow for the protocol, and NumPy reads its columns without.
+    """
+    return (hasattr(where, "__arrow_c_stream__") and not hasattr(where, "iloc")) or _is_lazy(where)
+
+
+def _is_lazy(where: Any) -> bool:
+    """Whether this is polars' plan of a table, which is computed when it is collected."""
+    return hasattr(where, "collect_schema") and hasattr(where, "collect") and hasattr(where, "select")
+
+
+class Stream:
+    """One log as an Arrow stream. Its columns are copied into the spool, because a stream can be read only once."""
+
+    text_times = False
+    untyped = False
+
+    def __init__(self, spool: Spool, where: Any, request: CountRequest) -> None:
+        self.spool = spool
+        self.name = f"the {type(where).__module__.partition('.')[0]} {type(where).__name__}"
+        self.table = table_named("log")
+        with guarded(self.name):
+            try:
+                relation = spool.connection.from_arrow(_collected(where, request))
+            except ChainscoutError:
+                raise
+            except Exception as error:  # whatever the library raises that makes the stream
+                raise InputError(f"{self.name} cannot be read as a table: {sentence(error)}") from None
+            self.kinds = relation_kinds(relation)
+            request.check(self.kinds)
+            relation.project(", ".join(_quoted(name) for name in request.columns)).create("log")
+
+    def count(self, request: CountRequest) -> None:
+        """Run the statement where the spool is."""
+        with guarded(self.name):
+            self.spool.count_here(*positional(counting(request, self.table, self.kinds)))
+
+    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
+        """The answer to a small request about the log."""
+        with guarded(self.name):
+            return list(self.spool.connection.execute(*positional(statement)).fetchall())
+
+    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+        """The rows of an answer, a batch in memory at a time."""
+        with guarded(self.name):
+            yield from self.spool.streamed(*positional(statement))
+
+    def close(self) -> None:
+        """Give the room of the copy back."""
+        self.spool.connection.execute("DROP TABLE IF EXISTS log")
+
+
+class _Once:
+    """A stream and nothing else, so that DuckDB reads it by the protocol, whatever library it comes from."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._stream.__arrow_c_stream__(requested_schema)
+
+
+def _collected(where: Any, request: CountRequest) -> Any:
+    if not _is_lazy(where):
+        return _Once(where)
+    names = where.collect_schema().names()
+    absent = [name for name in request.columns if name not in names]
+    if absent:
+        raise InputError(f"the log has no column {shown(absent[0])}: its columns are {shown(list(names))}")
+    return _Once(where.select(request.columns).collect())
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

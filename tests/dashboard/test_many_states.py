@@ -1,0 +1,84 @@
+"""Chains with very many states: parts of their matrices, and refusals before anything is begun."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainscout.counts import Counts
+from chainscout.errors import InputError
+from chainscout.report import studies
+from chainscout.report.study_page import study_page
+from chainscout.report.study_report import StudyReport
+from chainscout.study import Study
+from chainscout.study.export import FORMATS, problem
+
+
+def many_states(where: Path | None, size: int, *, is_open: bool) -> Study:
+    study = Study.create(where, {"many": size}, open_states=is_open)
+    study.tell_many([("many", state) for state in (*range(0, size, 1 + size // 2_000), 17, 18, 0)])
+    return study
+
+
+def test_parts_are_those_of_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    counts = Counts.from_transitions(rng.poisson(0.7, (9, 9)))
+    study = Study.create(None, {"closed": 9, "open": []}, open_states=["open"], warm_start={"closed": counts})
+    study.tell_many([("open", state) for state in rng.integers(0, 3, 60).tolist()])
+    for name, states in (("closed", 9), ("open", 3)):
+        found = study.estimate(name)
+        part = found.window(range(1, 3), range(1, 100))
+        for kind in ("transitions", "matrix", "lower", "upper"):
+            assert np.array_equal(getattr(part, kind), getattr(found, kind)[1:3, 1:states])
+        assert np.array_equal(found.widths(), (found.upper - found.lower).max(axis=1))
+
+
+@pytest.mark.parametrize("size", [10_000])
+def test_the_view_of_a_chain_with_many_open_states_is_quick(size: int) -> None:
+    study = many_states(None, size, is_open=True)
+    report = StudyReport(study, "many")
+    report.overview()
+    begun = time.process_time()
+    view = report.chain(0, row=17, column=18)
+    assert time.process_time() - begun < 1.0
+    assert view.line.states == size
+    assert view.window.transitions[0][0] >= 1  # 17 → 18
+    assert view.window.upper[0][1] == 1.0
+    assert view.never + view.rarely == size
+
+
+PROGRAM = """
+import itertools, resource, sys
+from chainscout.dashboard.downloads import matrix
+from chainscout.report.study_report import StudyReport
+from chainscout.study import Study
+with Study.open(sys.argv[1], read_only=True) as study:
+    lines = matrix(study, StudyReport(study, "many"), 0)
+    entries = sum(part.count(b"\\r\\n") for part in itertools.islice(lines, 11))
+print(entries, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_a_matrix_is_streamed(tmp_path: Path) -> None:
+    """Row by row: memory does not depend on how much was read."""
+    where = tmp_path / "many.db"
+    many_states(where, 10_000, is_open=True).close()
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(where)], capture_output=True, text=True, check=True)
+    entries, memory = map(int, done.stdout.split())
+    assert entries == 100_001
+    assert memory < 300
+
+
+def test_a_hundred_thousand_states_are_shown_in_parts_or_refused() -> None:
+    study = many_states(None, 100_000, is_open=False)
+    assert "100,000" in study_page(study, "many")
+    refused: list[Callable[[], object]] = [lambda kind=kind: kind(study) for kind in FORMATS.values()]  # type: ignore[misc]
+    for refuse in (*refused, lambda: problem(study)):
+        with pytest.raises(InputError, match=r"every entry of every matrix.* have 10,000,000,000"):
+            refuse()
+    with pytest.raises(InputError, match="at most 1,000 states"):
+        studies.estimate(study, "many")

@@ -1,0 +1,120 @@
+"""What a request that changes the study is told is what happened, however long others hold the study."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from dashboard_servers import Client, connect
+
+from chainscout.dashboard import work
+from chainscout.store.sql.sqlite import Sqlite
+from chainscout.study import Study
+
+
+@contextmanager
+def held(where: Path) -> Iterator[None]:
+    """Another process's write lock."""
+    with closing(sqlite3.connect(where, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@pytest.fixture
+def hurried(where: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """A server that may write, whose requests have less time."""
+    monkeypatch.setattr(work, "FOR_WRITERS", 0.3)
+    monkeypatch.setattr(work, "IN_QUEUE", 1.0)
+    monkeypatch.setattr(work, "PATIENCE", 4.0)
+    yield from connect(where, writable=True)
+
+
+def observations(where: Path) -> int:
+    with Study.open(where, read_only=True) as study:
+        return study.progress().observations
+
+
+def test_the_times_leave_room_for_the_change_itself() -> None:
+    """SQLite is asked again after a second at most."""
+    assert work.IN_QUEUE + work.FOR_WRITERS + 1.0 < work.PATIENCE - 5.0
+
+
+def test_what_is_answered_503_is_never_applied(hurried: Client, where: Path) -> None:
+    before = observations(where)
+    asked = hurried.post("/api/ask", json={}).json()
+    told = {"chain": asked["chains"][0], "state": 1}
+    tells = [("POST", "/api/tell", {"json": told})] * 4
+    lease = ("POST", "/api/lease", {"json": {"worker": "Julia"}})
+    looks = [("GET", f"/api/log?after={number}", {}) for number in range(6)]
+    with held(where):
+        answers = hurried.together(*tells, lease, *looks)
+    for answer, _ in answers[:5]:
+        assert (answer.status_code, answer.json()["kind"]) == (503, "Busy")
+        assert answer.json()["error"].endswith("nothing was changed")
+    for answer, seconds in answers[5:]:
+        assert answer.status_code == 200
+        assert seconds < 0.3, "changes that wait keep readers waiting"
+    time.sleep(1.5)  # nothing is done later either
+    assert observations(where) == before
+    assert hurried.get("/api/leases").json() == []
+    again = {**told, "path": asked["path"], "step": asked["step"]}
+    for _ in range(2):
+        assert hurried.post("/api/tell", json=again).status_code == 200
+    assert observations(where) == before + 1
+
+
+def test_an_outcome_that_is_not_known_is_said_and_a_retry_is_safe(
+    hurried: Client, where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk takes longer than a request may."""
+    before = observations(where)
+    asked = hurried.post("/api/ask", json={}).json()
+    told = {"chain": asked["chains"][0], "state": 1, "path": asked["path"], "step": asked["step"]}
+    monkeypatch.setattr(work, "PATIENCE", 0.5)
+    slow, commit = threading.Event(), Sqlite.commit
+
+    def late(self: Sqlite) -> None:
+        if not self.read_only and not slow.is_set():
+            slow.set()
+            time.sleep(1.0)
+        commit(self)
+
+    monkeypatch.setattr(Sqlite, "commit", late)
+    answer = hurried.post("/api/tell", json=told)
+    assert (answer.status_code, answer.json()["kind"]) == (504, "Unknown")
+    assert "not known" in answer.json()["error"]
+    assert "path and step" in answer.json()["error"]
+    time.sleep(1.0)
+    monkeypatch.setattr(work, "PATIENCE", 4.0)
+    assert hurried.post("/api/tell", json=told).status_code == 200
+    assert observations(where) == before + 1
+
+
+def test_a_change_is_not_denied_because_the_study_cannot_be_read_afterwards(
+    hurried: Client, where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chainscout.errors import FileError
+
+    before = observations(where)
+    chain = hurried.post("/api/ask", json={}).json()["chains"][0]
+    tell, look = Study.tell, Study.chain
+    done: list[bool] = []
+
+    def noted(self: Study, *given: object, **more: object) -> None:
+        tell(self, *given, **more)  # type: ignore[arg-type]
+        done.append(True)
+
+    def fails(self: Study, name: str) -> object:
+        if done:
+            raise FileError("the disk is gone")
+        return look(self, name)
+
+    monkeypatch.setattr(Study, "tell", noted)
+    monkeypatch.setattr(Study, "chain", fails)
+    answer = hurried.post("/api/tell", json={"chain": chain, "state": 1})
+    assert (answer.status_code, answer.json()) == (200, {"path": None, "next_step": None})
+    assert observations(where) == before + 1

@@ -1,0 +1,145 @@
+"""Names are data, and so is what a file or an address says: one sentence, and nothing that steers a terminal."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.io import netcdf_file
+
+import chainscout as cs
+from chainscout.cli import main
+from chainscout.errors import ChainscoutError, FileError, InputError
+from chainscout.experiment import files as experiment_files
+from chainscout.sources.recorded import read_recorded
+from chainscout.study import Study
+from chainscout.study.export import FORMATS
+
+#: Clears the screen, sets its title, rings, turns the text round, and a control character of eight bits.
+HOSTILE = "a\x1b[2J\x1b]0;owned\x07\u202e\x9b31m\rz"
+
+
+def steers(text: str) -> list[str]:
+    return [c for c in text if not c.isprintable() and c != "\n"]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> str:
+    where = str(tmp_path / "study.db")
+    with Study.create(where, {HOSTILE: ["\x1b[1m", "=1+1"], "b": 2}, budget=40) as study:
+        study.tell_many([(HOSTILE, "\x1b[1m"), (HOSTILE, "=1+1"), ("b", 0), ("b", 1)])
+        study.set_aside("b", "because \x1b[5m")
+    return where
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_no_name_steers_the_terminal(hostile: str, options: list[str]) -> None:
+    for command in (
+        ["status", hostile],
+        ["status", hostile, "--chain", HOSTILE],
+        ["status", hostile, "--chain", HOSTILE + "x"],
+        ["tell", hostile, HOSTILE, "no \x1b[0m state"],
+        ["tell", hostile, HOSTILE, "=1+1"],
+        ["renew", hostile, HOSTILE, "--token", "\x1b[0m"],
+        ["audit", hostile + "\x1b[1m"],
+        ["ask", hostile, *(["--lease", "Julia"] if not options else [])],
+    ):
+        done = CliRunner().invoke(main, [*command, *options])
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        shown = done.stderr if command[0] == "ask" and not options else done.output + done.stderr
+        assert not steers(shown), command
+    done = CliRunner().invoke(main, ["ask", hostile, "--json"])
+    assert json.loads(done.stdout)["chains"] == [HOSTILE], "a script gets the name itself"
+
+
+def test_exported_tables_have_no_formulas(hostile: str) -> None:
+    with Study.open(hostile, read_only=True) as study:
+        text = FORMATS["csv"](study).decode()
+    assert "'=1+1" in text
+    assert ",=1+1" not in text
+
+
+def test_integers_with_thousands_of_digits(tmp_path: Path) -> None:
+    long = "9" * 5_000
+    with Study.create(tmp_path / "study.db", {"open": [], "closed": 3}, open_states=["open"]) as study:
+        for chain in ("open", "closed"):
+            with pytest.raises(InputError):
+                study.tell(chain, 10**5_000)
+        study.tell("open", 2**1000)
+        assert study.states("open") == [2**1000]
+    for command in (
+        ["new", str(tmp_path / "new.db"), "--chain", f"a={long}"],
+        ["tell", str(tmp_path / "study.db"), "closed", long],
+        ["ask", str(tmp_path / "study.db"), "--number", long],
+        ["serve", str(tmp_path / "study.db"), "--port", long],
+    ):
+        done = CliRunner().invoke(main, command)
+        assert (done.exit_code, isinstance(done.exception, SystemExit)) == (2, True), command
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "y/" * 3_000, "a\0b"])
+def test_names_that_no_file_can_have(tmp_path: Path, name: str) -> None:
+    where = f"{tmp_path}/{name}"
+    for use in (
+        lambda: Study.open(where),
+        lambda: Study.create(where, {"a": 2}),
+        lambda: cs.learn({"a": lambda: 0}, states={"a": 2}, budget=3, where=where),
+        lambda: read_recorded(where),
+        lambda: read_recorded(where + ".parquet"),
+    ):
+        with pytest.raises(ChainscoutError) as found:
+            use()
+        assert "\n" not in str(found.value)
+
+
+def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), tmp_path):
+        with pytest.raises(FileError, match="a recording is a file"):
+            read_recorded(path)
+        with pytest.raises(FileError, match="could not be read: it is"):
+            Study.open(path)
+
+
+def test_ports_that_are_no_numbers() -> None:
+    for address in ("postgresql://host:port/base", "postgresql://host:1:2/base", f"postgresql://host:{'9' * 5_000}/b"):
+        with pytest.raises(ChainscoutError) as found:
+            Study.open(address)
+        assert "\n" not in str(found.value)
+
+
+def test_crafted_results(tmp_path: Path) -> None:
+    """The check sum of a file is right, and what it says is not."""
+    problem = cs.Problem({"a": cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])})
+    good = tmp_path / "good.nc"
+    cs.compare(problem, policies=["uniform"], budgets=[20], replications=2, seed=0, engine="python").save(good)
+    with netcdf_file(good, "r", mmap=False) as file:
+        texts = {name: getattr(file, name) for name in ("settings", "problem")}
+        kept = {name: (v.dimensions, v.data.copy()) for name, v in file.variables.items()}
+    cases = {
+        "settings": (b"{", None),
+        "problem": (b"[" * 100_000, None),
+        "budget": (None, np.array([np.nan], dtype=">f8")),
+        "loss": (None, np.zeros((1, 1, 2, 1), dtype=">f8")[..., :0]),
+    }
+    for name, (text, array) in cases.items():
+        changed = {**texts, **({name: text} if text is not None else {})}
+        arrays = {key: (array if key == name and array is not None else values) for key, (_, values) in kept.items()}
+        path = tmp_path / f"{name}.nc"
+        with netcdf_file(path, "w", version=2) as file:
+            file.format = experiment_files.FORMAT
+            for key, value in changed.items():
+                setattr(file, key, value)
+            file.digest = experiment_files._digest(changed, arrays)
+            for key, values in arrays.items():
+                names = [f"{key}{place}" for place in range(values.ndim)]
+                for dimension, size in zip(names, values.shape, strict=True):
+                    file.createDimension(dimension, size)
+                file.createVariable(key, values.dtype, names)[:] = values
+        with pytest.raises(FileError) as found:
+            cs.Results.load(path)
+        assert "\n" not in str(found.value)
