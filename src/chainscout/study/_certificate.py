@@ -144,6 +144,17 @@ def refresh_all(transaction: Transaction, until: float = math.inf) -> list[Chain
     return found
 
 
+def refresh_each(transaction: Transaction) -> list[ChainRecord]:
+    """Computes every chain's certificate from the counts alone. Gives the chains that had moved since the last time."""
+    moved = []
+    for chain in transaction.every():
+        if chain.transitions > chain.certified:
+            moved.append(chain)
+        if chain.transitions:
+            refresh(transaction, chain)
+    return moved
+
+
 def is_met(transaction: Transaction, target: float) -> bool:
     """Whether every chain that is not set aside has a fresh certificate of at most ``target``."""
     if transaction.worst() > target:
