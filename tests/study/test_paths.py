@@ -4,6 +4,7 @@ import random
 import sqlite3
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from study_checks import check, check_issues, walked_paths
@@ -11,7 +12,8 @@ from study_driving import STATES, drive
 from study_places import lease, set_clock
 from study_rules import RULE
 
-from chainscout.errors import BarePathsWarning, FileError, Held, OutOfStep
+import chainscout as cs
+from chainscout.errors import BarePathsWarning, FileError, Held, InputError, OutOfStep
 from chainscout.study import Study
 
 ONE = {"a": 2}
@@ -111,7 +113,8 @@ def test_a_retry_moves_nobody(where):
     first.tell("a", 1, path=1, step=2)  # told before; the end of the path is not where this object is
     first.tell("a", 1)
     assert walked_paths(first) == {("a", 1): [0, 1, 0], ("a", 2): [1]}
-    second.tell("a", 1, path=2, step=1)  # nor does a retry of another path leave one's own
+    with pytest.raises(OutOfStep, match="told by somebody else"):
+        second.tell("a", 1, path=2, step=1)
     second.tell("a", 1)
     assert walked_paths(first) == {("a", 1): [0, 1, 0, 1], ("a", 2): [1]}
     first.close()
@@ -147,6 +150,35 @@ def test_a_retry_after_a_crash_adds_or_recognises_one_observation(where, stored,
         study.tell("a", 0)
         assert walked_paths(study)["a", 3] == [1, 0]
         check(study, ONE, RULE)
+
+
+def test_a_step_after_a_crash_names_its_path(where):
+    with Study.create(where, ONE, policy=RULE) as study:
+        study.tell("a", 0, step=1)
+    with Study.open(where, RULE) as study:
+        with pytest.raises(InputError, match=r"steps are numbered within a path.* name the path of 'a' too"):
+            study.tell("a", 0, step=1)
+        study.tell("a", 0, path=1, step=1)
+        assert study.progress().observations == 1
+
+
+def test_a_state_that_begins_a_path_is_told_with_its_beginning_or_not_at_all(place):
+    study = place.create(ONE, policy=RULE)
+    study.tell_many([("a", 0), ("a", 1)])
+    before = study.progress(), study.chain("a")
+    with pytest.raises(InputError):
+        study.tell("a", 7, begin=True)
+    with pytest.raises(InputError, match="has neither path nor step"):
+        study.tell("a", 0, path=1, begin=True)
+    assert (study.progress(), study.chain("a")) == before
+    assert study.tell("a", 0, begin=True) == (2, 2)
+    held = lease(study, "w", steps=3)
+    held.tell(0)
+    with pytest.raises(InputError):
+        study.tell("a", 7, token=held.token, begin=True)
+    study.tell("a", 1, token=held.token, begin=True)
+    assert walked_paths(study) == {("a", 1): [0, 1], ("a", 2): [0], ("a", 3): [0], ("a", 4): [1]}
+    check(study, ONE, RULE)
 
 
 def test_a_process_that_was_started_anew_before_the_first_tell(where):
@@ -218,6 +250,65 @@ def test_a_study_opened_for_every_observation_is_warned(where):
     with Study.open(where, RULE, continuing=True) as study:
         study.tell("a", 1)
         assert study.counts("a").total == 2
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
+def test_an_observation_of_another_program_is_not_taken_for_ones_own(where):
+    """Two programs that have the same place, and see the same state: one of them is heard."""
+    first = Study.create(where, ONE, policy=RULE)
+    second = Study.open(where, RULE)
+    places = [study.chain("a") for study in (first, second)]
+    first.tell("a", 0, path=1, step=1)
+    for _ in range(2):
+        with pytest.raises(OutOfStep, match=r"observation 1 of path 1 .* told by somebody else meanwhile"):
+            second.tell("a", 0, path=places[1].path, step=places[1].step)
+    first.tell("a", 1, path=1, step=2)
+    with pytest.raises(OutOfStep, match="told by somebody else"):
+        second.tell("a", 0, path=1, step=1)
+    first.tell("a", 0, path=1, step=1)
+    first.close()
+    second.close()
+    with Study.open(where, RULE) as third:  # after a crash: what was there when the study was opened is known again
+        third.tell("a", 0, path=1, step=1)
+        third.tell("a", 1, path=1, step=2)
+        assert third.progress().observations == 2
+        check(third, ONE, RULE)
+
+
+def test_a_program_that_works_beside_another_is_not_warned(where):
+    first, second = Study.create(where, ONE, policy=RULE), Study.open(where, RULE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for study in (first, second, first, second):
+            study.tell("a", 0)
+    first.close()
+    second.close()
+
+
+def test_learning_is_not_warned(where):
+    with Study.create(where, ONE, budget=2) as study:
+        study.tell("a", 0)
+    rng = random.Random(1)
+    sources = {"a": lambda: rng.randrange(2)}
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
+        warnings.simplefilter("error")
+        cs.learn(sources, 2, where=where, progress=False).close()
+        cs.learn(sources, 3, where=where, executor=pool, progress=False).close()
+
+
+def test_a_worker_object_for_every_observation_is_warned(place):
+    study = place.create(ONE, policy=RULE)
+    study.worker("w").lease().tell(0)
+    with pytest.warns(BarePathsWarning, match=r"'a' .* keep one for all leases.*\(continuing=True\)") as caught:
+        study.worker("w").lease().tell(1)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study.worker("w").lease(continuing=True).tell(0)
+        study.worker("v").lease().tell(0)
+        study.worker("w").lease().tell(0)  # the path before it has a transition
+    with pytest.raises(InputError, match="continuing must be True, False or a set of names of chains, not 'a'"):
+        study.worker("w").lease(continuing="a")
 
 
 # -- workers

@@ -4,6 +4,7 @@ import itertools
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -281,7 +282,7 @@ def test_a_program_that_never_works_is_set_aside():
 def test_a_program_that_is_not_there_is_refused_before_anything_is_made(tmp_path):
     (tmp_path / "walk").write_text("#!/bin/sh\n")
     missing = Program(["./walk"], directory=str(tmp_path))
-    words = r"the source of the chain 'a' cannot be used: \['./walk'\] cannot be started: there is no program './walk'"
+    words = r"the source of the chain 'a' cannot be used: \['./walk'\] cannot be started: the file './walk' cannot be"
     for where in (None, tmp_path / "study.db"):
         with pytest.raises(InputError, match=words):  # it is no program before it can be run
             cs.learn({"a": missing}, 20, where=where, states={"a": 2}, progress=False)
@@ -403,3 +404,24 @@ def test_an_environment_with_a_policy_and_an_encoder():
         Environment("NoSuchThing-v9")
     with pytest.raises(InputError, match="reset and step"):
         Environment(3)
+
+
+def test_a_factory_of_simulated_chains_says_what_to_do():
+    with pytest.raises(InputError, match="give the chain itself, without a factory"):
+        Factory(lambda: cs.MarkovChain([[1.0]])).source()
+
+
+def test_a_file_that_cannot_be_executed_is_named_as_one(tmp_path):
+    script = tmp_path / "walk.sh"
+    script.write_text("echo 0")
+    with pytest.raises(InputError, match=r"the file '.*walk.sh' cannot be executed"):
+        Program([str(script)]).check()
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_program_that_dies_before_its_first_answer_has_lost_nothing(threads):
+    pool = ThreadPoolExecutor(1) if threads else None
+    source = Program([sys.executable, "-S", "-c", "raise SystemExit(3)"])
+    study = cs.learn({"a": source}, 5, states={"a": 2}, executor=pool, progress=False)
+    assert (study.progress().aside, study.progress().lost, study.progress().observations) == (1, 0, 0)
+    assert "path ended" not in [event.kind for event in study.events()]

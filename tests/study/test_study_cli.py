@@ -158,7 +158,7 @@ def test_a_lease_is_renewed_and_given_back(lab):
         assert words == "chainscout: the lease of the chain 'north' has ended, if there was one: nothing was changed\n"
         assert "Missing option '--token'" in run(command, lab, "north", status=2)
         assert "(did you mean north?)" in run(command, lab, "nroth", *token, status=2)
-    assert "seconds (how long the chain is held)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
+    assert "--seconds (how long a lease lasts)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
 
 
 def test_a_lease_whose_worker_cannot_go_on_is_given_back(lab):
@@ -256,3 +256,25 @@ def test_wrong_uses(folder, lab):
     assert "(did you mean json?)" in run("export", lab, "--format", "josn", status=2)
     words = run("new", folder / "x.db", "--chain", "north=2", "--cost", "nort=2", status=2)
     assert "names chains that the study does not have: ['nort'] (did you mean north?)" in words
+
+
+def test_a_state_that_is_refused_begins_no_path(lab):
+    run("tell", lab, "north", "idle")
+    run("tell", lab, "north", "broken", "--begin", status=2)
+    assert answer("ask", lab)["chains"] == ["north"]
+    assert answer("ask", lab)["path"] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tell", "north", "idle", "--path", "9" * 20),
+        ("tell", "north", "idle", "--path", "1", "--step", "9" * 20),
+        ("ask", "--lease", "w", "--steps", "9" * 20),
+        ("ask", "--number", "9" * 20),
+    ],
+)
+def test_a_number_that_no_database_holds_is_one_sentence(lab, words):
+    told = run(words[0], lab, *words[1:], status=2)
+    assert "must be at most" in told
+    assert len(told.splitlines()) == 1

@@ -186,6 +186,8 @@ def test_costs_are_promised_and_given_back(place):
     costs = {"a": 0.1, "b": 0.7}
     study = place.create({"a": 2, "b": 2}, budget=3.0, policy=RULE, costs=costs)
     leases = [lease(study, f"w{number}", steps=2) for number in range(4)]
+    leases += [lease(study, f"w{number}", steps=4) for number in (4, 5)]
+    assert [(held.chain, held.steps) for held in leases[-2:]] == [("a", 4), ("a", 1)]  # nobody can pay for the other
     with pytest.raises(NothingFree):
         lease(study, "late", steps=2)
     check(study, {"a": 2, "b": 2}, RULE)
@@ -293,8 +295,7 @@ def test_a_repeat_is_accepted_from_the_token_that_told_it_alone(place):
         study.tell("a", 1, path=1, step=1, token=other.token)
     other.tell(0)
     study.tell("a", 0, path=1, step=2, token=other.token)
-    with pytest.raises(LeaseLost):
-        study.tell("a", 1, path=1, step=1, token=held.token)
+    study.tell("a", 1, path=1, step=1, token=held.token)
     assert study.progress().observations == 2
     assert study.counts("a").transitions.tolist() == [[0, 0], [1, 0]]
     check(study, {"a": 2}, RULE)
@@ -462,6 +463,58 @@ def test_a_lease_is_of_a_chain_that_can_be_paid(place):
     assert not study.finished
     assert study.ask() == "a"
     assert lease(study, "v").chain == "a"
+
+
+def test_a_repeat_is_heard_from_the_lease_that_told_it_and_from_no_other(place):
+    study = place.create({"a": 2}, policy=RULE)
+    worker = study.worker("w", renews=False)
+    first = worker.lease()
+    first.tell(0)
+    second = worker.lease(steps=2)
+    second.tell(1)
+    assert second.path == first.path
+    for step, state, mine, other in ((1, 0, first, second), (2, 1, second, first)):
+        study.tell("a", state, path=1, step=step, token=mine.token)
+        with pytest.raises(LeaseLost):
+            study.tell("a", state, path=1, step=step, token=other.token)
+    study.tell("a", 1, step=2, token=second.token)
+    with pytest.raises(LeaseLost, match="under another lease"):
+        study.tell("a", 0, step=1, token=second.token)
+    assert study.progress().observations == 2
+    second.tell(0)
+    study.tell("a", 1, path=1, step=2, token=second.token)  # not the last one any more
+    check(study, {"a": 2}, RULE)
+
+
+def test_a_worker_that_nobody_has_any_more_leaves_no_thread(place):
+    study = place.create({"a": 2}, policy=RULE)
+    before = threading.active_count()
+    for number in range(20):
+        study.worker(f"w{number}").lease().tell(0)
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_a_lease_that_is_renewed_for_less_is_still_renewed_by_itself(place):
+    study = place.create({"a": 2}, policy=RULE)
+    with study.worker("w") as worker:
+        held = worker.lease(600)
+        time.sleep(0.05)  # the thread that renews has gone to sleep
+        held.renew(0.4)
+        time.sleep(1.0)
+        held.tell(0)
+    assert study.progress().lost == 0
+
+
+def test_a_worker_that_was_closed_takes_no_leases(place):
+    study = place.create({"a": 2}, policy=RULE)
+    with study.worker("w") as worker:
+        pass
+    with pytest.raises(InputError, match="the worker 'w' was closed"):
+        worker.lease()
+    assert study.progress().leases == 0
 
 
 # -- shared paths: a chain is one physical process

@@ -281,3 +281,18 @@ def test_a_budget_is_neither_overspent_nor_missed_by_rounding(budget, cost, obse
                 held.tell(0)
     assert study.progress().observations == observations
     assert study.progress().used <= budget * (1 + 1e-12)
+
+
+def test_a_study_whose_chains_are_all_set_aside_says_how_it_goes_on(place):
+    study = place.create({"a": 2}, policy=RULE)
+    study.set_aside("a", "its source ended")
+    with pytest.raises(StudyFinished, match="when a source works again, take its chain up with take_up to go on"):
+        study.ask()
+    study.take_up("a")
+    assert study.ask() == "a"
+
+
+def test_a_worker_name_that_no_database_holds(place):
+    study = place.create({"a": 2}, policy=RULE)
+    with pytest.raises(InputError, match="cannot have the character NUL in it"):
+        study.worker("w\0")

@@ -110,12 +110,9 @@ def tell(
         else:
             if state is None:
                 raise InputError("tell needs a chain and a state")
-            known = study.state_from_text(chain, state)
-            if begin:
-                if path is not None or step is not None:
-                    raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
-                study.restart(chain, token=token)
-            study.tell(chain, known, path, step, token=token)
+            if begin and (path is not None or step is not None):
+                raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
+            study.tell(chain, study.state_from_text(chain, state), path, step, token=token, begin=begin)
         progress = study.progress()
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
     many = "1 observation" if progress.observations == 1 else f"{progress.observations} observations"

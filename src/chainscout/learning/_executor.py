@@ -87,7 +87,7 @@ class Crew:
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them are back."""
         with ExitStack() as self._stack:
-            main = self._stack.enter_context(Worker(self._study, NAME))
+            main = self._stack.enter_context(Worker(self._study, NAME, warns=False))
             for name, source in self._sources.items():
                 self._copies[name] = [_Copy(Position(self._study, name, source), main)]
                 self._idle[name] = self._copies[name].copy()
@@ -152,7 +152,7 @@ class Crew:
         number = len(self._copies[name]) + 1
         source = self._factories[name].source()
         self._stack.callback(source.close)
-        worker = self._stack.enter_context(self._study.worker(f"{NAME} {number}"))
+        worker = self._stack.enter_context(Worker(self._study, f"{NAME} {number}", warns=False))
         self._copies[name].append(_Copy(Position(self._study, name, source), worker))
         return self._copies[name][-1]
 
@@ -191,8 +191,8 @@ class Crew:
             lease.give_back()
             self._set_aside(lease.chain, end)
         except (SourceError, _WorkerLost) as error:
-            if isinstance(error, SourceNotStarted):
-                lease.give_back()
+            if isinstance(error, SourceNotStarted) or (isinstance(error, SourceError) and lease.state is None):
+                lease.give_back()  # a path that has no state has lost none
             else:
                 self._drop(copy, lease)
             if isinstance(error, _WorkerLost):

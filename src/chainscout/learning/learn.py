@@ -279,7 +279,7 @@ def _advance(study: Study, position: Position) -> None:
             if fresh and place.last is not None:
                 study.restart(name)
                 place = position.move(study.chain(name).path)
-            tell: Callable[[Hashable], object] = partial(study.tell, name)
+            tell: Callable[[Hashable], object] = partial(study.tell_next, name)
             if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
                 tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
             position.tell(state, tell)
@@ -295,7 +295,8 @@ def _advance(study: Study, position: Position) -> None:
         study.set_aside(name, str(end))
     except SourceError as error:
         given_up = position.fail()  # before anything can raise: a failure counts whoever holds the chain now
-        if not isinstance(error, SourceNotStarted):
+        # A path that has no state has lost none.
+        if not isinstance(error, SourceNotStarted) and place.last is not None:
             try:
                 study.restart(name, lost=True)
             except Held:  # the holder's path is not to be broken

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from ..chains import MarkovChain
 from ..errors import InputError, SourceEnded
 from ..validation import shown
 from .source import Source
@@ -97,7 +98,13 @@ class Factory:
 
     def source(self) -> Source:
         """A new source."""
-        return convert(self._make())
+        made = self._make()
+        if isinstance(made, MarkovChain):
+            raise InputError(
+                "a factory cannot make a MarkovChain: a simulated chain has draws of its own for every path, so give "
+                "the chain itself, without a factory"
+            )
+        return convert(made)
 
 
 def convert(thing: Any) -> Source:

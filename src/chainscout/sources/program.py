@@ -54,7 +54,9 @@ class Program(Source):
         if os.path.dirname(program):  # a path is relative to the directory; a bare name is looked for in PATH
             program = os.path.join(self._directory or "", program)
         if shutil.which(program) is None:
-            raise InputError(f"{shown(self.command)} cannot be started: there is no program {self.command[0]!r}")
+            what = "the file" if os.path.isfile(program) else "there is no program"
+            why = " cannot be executed" if os.path.isfile(program) else ""
+            raise InputError(f"{shown(self.command)} cannot be started: {what} {self.command[0]!r}{why}")
         if re.fullmatch(r"python[\d.]*(\.exe)?", os.path.basename(program)):
             self._check_python()
 

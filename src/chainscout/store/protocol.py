@@ -179,7 +179,7 @@ class Transaction(Protocol):
         """Adds a last line to the log: the last state of a path, and the number of its draw.
 
         The records must count the observation already: its number is `study.observations`, its step is `path.steps`,
-        its state is `path.last`, and its time is `now`.
+        its state is `path.last`, its teller is `path.teller`, and its time is `now`.
         """
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:

@@ -167,8 +167,8 @@ class PathRecord:
     promised: int = 0
     #: The number of the draw that its next observation comes from, in the order of issue; 0: none was issued.
     issued: int = 0
-    #: The token under which its last observation was told.
-    teller: str | None = None
+    #: Who told its last observation; 0 before the first one.
+    teller: int = 0
     #: A digest of the first states, complete after `PREFIX` of them; paths of one seed have the same.
     digest: int = 0
     #: Whether the store has it already.
@@ -270,6 +270,8 @@ class Observation(NamedTuple):
     #: The number of its draw in the order of issue, lost draws included; 0: it is not known, because a plain tell
     #: continued a path of a lease.
     issued: int
+    #: Who told it: a number of the open study or of the lease, which no other one has.
+    teller: int
 
 
 class HistoryLine(NamedTuple):

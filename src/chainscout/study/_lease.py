@@ -1,17 +1,20 @@
 """Workers and their leases: a lease is a worker's right to advance a path of a chain for a while."""
 
+import hashlib
 import math
 import threading
 import time
+import weakref
 from collections.abc import Hashable, Set
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ..errors import ChainscoutError, ConnectionLost, Held, LeaseLost, NothingFree, StudyFinished
+from ..counts import MOST_TRANSITIONS
+from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..store import ChainRecord, PathRecord, Transaction
-from ..validation import real_number, whole_number
+from ..validation import real_number, shown, whole_number
 from . import _budget, _selection, _stop, _transitions
 from ._index import LiveIndex
 from ._transitions import Walker
@@ -34,11 +37,11 @@ class Worker:
     is one process, and the next holder continues a path that was given back.)
     """
 
-    def __init__(self, study: "Study", name: str, renews: bool = True) -> None:
+    def __init__(self, study: "Study", name: str, renews: bool = True, warns: bool = True) -> None:
         self._study = study
         self.name = name
         self._renews = renews
-        self._walker = Walker(name)
+        self._walker = Walker(name, warns=warns)
         self._leases: set[Lease] = set()
         #: Whether it is closed; what wakes the thread that renews; and the seconds for which that thread sleeps.
         self._closed = False
@@ -63,8 +66,12 @@ class Worker:
         the names of the chains for which that is so.
         ``without``: chains that it must not be.
         """
+        if self._closed:
+            raise InputError(f"the worker {self.name!r} was closed, and takes no leases any more")
         real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
-        steps = whole_number(steps, "steps", meaning="how many observations the lease is for")
+        steps = whole_number(steps, "steps", meaning="how many observations the lease is for", most=MOST_TRANSITIONS)
+        if not isinstance(continuing, bool | Set):
+            raise InputError(f"continuing must be True, False or a set of names of chains, not {shown(continuing)}")
         limit = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
         patience = time.monotonic() + PATIENCE
         pause = POLL[0]
@@ -84,31 +91,33 @@ class Worker:
                 pause = min(2 * pause, POLL[1])
         self._leases.add(lease)
         if self._renews and self._renewing is None:
-            self._renewing = threading.Thread(target=self._renew, name=f"leases of {self.name}", daemon=True)
+            reference = weakref.ref(self, lambda _, waking=self._waking: waking.set())  # type: ignore[misc]
+            self._renewing = threading.Thread(
+                target=_renew, args=(reference, self._waking), name=f"leases of {self.name}", daemon=True
+            )
             self._renewing.start()
-        elif seconds / 4 < self._pause:  # the thread must not sleep longer than this lease lasts
-            self._waking.set()
+        self._hurry(seconds)
         return lease
+
+    def _hurry(self, seconds: float) -> None:
+        """Wakes the thread that renews if it would sleep longer than a lease of so many seconds lasts."""
+        if seconds / 4 < self._pause:
+            self._waking.set()
 
     def _stop(self) -> None:
         """Ends the thread that renews."""
         self._closed = True
         self._waking.set()
 
-    def _renew(self) -> None:
-        """Renews every lease when half of its time is over, until the worker is closed."""
-        while True:
-            self._pause = min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4
-            self._waking.wait(self._pause)
-            self._waking.clear()
-            if self._closed:
-                return
-            for lease in tuple(self._leases):
-                if lease.status is LeaseStatus.HELD and time.monotonic() > lease.renewed + lease.seconds / 2:
-                    try:
-                        lease.renew(lease.seconds)
-                    except ChainscoutError:  # the lease is lost, or the database is away: the next tell will say so
-                        continue
+    def _renew_due(self) -> float:
+        """Renews every lease of which half the time is over. Gives the seconds until it must look again."""
+        for lease in tuple(self._leases):
+            if lease.status is LeaseStatus.HELD and time.monotonic() > lease.renewed + lease.seconds / 2:
+                # If the lease is lost, or the database is away, the next tell will say so.
+                with suppress(ChainscoutError):
+                    lease.renew(lease.seconds)
+        self._pause = min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4
+        return self._pause
 
     def close(self) -> None:
         """Gives back what it holds, and renews no more."""
@@ -129,6 +138,15 @@ class Worker:
         self._stop()
         for lease in tuple(self._leases):
             lease.__exit__(kind, error, trace)
+
+
+def _renew(reference: "weakref.ref[Worker]", waking: threading.Event) -> None:
+    """Renews the leases of a worker, until it is closed or nobody has it any more."""
+    while (worker := reference()) is not None and not worker._closed:
+        pause = worker._renew_due()
+        del worker  # while this thread sleeps, it keeps nothing alive
+        waking.wait(pause)
+        waking.clear()
 
 
 class LeaseStatus(Enum):
@@ -208,6 +226,8 @@ class Lease:
         """Holds the chain for ``seconds`` from now on."""
         self._study.renew(self.chain, self.token, seconds)
         self.seconds, self.renewed = seconds, time.monotonic()
+        if self._worker is not None:
+            self._worker._hurry(seconds)
 
     def give_back(self) -> None:
         """Frees the chain. The worker's path stays where it is."""
@@ -280,6 +300,8 @@ def path_for(transaction: Transaction, chain: ChainRecord, walker: Walker, conti
             path = transaction.open_path(chain, walker.name)
         if path is not None and path.token is None:
             return path
+        if walker.warns:
+            _transitions.warn_of_bare_paths(transaction, chain, walker)
     return _transitions.begin(transaction, chain, walker.name)
 
 
@@ -319,10 +341,68 @@ def move(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> Path
     return following
 
 
+def _teller(token: str) -> int:
+    """What is stored with an observation that is told under a lease."""
+    digest = hashlib.blake2b(token.encode(errors="replace"), digest_size=8).digest()
+    return 1 + (int.from_bytes(digest) >> 2)
+
+
+def path_to_tell(
+    transaction: Transaction, chain: ChainRecord, number: int | None, step: int | None, state: int | None, token: str
+) -> tuple[PathRecord, bool]:
+    """The path that a token's holder tells on, and whether this very observation was told under the token before.
+
+    Raises ``LeaseLost`` if the lease has ended, or if the observation was told under another one.
+    """
+    path = None if number is None else transaction.path(chain, number)
+    if path is None or not _has_told(transaction, path, step, token):
+        path = held_path(transaction, chain, token, number)
+    repeated = _transitions.is_repeated(transaction, chain, path, step, state)
+    if repeated and not _has_told(transaction, path, step, token):
+        what = f"observation {step} of path {path.number} of the chain {chain.name!r}"
+        raise LeaseLost(f"{what} was told before, under another lease: nothing was changed")
+    return path, repeated
+
+
+def _has_told(transaction: Transaction, path: PathRecord, step: int | None, token: str) -> bool:
+    """Whether this observation of the path was told under this token."""
+    if step is None or step > path.steps:
+        return False
+    return _transitions.teller_of(transaction, path, step) == _teller(token)
+
+
+def leave(
+    transaction: Transaction,
+    live: LiveIndex,
+    chain: ChainRecord,
+    walker: Walker,
+    token: str | None,
+    lost: bool = False,
+) -> PathRecord | None:
+    """Ends the path of a process that was started anew. Gives the next path of the lease; None without a lease."""
+    transaction.study.lost += bool(lost)
+    if token is None:
+        sweep(transaction, live)
+        check_not_held(transaction, chain)
+        path = _transitions.left_path(transaction, chain, walker)
+    else:
+        path = held_path(transaction, chain, token)
+    if path is None:
+        if lost:
+            transaction.happened(EventKind.OBSERVATION_LOST.value, chain)
+        return None
+    detail = _transitions.next_draw(transaction, path)
+    transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
+    if token is not None:
+        return move(transaction, chain, path)
+    _transitions.end(transaction, chain, path)
+    return None
+
+
 def spend(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     """Takes one observation off the lease, before it is counted."""
     path.promised -= 1
-    path.teller = path.token
+    path.teller = _teller(path.token or "")
     chain.pending -= 1
     transaction.study.reserved -= chain.cost
 

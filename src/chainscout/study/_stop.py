@@ -32,11 +32,12 @@ _WORDS = {
     StopReason.TARGET_LOSS_OF_THE_REST: "the target loss is certified but for the chains set aside",
 }
 #: What lets a stopped study go on.
-_EXTENSIONS = {
-    StopReason.BUDGET: "a larger budget",
-    StopReason.TARGET_LOSS: "a smaller target loss",
-    StopReason.TARGET_LOSS_OF_THE_REST: "a smaller target loss",
-    StopReason.DEADLINE: "a later deadline",
+_WAYS_ON = {
+    StopReason.BUDGET: "extend it with a larger budget",
+    StopReason.TARGET_LOSS: "extend it with a smaller target loss",
+    StopReason.TARGET_LOSS_OF_THE_REST: "extend it with a smaller target loss, or take a chain up with take_up,",
+    StopReason.DEADLINE: "extend it with a later deadline",
+    StopReason.ALL_SET_ASIDE: "when a source works again, take its chain up with take_up",
 }
 
 
@@ -54,7 +55,7 @@ def settle(
     reason = _reason(transaction, live)
     if reason is not None:
         if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
-            _history.draw(transaction, _certificate.refresh_all(transaction))
+            _history.draw(transaction, _certificate.refresh_each(transaction))
         study.stop_reason = reason.value
         transaction.happened(EventKind.FINISHED.value, reason=reason.value)
 
@@ -101,8 +102,7 @@ def check_going(transaction: Transaction) -> None:
 
 def finished(reason: StopReason) -> StudyFinished:
     """The error that says why a study stopped, and what lets it go on."""
-    further = f"; extend it with {_EXTENSIONS[reason]} to go on" if reason in _EXTENSIONS else ""
-    return StudyFinished(f"the study is finished ({reason.words}){further}", reason)
+    return StudyFinished(f"the study is finished ({reason.words}); {_WAYS_ON[reason]} to go on", reason)
 
 
 def nothing_free(transaction: Transaction, without: int = 0) -> Exception:

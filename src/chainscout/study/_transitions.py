@@ -5,11 +5,12 @@ begins a new one: that costs one observation, and can never falsify a bound.
 """
 
 import heapq
+import secrets
 import warnings
 from collections.abc import Set
 from typing import Any
 
-from ..errors import BarePathsWarning, OutOfStep
+from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
@@ -28,9 +29,14 @@ class Walker:
     the latest path of the same name is continued, if nobody has walked it since; None: the caller did not say so.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, warns: bool = True) -> None:
         self.name = name
+        #: Whether it is warned of paths without a transition.
+        self.warns = warns
         self.since: int | None = None
+        #: What is stored with its plain tells, and how many observations the study had when it was opened.
+        self.teller = 1 + secrets.randbits(62)
+        self.opened = 0
         #: Whether nobody can have written down a place before it, because the study is new.
         self.is_first = False
         #: Chain number → the number that its next path will have, as this walker was told.
@@ -148,24 +154,36 @@ def own_path(
             what = f"the chain {chain.name!r} has no path {number}"
             raise OutOfStep(f"{what}: its next one has the number {chain.paths + 1}")
         if warns:
-            _warn_of_bare_paths(transaction, chain, walker)
+            warn_of_bare_paths(transaction, chain, walker)
         return begin(transaction, chain, walker.name), number is None or walker.begins(chain, number)
     if path.ended or path.token is not None:
         raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")
     return path, own is path
 
 
-def _warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Walker) -> None:
-    """Says so when a program opens the study for every observation: it would never count a transition."""
+def warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Walker) -> None:
+    """Says so when a program makes a walker for every observation: it would never count a transition."""
     before = None if walker.walks(chain) or chain.paths == 0 else transaction.open_path(chain, walker.name)
-    if before is not None and before.steps == 1:
-        warnings.warn(
-            f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: a "
-            "study that is opened again begins new paths; if the process stands where the study left it, say so with "
-            "Study.open(where, continuing=True)",
-            BarePathsWarning,
-            stacklevel=5,
+    if before is None or before.steps != 1 or before.token is not None:
+        return
+    if walker.name == MAIN:
+        line = transaction.observation(before, 1)
+        if line is None or line.number > walker.opened:
+            return  # of a program that works beside this one
+        advice = (
+            "a study that is opened again begins new paths; if the process stands where the study left it, say so with "
+            "Study.open(where, continuing=True)"
         )
+    else:
+        advice = (
+            "every worker object begins new paths; keep one for all leases, or, if the process stands where the latest "
+            "path of this worker's name was left, say so with worker.lease(continuing=True)"
+        )
+    warnings.warn(
+        f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: {advice}",
+        BarePathsWarning,
+        stacklevel=5,
+    )
 
 
 def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathRecord:
@@ -219,6 +237,14 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
         issue(transaction, path)
 
 
+def check_named(chain: ChainRecord, walker: Walker) -> None:
+    """Raises ``InputError`` for a step without a path, unless the walker has walked one or nobody has."""
+    if chain.paths and not (walker.walks(chain) or walker.is_first or walker.since is not None):
+        raise InputError(
+            f"steps are numbered within a path, and this study was opened again: name the path of {chain.name!r} too"
+        )
+
+
 def check_observations(chain: ChainRecord, observations: int | None) -> None:
     """Raises ``OutOfStep`` unless the chain has so many observations. None: whatever it has."""
     if observations is not None and chain.observations != observations:
@@ -241,6 +267,24 @@ def is_repeated(
     if known is None or known != state:
         raise OutOfStep(f"observation {step} of {what} was told before, with another state")
     return True
+
+
+def teller_of(transaction: Transaction, path: PathRecord, step: int) -> int:
+    """Who told this observation, which exists."""
+    line = None if step == path.steps else transaction.observation(path, step)
+    return path.teller if line is None else line.teller
+
+
+def check_retry(transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int, walker: Walker) -> None:
+    """Raises ``OutOfStep`` if a program that works beside this one told the observation: then it is not the same one.
+
+    It is the same one if this open study told it, or if it was there when the study was opened, as after a crash.
+    """
+    if teller_of(transaction, path, step) != walker.teller:
+        line = transaction.observation(path, step)
+        if line is None or line.number > walker.opened:
+            what = f"observation {step} of path {path.number} of the chain {chain.name!r}"
+            raise OutOfStep(f"{what} was told by somebody else meanwhile: nothing was changed")
 
 
 def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Self, overload
 from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
-from ..counts import Counts
-from ..errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..counts import MOST_TRANSITIONS, Counts
+from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -45,6 +45,8 @@ from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Step
 
 __all__ = ["Study"]
 
+#: Observations that are planned at once.
+MOST_PLANNED = 1_000_000
 #: Lines of the log that are read at a time.
 _PAGE = 1000
 #: A name that no chain has is compared with those of at most so many chains.
@@ -143,6 +145,7 @@ class Study:
             rule, changed = stored_policy(stored, policy, read_only)
             store.floor = rule.floor is not None
             study = cls(store, rule)
+            study._main.opened = stored.observations
             study._main.since = stored.observations if continuing else None
             if changed and not read_only:
                 study._recompute()
@@ -250,7 +253,7 @@ class Study:
         ``without``: chains that it must not be.
         """
         if number is not None:
-            number = whole_number(number, "number", meaning="how many observations are to be made")
+            number = whole_number(number, "number", meaning="how many observations are to be made", most=MOST_PLANNED)
         if not self.knows_policy:
             raise not_built_in(self._policy.name)
         with self._lock, self._store.reading() as transaction:
@@ -275,6 +278,7 @@ class Study:
         step: int | None = None,
         *,
         token: str | None = None,
+        begin: bool = False,
     ) -> Step:
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
 
@@ -286,22 +290,33 @@ class Study:
         ``path``, ``step``: the path's number, and the observation's number in it, from 1; they make a retry safe. The
         same observation again changes nothing; another state at a step that was told is an error.
         ``token``: of the lease under which the path is held.
+        ``begin``: the process was started anew, and the state begins a new path, whose number the study gives.
         """
+        if begin and (path is not None or step is not None):
+            raise InputError("a state that begins a path has neither path nor step: the study gives the path's number")
         if path is not None:
-            path = whole_number(path, "path", meaning="the number of a path in its chain")
+            path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
         if step is not None:
-            step = whole_number(step, "step", meaning="the observation's number in its path")
+            step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
         with self._lock:
-            told, own = self._tell(chain, state, path, step, token)
+            told, own = self._tell(chain, state, path, step, token, begin=begin)
             if token is None and own:
                 self._main.remember(told)
             return Step(told.number, told.steps + 1)
 
-    def tell_next(self, chain: str, state: Hashable, path: int, step: int, observations: int | None = None) -> None:
-        """Adds an observation of a source that repeats itself, if nobody has told it before.
+    def tell_next(
+        self,
+        chain: str,
+        state: Hashable,
+        path: int | None = None,
+        step: int | None = None,
+        observations: int | None = None,
+    ) -> None:
+        """Adds an observation of a source that this program drives to the end of the study.
 
-        Raises ``OutOfStep`` unless this is the next observation of this path of this open study, or of a new path of
-        that number; and, if they are given, unless the chain has so many ``observations``.
+        ``path``, ``step``: of a source that repeats itself. Raises ``OutOfStep`` unless this is the next observation of
+        this path of this open study, or of a new path of that number; and, if they are given, unless the chain has so
+        many ``observations``: nobody has told it before.
         """
         with self._lock:
             told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
@@ -324,6 +339,7 @@ class Study:
         step: int | None,
         token: str | None,
         *,
+        begin: bool = False,
         repeating: bool = False,
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
@@ -332,32 +348,30 @@ class Study:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
+            if begin:
+                following = _lease.leave(transaction, live, chain, self._main, token)
+                number = None if following is None else following.number
             if token is None:
-                if repeating and (number, step) != _transitions.next_place(transaction, chain, self._main):
+                if repeating and number and (number, step) != _transitions.next_place(transaction, chain, self._main):
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 _transitions.check_observations(chain, observations)
                 _lease.check_plain(transaction, chain)
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
                 if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
+                    _transitions.check_retry(transaction, chain, known, step or 0, self._main)
                     return known, False
+                if known is None and number is None and step is not None:
+                    _transitions.check_named(chain, self._main)
                 _stop.check_not_stopped(transaction.study)
                 _lease.sweep(transaction, live)
                 _budget.check_price(transaction, chain.cost, "the observation")
                 path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
                 _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
+                path.teller = self._main.teller
             else:
-                known = None if number is None else transaction.path(chain, number)
-                if known is not None and known.teller == token and step is not None and step <= known.steps:
-                    _transitions.is_repeated(transaction, chain, known, step, position)
-                    return known, False
-                path = _lease.held_path(transaction, chain, token, number)
-                if _transitions.is_repeated(transaction, chain, path, step, position):
-                    if path.teller == token:
-                        return path, False
-                    raise LeaseLost(
-                        f"observation {step} of path {path.number} of the chain {chain.name!r} was told before, under "
-                        "another lease: nothing was changed"
-                    )
+                path, repeated = _lease.path_to_tell(transaction, chain, number, step, position, token)
+                if repeated:
+                    return path, False
                 _transitions.check_observations(chain, observations)
                 own = True
                 _lease.spend(transaction, chain, path)
@@ -383,6 +397,7 @@ class Study:
                         position = self._labels.position(transaction, chain, state)  # it can be new twice in a batch
                     if position is None:
                         position = self._labels.discover(transaction, chain, state)
+                    path.teller = self._main.teller
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
                 _stop.settle(transaction, live, [chain for chain, _ in moved.values()], self._solutions)
@@ -405,26 +420,9 @@ class Study:
 
     def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
         """The path that comes next under the lease, or None without a lease."""
-        following = None
         with self._lock, self._store.writing() as transaction:
-            chain = self._find(transaction, name)
-            live = self._live(transaction.study)
-            transaction.study.lost += bool(lost)
-            if token is None:
-                _lease.sweep(transaction, live)
-                _lease.check_not_held(transaction, chain)
-                path = _transitions.left_path(transaction, chain, self._main)
-            else:
-                path = _lease.held_path(transaction, chain, token)
-            if path is not None:
-                detail = _transitions.next_draw(transaction, path)
-                transaction.happened(EventKind.PATH_ENDED.value, chain, **detail, lost=bool(lost))
-            elif lost:
-                transaction.happened(EventKind.OBSERVATION_LOST.value, chain)
-            if path is not None and token is not None:
-                following = _lease.move(transaction, chain, path)
-            elif path is not None:
-                _transitions.end(transaction, chain, path)
+            chain, live = self._find(transaction, name), self._live(transaction.study)
+            following = _lease.leave(transaction, live, chain, self._main, token, lost)
             _stop.settle(transaction, live)
         return following
 
@@ -467,6 +465,8 @@ class Study:
         """
         if not isinstance(name, str) or not name:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        if "\0" in name:
+            raise InputError(f"a worker's name cannot have the character NUL in it, as in {shown(name)}")
         if name == MAIN:
             raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
         return Worker(self, unicode_text(name, "a worker's name"), renews)
@@ -525,20 +525,7 @@ class Study:
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
         with self._lock, self._store.reading() as transaction:
-            record, study = self._find(transaction, chain), transaction.study
-            if record.open:
-                rows = transaction.rows(record)
-                return OpenEstimate(
-                    transaction.labels(record),
-                    {x: row.counts for x, row in rows.items()},
-                    {x: row.discoveries for x, row in rows.items()},
-                    study.delta,
-                    study.chains,
-                )
-            # An open chain has δ/K to itself, because its pairs are numbered as they are discovered. The closed chains
-            # share what is left, δ·(their number)/K, equally over their entries: Σ S² entries if no chain is open.
-            entries = -(-study.closed_pairs * study.chains // study.closed)
-            return Estimate(self._labels.counts(transaction, record), study.delta, entries=entries)
+            return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""

@@ -65,9 +65,9 @@ class MemoryStore:
         #: Chain → its paths, by number − 1; and the paths under a lease.
         self._paths: dict[int, list[PathRecord]] = {}
         self._held: dict[tuple[int, int], PathRecord] = {}
-        #: The log: the chain, the path, the step, the state, the time and the issue of each observation.
-        self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int]] = (
-            array("q"), array("q"), array("q"), array("q"), array("d"), array("q"),
+        #: The log: the chain, the path, the step, the state, the time, the issue and the teller of each observation.
+        self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int], array[int]] = (
+            array("q"), array("q"), array("q"), array("q"), array("d"), array("q"), array("q"),
         )  # fmt: skip
         #: Chain → the places of its observations in the log.
         self._places: dict[int, array[int]] = {}
@@ -207,8 +207,8 @@ class MemoryStore:
         return map(self._line, places[bisect_left(places, after) :])
 
     def _line(self, place: int) -> Observation:
-        chain, path, step, state, moment, issued = (column[place] for column in self._log)
-        return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued))
+        chain, path, step, state, moment, issued, teller = (column[place] for column in self._log)
+        return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued), int(teller))
 
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         number = None if chain is None else chain.number
@@ -266,7 +266,7 @@ class MemoryStore:
             self._held.pop((path.chain, path.number), None)
 
     def append(self, path: PathRecord, issued: int) -> None:
-        chains, paths, steps, states, times, issues = self._log
+        chains, paths, steps, states, times, issues, tellers = self._log
         places = self._places.get(path.chain)
         if places is None:
             places = self._places[path.chain] = array("q")
@@ -277,6 +277,7 @@ class MemoryStore:
         states.append(path.last)  # type: ignore[arg-type]
         times.append(self.now)
         issues.append(issued)
+        tellers.append(path.teller)
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         study = self.study

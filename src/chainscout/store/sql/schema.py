@@ -31,7 +31,7 @@ __all__ = [
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 6
+FORMAT = 7
 
 metadata = MetaData()
 

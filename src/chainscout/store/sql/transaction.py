@@ -289,6 +289,7 @@ class SqlTransaction:
             "state": path.last,
             "time": self.now,
             "issued": issued,
+            "teller": path.teller,
         }
         self._lines.append(values)
 
