@@ -42,6 +42,21 @@ def test_a_chain_that_hardly_ever_moves_repeats_itself_by_chance(place):
     assert study.repeated_paths() == ()
 
 
+def test_pairs_that_are_likely_hide_no_other(place):
+    """Thirty pairs of a chain that hardly ever moves come before the one that matters."""
+    study = place.create({"a": 3, "b": 3})
+    for number in range(30):
+        held = study.worker(f"still {number}", renews=False).lease(steps=64, without={"b"})
+        for _ in range(64):
+            held.tell(0)
+    for number in range(2):
+        held, states = study.worker(f"seeded {number}", renews=False).lease(steps=64, without={"a"}), walk(1)
+        for _ in range(64):
+            held.tell(next(states))
+    (note,) = study.repeated_paths()
+    assert "paths 1 and 2 of b" in note
+
+
 def test_simulated_chains_have_a_stream_for_every_path(place):
     study = place.create({"a": 3})
     for number in range(4):

@@ -118,7 +118,7 @@ def worked(place, slip):
 
 
 UNDER_LEASE = {
-    "a grant": lambda study, worker, held: worker.lease(steps=3),
+    "a grant": lambda study, worker, held: study.worker("two", renews=False).lease(steps=3),
     "a tell": lambda study, worker, held: held.tell(1),
     "an end": lambda study, worker, held: held.give_back(),
     "an abandoned lease": lambda study, worker, held: held.abandon(),

@@ -172,9 +172,10 @@ class Crew:
         return self._executor.submit(_advance_there, cloudpickle.dumps(source), token)
 
     def _back(self, copy: _Copy, lease: Lease, future: "Future[Any]") -> None:
-        position = copy.position
+        position, drawn = copy.position, False
         try:
             state, fresh, moved = self._result(future)
+            drawn = True
             if moved is not None:
                 import cloudpickle
 
@@ -191,8 +192,9 @@ class Crew:
             lease.give_back()
             self._set_aside(lease.chain, end)
         except (SourceError, _WorkerLost) as error:
-            if isinstance(error, SourceNotStarted) or (isinstance(error, SourceError) and lease.state is None):
-                lease.give_back()  # a path that has no state has lost none
+            begins = isinstance(error, SourceError) and lease.state is None and not drawn
+            if begins or isinstance(error, SourceNotStarted):
+                lease.give_back()  # a path without a state has lost none
             else:
                 self._drop(copy, lease)
             if isinstance(error, _WorkerLost):

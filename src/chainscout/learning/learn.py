@@ -273,8 +273,10 @@ def _advance(study: Study, position: Position) -> None:
     """Tells the study one state of a source, or its end or failure."""
     name, source = position.name, position.source
     place = position.find()
+    drawn = False
     try:
         state, fresh = source.advance()
+        drawn = True
         try:
             if fresh and place.last is not None:
                 study.restart(name)
@@ -295,8 +297,10 @@ def _advance(study: Study, position: Position) -> None:
         study.set_aside(name, str(end))
     except SourceError as error:
         given_up = position.fail()  # before anything can raise: a failure counts whoever holds the chain now
-        # A path that has no state has lost none.
-        if not isinstance(error, SourceNotStarted) and place.last is not None:
+        if place.last is None:  # there is no path to end, and nothing is lost unless the source gave a state
+            if drawn:
+                study.lose(name)
+        elif not isinstance(error, SourceNotStarted):
             try:
                 study.restart(name, lost=True)
             except Held:  # the holder's path is not to be broken

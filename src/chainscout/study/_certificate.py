@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import groupby, islice
+from operator import itemgetter
 
 from ..certificates import ASSUMPTION, Certificate, Estimate, sharp
 from ..certificates.mixture import bound_from_exits
@@ -19,8 +20,8 @@ LONG = FEW = 100
 
 #: Two paths repeat each other if they begin alike and chance would bring that less often than this.
 UNLIKELY = 1e-9
-#: Pairs of paths that are looked at.
-MOST_TWINS = 20
+#: Pairs of paths that are named, and chains that are looked at for them.
+MOST_TWINS, MOST_LOOKED = 20, 100
 #: Chains whose counts are in memory at once.
 _BATCH = 1_000
 
@@ -202,27 +203,39 @@ def repeated(transaction: Transaction) -> tuple[str, ...]:
     """A sentence for each two paths that repeat each other, unless that is likely by chance."""
     if transaction.study.paths <= transaction.study.chains:
         return ()
-    found = []
-    for number, first, second in transaction.twins()[:MOST_TWINS]:
-        chain = transaction.numbered(number)
-        if _chance(transaction, chain, second) < UNLIKELY:
-            found.append(
-                f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: workers"
-                " with one seed repeat each other, and then no bound holds"
-            )
+    found: list[str] = []
+    for number, twins in islice(groupby(transaction.twins(), key=itemgetter(0)), MOST_LOOKED):
+        chain, pairs = transaction.numbered(number), [(first, second) for _, first, second in twins]
+        chances = _chances(transaction, chain, {first for first, _ in pairs})
+        for first, second in pairs:
+            if chances[first] < UNLIKELY:
+                found.append(
+                    f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: "
+                    "workers with one seed repeat each other, and then no bound holds"
+                )
+            if len(found) == MOST_TWINS:
+                return tuple(found)
     return tuple(found)
 
 
-def _chance(transaction: Transaction, chain: ChainRecord, path: int) -> float:
-    """How likely the first states of a path are, by the estimate, given the first of them."""
-    lines = (line.state for line in transaction.log(chain, 0) if line.path == path)
-    states = list(islice(lines, PathRecord.PREFIX))
+def _chances(transaction: Transaction, chain: ChainRecord, paths: set[int]) -> dict[int, float]:
+    """How likely the first states of each path are, by the estimate, given the first of them. Reads the log once."""
     rows = transaction.rows(chain)
-    logarithm = 0.0
-    for x, y in pairwise(states):
-        row = rows[x]
-        logarithm += math.log((row.counts.get(y, 0) + 1 / (3 * chain.size)) / (row.exits + 1 / 3))
-    return math.exp(logarithm)
+    left, last, logarithms = dict.fromkeys(paths, PathRecord.PREFIX), dict[int, int](), dict.fromkeys(paths, 0.0)
+    for line in transaction.log(chain, 0):
+        if line.path not in left:
+            continue
+        if line.path in last:
+            row = rows[last[line.path]]
+            chance = (row.counts.get(line.state, 0) + 1 / (3 * chain.size)) / (row.exits + 1 / 3)
+            logarithms[line.path] += math.log(chance)
+        last[line.path] = line.state
+        left[line.path] -= 1
+        if not left[line.path]:
+            del left[line.path]
+            if not left:
+                break
+    return {path: math.exp(logarithm) for path, logarithm in logarithms.items()}
 
 
 def estimate(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Estimate | OpenEstimate:

@@ -46,7 +46,7 @@ from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Step
 __all__ = ["Study"]
 
 #: Observations that are planned at once.
-MOST_PLANNED = 1_000_000
+_MOST_PLANNED = 1_000_000
 #: Lines of the log that are read at a time.
 _PAGE = 1000
 #: A name that no chain has is compared with those of at most so many chains.
@@ -253,7 +253,7 @@ class Study:
         ``without``: chains that it must not be.
         """
         if number is not None:
-            number = whole_number(number, "number", meaning="how many observations are to be made", most=MOST_PLANNED)
+            number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
         if not self.knows_policy:
             raise not_built_in(self._policy.name)
         with self._lock, self._store.reading() as transaction:
