@@ -25,6 +25,13 @@ class Headline(NamedTuple):
 
 
 HEADLINES = (
+    Headline("base install, MB", "What is installed", "`chainscout` |", 2),
+    Headline(
+        "a first study in SQLite, import included, CPU s",
+        "First import and first study",
+        "a study of 30 observations in SQLite",
+        1,
+    ),
     Headline("a step of ba-mc, K = S = 5, × a bare loop", "A step, K = S = 5, one core", "ba-mc | 20,000", 3),
     Headline("a step of scout, K = S = 5, × a bare loop", "A step, K = S = 5, one core", "scout | 20,000", 3),
     Headline("ba-mc against vectorised NumPy, K = S = 5, ×", "ba-mc against vectorised NumPy", "K = S = 5", 3),

@@ -50,19 +50,6 @@ def predicted(allocation: str) -> str:
     return f"{allocation}: {1 - DELTA:.4g} quantile"
 
 
-def budgets() -> Iterator[tuple[Any, ...]]:
-    """Problem by problem: what the loss needs, what certificates and theorems need, and their quotients."""
-    for name in PROBLEMS:
-        problem = cs.problems.get(name)
-        plan, small = needed(problem, TARGET), needed(problem, TARGET / 100)
-        truth, small_truth = plan[predicted("oracle-max")], small[predicted("oracle-max")]
-        row: list[Any] = [f"`{name}`", len(problem), max(problem.sizes), truth]
-        for method in ("mixture", "paper"):
-            line = f"certificate '{method}'"
-            row += [plan[line], plan[line] / truth, small[line] / small_truth]
-        yield (*row, plan["Theorem 1, as stated"] / truth)
-
-
 def simulated(chain: cs.MarkovChain, transitions: int, rng: np.random.Generator) -> np.ndarray:
     """Transition counts of RUNS independent paths, all at once."""
     runs, upper = np.arange(RUNS), np.cumsum(chain.matrix, axis=1)
@@ -145,21 +132,7 @@ def processor() -> str:
     return platform.machine()
 
 
-BUDGET_COLUMNS = (
-    "problem",
-    "K",
-    "S",
-    "predicted",
-    "`mixture`",
-    "×",
-    f"× at {TARGET / 100:g}",
-    "`paper`",
-    "×",
-    f"× at {TARGET / 100:g}",
-    "Theorem 1, ×",
-)
 TABLES = {
-    "budgets": (BUDGET_COLUMNS, budgets),
     "losses": (("problem", "transitions a chain", *(f"`{method}`" for method in METHODS)), losses),
     "times": (("method", "S = 5", "S = 50"), times),
 }

@@ -19,15 +19,12 @@ class Server:
     """One server over a socket in a directory of its own. PostgreSQL refuses to run as root: then it is 'nobody'."""
 
     def __init__(self, directory: Path) -> None:
-        found = find_spec("pgserver")
-        assert found is not None, "the tests need the package pgserver"
-        assert found.origin is not None
-        self.programs = Path(found.origin).parent / "pginstall" / "bin"
+        self.programs = _programs()
         self.directory, self.data = directory, directory / "data"
         self.user = "nobody" if os.geteuid() == 0 else None
         if self.user:
             shutil.chown(directory, self.user)
-        self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+        self.run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 
     @property
     def address(self) -> str:
@@ -39,12 +36,13 @@ class Server:
 
     def start(self) -> None:
         options = f"-k {self.directory} -c listen_addresses='' -c fsync=off"
-        self._run("pg_ctl", "start", "--wait", "--silent", f"--log={self.directory / 'log'}", f"--options={options}")
+        self.run("pg_ctl", "start", "--wait", "--silent", f"--log={self.directory / 'log'}", f"--options={options}")
 
     def stop(self, mode: str = "fast") -> None:
-        self._run("pg_ctl", "stop", "--wait", "--silent", f"--mode={mode}")
+        self.run("pg_ctl", "stop", "--wait", "--silent", f"--mode={mode}")
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
+        """Runs one of PostgreSQL's programs on the server's data."""
         command = [str(self.programs / program), f"--pgdata={self.data}", *arguments]
         groups = [] if self.user else None
         done = subprocess.run(
@@ -52,6 +50,19 @@ class Server:
             stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+
+
+def _programs() -> Path:
+    """The folder of PostgreSQL's programs: the wheel's or, where there is no wheel (Python 3.13), the machine's."""
+    found = find_spec("pgserver")
+    if found is not None and found.origin is not None:
+        return Path(found.origin).parent / "pginstall" / "bin"
+    asked = shutil.which("pg_config")
+    folders = [Path(subprocess.check_output([asked, "--bindir"], text=True).strip())] if asked else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    places = [folder for folder in folders if (folder / "initdb").exists() or (folder / "initdb.exe").exists()]
+    assert places, "the tests need the package pgserver, or PostgreSQL's programs"
+    return places[0]
 
 
 @pytest.fixture(scope="session")

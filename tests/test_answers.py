@@ -520,6 +520,17 @@ def test_methods_without_a_guarantee_say_so_and_are_refused_on_few_exits():
         cs.answer(paths.counts(), "reach down within 5", method="delta")
 
 
+def test_declared_absorbing_states_are_absorbing_for_every_method():
+    """A state that is never left has no exits: neither method may guess its row."""
+    rng = np.random.default_rng(0)
+    walks = [["s"] * int(rng.integers(1, 4)) + ["trap"] for _ in range(400)]
+    paths = Paths.from_walks(walks, ["s", "trap"])
+    question = "cost trap=1 from s over 6 steps given trap absorbing"
+    found = {method: cs.answer(paths, question, method=method) for method in ("replay", "delta", "posterior")}
+    assert found["delta"].width == pytest.approx(found["posterior"].width, rel=0.2)
+    assert found["replay"].lower < found["delta"].estimate < found["replay"].upper
+
+
 def test_the_delta_method_has_the_spread_of_repeated_estimates():
     """The gradient is right: its standard error is that of plug-in values over 120 walks, to 25 %."""
     walks = [walked(600, seed) for seed in range(120)]

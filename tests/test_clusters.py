@@ -48,7 +48,7 @@ def test_the_files_for_kubernetes_name_one_cluster_one_image_and_one_volume() ->
     name = cluster["metadata"]["name"]
     driver = job["spec"]["template"]["spec"]
     (container,) = driver["containers"]
-    assert f"tcp://{name}-scheduler:8786" in container["command"]
+    assert f"tcp://{name}-scheduler:8786" in container["args"][0]
     images = {
         part["spec"]["containers"][0]["image"] for part in (cluster["spec"]["worker"], cluster["spec"]["scheduler"])
     }

@@ -128,7 +128,7 @@ def test_a_cluster_that_loses_a_worker(problem: cs.Problem, expected: cs.Results
     def after(future: "Future[Any]") -> None:
         finished.append(future)
         if len(finished) == number // 3:  # in the middle: a worker that has tasks to do
-            busy = [address for address, keys in client.processing().items() if keys]
+            busy = [address for address, worker in client.cluster.scheduler.workers.items() if worker.processing]
             killed.append(processes[busy[0]])
             os.kill(killed[0], signal.SIGKILL)
 

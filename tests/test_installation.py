@@ -1,5 +1,6 @@
 """What a missing optional dependency's message says: a command that works in the environment at hand."""
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def checkout(tmp_path, monkeypatch):
 def wheel(tmp_path, monkeypatch):
     """The package where pip puts it: no checkout around it."""
     monkeypatch.setattr(installation, "_ROOT", tmp_path)
-    monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
 
 
 def test_the_environment_of_a_checkout_is_served_by_make(checkout, monkeypatch):
@@ -45,7 +46,7 @@ def test_the_make_target_exists():
 
 def test_an_environment_of_ones_own_installs_the_checkout(checkout, monkeypatch):
     monkeypatch.setattr(sys, "prefix", "/elsewhere")
-    monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     assert installation.extra_command("logs") == f"{sys.executable} -m pip install -e '{checkout}[logs]'"
 
 
@@ -62,12 +63,12 @@ def test_a_package_without_metadata_names_itself(wheel, monkeypatch):
     def absent(name):
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(installation.metadata, "requires", absent)
+    monkeypatch.setattr(metadata, "requires", absent)
     assert installation.extra_command("logs").endswith("-m pip install 'chainscout[logs]'")
 
 
 def test_without_pip_uv_is_named_if_there_is_one(wheel, monkeypatch):
-    monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/uv")
     assert installation.extra_command("logs") == f"uv pip install --python {sys.executable} 'duckdb>=2.0'"
     monkeypatch.setattr(shutil, "which", lambda name: None)

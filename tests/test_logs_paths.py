@@ -59,7 +59,7 @@ def shown(paths: cs.Paths) -> list[tuple[Any, ...]]:
 
 
 @given(rows=logs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_arrays_agree_with_the_literal_order(rows: list[Row]) -> None:
     for gap in (None, 2):
         found = read(log_engines.objects(rows), gap=gap)

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from chainscout.certificates import certify, sharp
+from chainscout import problems
+from chainscout.certificates import certify, planning, sharp
+from chainscout.certificates.sharp import entry as entries
 from chainscout.certificates.sharp import event, row, search
 from chainscout.counts import Counts
 
@@ -200,6 +202,29 @@ def test_the_largest_value_of_an_entry():
         assert value >= max(values) - 1e-9 * (1 + abs(max(values)))
         excess.append(value - max(values))
     assert np.median(excess) < 0.01
+
+
+def test_the_mode_s_part_of_a_cell():
+    """`mode_cell` is never below a fine grid's maximum, whatever it starts from, and near it on narrow cells."""
+    rng = np.random.default_rng(14)
+    excess = []
+    for _ in range(300):
+        exits = float(rng.choice([1, 5, 30, 200, 3000]))
+        count = float(rng.integers(0, exits + 1))
+        estimate, width = (count + 0.1) / (exits + 1 / 3), float(rng.choice([0.2, 1.0, 3.0])) / math.sqrt(exits)
+        left = min(1.0, max(0.0, estimate + float(rng.normal()) / math.sqrt(exits)))
+        right = min(1.0, left + width)
+        rho, mu = float(4.0 ** rng.integers(-2, 4)), float(np.exp(rng.uniform(-3, 1.5)))
+        nu, shift = float(rng.normal() * exits * 0.3), float(rng.normal() * 0.3)
+        _, space = prepared([np.array([1, 1])], 3.0)
+        space.lean[0] = float(rng.normal())
+        value, *_ = entries.mode_cell(count, exits, estimate, left, right, shift, rho, mu, nu, 0, space)
+        grid = [left + (right - left) * i / 200 for i in range(201)]
+        values = [exits * (p - estimate) ** 2 - mu * best_tilt(p, count, exits, shift, rho, 1.0) - nu * p for p in grid]
+        assert value >= max(values) - 1e-9 * (1 + abs(max(values)))
+        if width < 0.3 / math.sqrt(exits):
+            excess.append(value - max(values))
+    assert np.median(excess) < 0.02
 
 
 def tangent_bound(counts, law, rho, half):
@@ -419,6 +444,16 @@ def test_a_smaller_delta_hardly_ever_gives_a_smaller_bound(seed):
     assert max(wrong, default=1.0) < 1.02
 
 
+def test_between_two_points_of_the_grid_a_smaller_delta_never_gives_a_smaller_bound():
+    """By construction: the search is the same, and B alone grows."""
+    power = math.ceil(math.log(3.0) / math.log(sharp.GRID))
+    levels = np.linspace(sharp.GRID ** (power - 1) + 1e-6, sharp.GRID**power, 5)
+    for table, _ in random_tables(40 if simulation.COMPILED else 1, 15):
+        rows = [{y: int(n) for y, n in enumerate(r) if n} for r in table if r.sum()]
+        found = [sharp.largest_loss(sharp.table_of(rows, len(table)), len(table), float(level)) for level in levels]
+        assert found == sorted(found)
+
+
 def test_hardly_ever_above_the_mixture():
     ratios = []
     for table, _ in random_tables(400 if simulation.COMPILED else 5, 9):
@@ -429,6 +464,23 @@ def test_hardly_ever_above_the_mixture():
     print(f"largest quotient {worst:.3f}, from 200 transitions on {large:.3f}")
     assert worst <= 1.10
     assert large <= 1.02
+
+
+@pytest.mark.parametrize("name", ["two-state", "unlike", "cpg-islands", "cd4"])
+def test_hardly_ever_above_the_mixture_at_expected_counts(name):
+    problem = problems.get(name)
+    by_sharp, by_mixture = planning.sharp_bound(problem, 0.05), planning.mixture_bound(problem, 0.05)
+    for chain in problem.chains.values():
+        for transitions in (5, 30, 200, 2_000, 50_000) if simulation.COMPILED else (200,):
+            most = 1.02 if transitions >= 200 else 1.10
+            assert by_sharp(chain, transitions) <= most * by_mixture(chain, transitions)
+
+
+def test_rows_with_equal_counts_in_any_order():
+    """The order of states and of rows changes nothing, so that equal rows can change places."""
+    table = np.array([[50, 3, 0, 7], [50, 3, 0, 7], [0, 7, 50, 3], [2, 2, 2, 2]])
+    found = {round(bound_of(table[np.ix_(order, order)]), 12) for order in itertools.permutations(range(4))}
+    assert max(found) - min(found) <= 1e-9 * max(found)
 
 
 def test_interpreted_and_compiled_agree():

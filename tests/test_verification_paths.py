@@ -137,7 +137,7 @@ def test_the_sharp_trial_is_on_the_paths_of_the_engine():
     problem = problems.get("two-state")
     found = heights.looked_at(problem, 40, 3, 0.05, 5, ENGINE)
     whole = paths.followed(problem, 40, 3, 0.05, seed=5, engine=ENGINE)
-    losses, _ = engine.run(problem, "uniform", [3 * 40], range(3), seed=5, engine=ENGINE)
+    losses, _ = engine.run(problem, "uniform", [3 * 40], range(3), engine.Options(seed=5, engine=ENGINE))
     assert found.shape == (3, 3, 2)
     assert (found[:, :, 1] <= found[:, :, 0]).all()
     assert whole[:, :, paths.LOSS] / 39 == pytest.approx(losses[0], rel=1e-9)

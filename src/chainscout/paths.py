@@ -363,7 +363,9 @@ def _in_order(target: _IntegerArray) -> _IntegerArray:
 
 
 def _check(values: _IntegerArray, least: int, most: int | None, name: str, meaning: str) -> None:
-    low, high = int(values.min(initial=least)), int(values.max(initial=least))
+    if not values.size:
+        return
+    low, high = int(values.min()), int(values.max())
     if low < least or (most is not None and high > most):
         value = low if low < least else high
         limits = f"at least {least}" if most is None else f"from {least} to {most}"

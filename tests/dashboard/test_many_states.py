@@ -37,6 +37,16 @@ def test_parts_are_those_of_the_whole() -> None:
         assert np.array_equal(found.widths(), (found.upper - found.lower).max(axis=1))
 
 
+def test_a_chain_that_has_shown_no_state() -> None:
+    study = Study.create(None, {"open": []}, open_states=True)
+    found = study.estimate("open")
+    parts = (found.transitions, found.matrix, found.lower, found.upper, *found.window(range(3), range(3)))
+    assert all(part.shape == (0, 0) for part in parts)
+    assert found.widths().shape == (0,)
+    assert StudyReport(study, "x").chain(0).window.rows == ()
+    assert b'"open"' in FORMATS["json"](study)
+
+
 @pytest.mark.parametrize("size", [10_000])
 def test_the_view_of_a_chain_with_many_open_states_is_quick(size: int) -> None:
     study = many_states(None, size, is_open=True)
@@ -52,14 +62,16 @@ def test_the_view_of_a_chain_with_many_open_states_is_quick(size: int) -> None:
 
 
 PROGRAM = """
-import itertools, resource, sys
+import itertools, re, sys
+from pathlib import Path
 from chainscout.dashboard.downloads import matrix
 from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
 with Study.open(sys.argv[1], read_only=True) as study:
     lines = matrix(study, StudyReport(study, "many"), 0)
     entries = sum(part.count(b"\\r\\n") for part in itertools.islice(lines, 11))
-print(entries, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+print(entries, int(peak[1]) // 1024)
 """
 
 

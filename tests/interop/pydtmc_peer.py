@@ -25,6 +25,12 @@ def quantities(theirs: pydtmc.MarkovChain) -> dict[str, Any]:
         "period": theirs.period,
         "spectral_gap": theirs.spectral_gap,
         "mean_recurrence_times": None if times is None else times.tolist(),
+        # To the last state: from each state ever; the steps it takes; at step 1, 2, … 5 from the first one. And the
+        # rewards 0, 1, 2, … of the states at the moments 0 to 3.
+        "hitting_probabilities": theirs.hitting_probabilities(theirs.states[-1:]).tolist(),
+        "hitting_times": theirs.hitting_times(theirs.states[-1:]).tolist(),
+        "first_passages": theirs.first_passage_probabilities(5, theirs.states[0], theirs.states[-1:]).tolist(),
+        "expected_rewards": theirs.expected_rewards(3, list(range(theirs.size))).tolist(),
         # The least t ≥ 1 with ‖μP^t − π‖₁ ≤ 0.25, here from each state in turn; null beyond 99.
         "mixing_times": [theirs.mixing_time(start, cutoff_type="traditional") for start in np.eye(theirs.size)],
     }

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from numpy.testing import assert_allclose
 
+import chainscout as cs
 from chainscout import problems
 from chainscout.chains import MarkovChain
 from chainscout.errors import NotErgodicError
@@ -179,3 +180,32 @@ def test_catalogue(problem):
         (law,) = theirs["pi"]
         assert_allclose(chain.stationary, law, rtol=4 * len(law) * np.finfo(float).eps, atol=0)
         check_conversions(chain, answer)
+
+
+# -- exact answers
+
+
+def asked(name, question):
+    """Our exact answers from each state."""
+    return [cs.answer(OURS[name], question(state)).estimate for state in OURS[name].states]
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_probabilities_to_reach_a_state(name, theirs):
+    target = OURS[name].states[-1]
+    assert_allclose(asked(name, lambda state: cs.Reach(target, state)), theirs["hitting_probabilities"], atol=1e-7)
+    within = cs.answer(OURS[name], cs.Reach(target, OURS[name].states[0], within=5)).estimate
+    assert within == pytest.approx(sum(theirs["first_passages"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", IRREDUCIBLE)  # PyDTMC gives a number too where a state may never be reached
+def test_times_to_reach_a_state(name, theirs):
+    target = OURS[name].states[-1]
+    assert_allclose(asked(name, lambda state: cs.PassageTime(target, state)), theirs["hitting_times"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_costs_over_steps(name, theirs):
+    costs = {state: float(place) for place, state in enumerate(OURS[name].states)}
+    found = asked(name, lambda state: cs.Cost(costs, state, steps=4))
+    assert_allclose(found, theirs["expected_rewards"], rtol=1e-12, atol=1e-12)

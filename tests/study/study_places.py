@@ -2,12 +2,13 @@
 
 import itertools
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import postgres
 
 from chainscout.study import Study
 
@@ -62,46 +63,36 @@ def set_clock(study: Study, now: float) -> None:
 
 
 class Server:
-    """PostgreSQL, from the wheel that brings its binaries."""
+    """PostgreSQL, with a new schema for every study."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self._schemas = itertools.count()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about where the wheel keeps its lock file
-            import pgserver
-
-            self.server = pgserver.get_server(folder)
         # The tests end processes, not the machine: what the kernel has is safe without fsync.
-        self.run("ALTER SYSTEM SET fsync = off")
-        self.run("SELECT pg_reload_conf()")
+        self.server = postgres.Server(folder)
+        self.server.start()
 
     def run(self, statement: str) -> None:
         import psycopg
 
-        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+        with psycopg.connect(self.server.address, autocommit=True) as connection:
             connection.execute(statement)
 
     def address(self) -> str:
         """The address of a new, empty schema."""
         name = f"study{next(self._schemas)}"
         self.run(f"CREATE SCHEMA {name}")
-        return self.server.get_uri() + "&options=" + quote(f"-csearch_path={name}")
+        return self.server.address + "&options=" + quote(f"-csearch_path={name}")
 
     def control(self, *words: str) -> None:
         """Runs pg_ctl on the server."""
-        from pgserver._commands import pg_ctl
-
-        pg_ctl(list(words), pgdata=self.folder, user=self.server.system_user)
+        self.server.run("pg_ctl", *words)
 
     def restart(self) -> None:
         """Ends every connection at once, and is there again a little later."""
         self.control("-w", "-m", "immediate", "restart")
 
     def stop(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.server.cleanup()
+        self.server.stop("immediate")
 
 
 @contextmanager
@@ -109,6 +100,6 @@ def running_server() -> Iterator[Server]:
     """A server in a folder of its own. Root cannot run one: then another user does, who must be able to go there."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        running = Server(Path(folder) / "data")
+        running = Server(Path(folder))
         yield running
         running.stop()

@@ -109,15 +109,17 @@ def test_a_plain_tell_on_a_path_of_a_lease_has_no_number_of_issue(place):
 
 def test_where_a_chain_is_one_process_the_order_is_always_known(place):
     study = place.create({"a": 2}, paths="shared")
-    study.tell_many([("a", 0), ("a", 1)])
-    study.worker("one", renews=False).lease().tell(1)
-    study.tell("a", 0)
-    study.restart("a")
-    study.tell("a", 0)
+    for name, values in (("one", [0, 1]), ("two", [1]), ("one", [0])):
+        lease = study.worker(name, renews=False).lease(steps=3)
+        for value in values:
+            lease.tell(value)
+        lease.restart() if value == 0 else lease.give_back()
     paths = study.paths("a")
     assert paths.unordered is None
     assert paths.counts() == study.counts("a")
-    assert paths.told[paths.target >= 0].tolist() == [1, 2, 3, 4, 5]
+    known = paths.target >= 0
+    assert paths.told[known].tolist() == [1, 2, 3, 4]
+    assert paths.path[known].tolist() == [0, 0, 0, 0]
 
 
 def test_open_states_and_nothing_told(place):

@@ -158,7 +158,7 @@ def test_a_lease_is_renewed_and_given_back(lab):
         assert words == "chainscout: the lease of the chain 'north' has ended, if there was one: nothing was changed\n"
         assert "Missing option '--token'" in run(command, lab, "north", status=2)
         assert "(did you mean north?)" in run(command, lab, "nroth", *token, status=2)
-    assert "seconds (how long the chain is held)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
+    assert "--seconds (how long a lease lasts)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
 
 
 def test_a_lease_whose_worker_cannot_go_on_is_given_back(lab):

@@ -48,7 +48,9 @@ def posterior(
     values = np.empty(_DRAWS)
     for draw in range(_DRAWS):
         gammas = rng.standard_gamma(table)
-        values[draw] = exact.value(gammas / gammas.sum(axis=1, keepdims=True), terms, start)
+        matrix = gammas / gammas.sum(axis=1, keepdims=True)
+        matrix[terms.absorbing] = np.eye(terms.size)[terms.absorbing]
+        values[draw] = exact.value(matrix, terms, start)
     low, high = np.quantile(values, [delta / 2, 1 - delta / 2])
     return float(values.mean()), float(low), float(high)
 

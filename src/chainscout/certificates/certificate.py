@@ -98,8 +98,8 @@ class Certificate:
         others = f", and 'mixture' for {opened:,} with open states" if opened else ""
         worth = f"With probability at least {1 - self.delta:.4g}" if self.guaranteed else "Not guaranteed"
         number = len(self.loss)
-        chains = "the loss of the chain is" if number == 1 else f"all {number:,} losses are"
-        return f"{worth}, {chains} at most {self.max:.4g} (certificate {self.method!r}{others}).\n{self.in_words()}"
+        chains = "the loss of the chain is" if number == 1 else f"the losses of all {number:,} chains are"
+        return f"{worth}, {chains} at most {self.max:.3g} (certificate {self.method!r}{others}).\n{self.in_words()}"
 
 
 def certify(

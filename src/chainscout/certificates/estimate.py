@@ -53,7 +53,7 @@ class RowEstimates:
         """The part of these rows and columns, which are clipped to the states there are."""
         rows, columns = (part[: max(0, len(self.states) - part.start)] for part in (rows, columns))
         counts = self._counts_of(rows)
-        matrix = smoothed(counts, self._alpha)
+        matrix = self._smoothed(counts)
         part = slice(columns.start, columns.stop)
         return Part(counts[:, part], matrix[:, part], *self._ends(rows, columns, counts[:, part]))
 
@@ -88,7 +88,10 @@ class RowEstimates:
     @cached_property
     def matrix(self) -> Array:
         """P̂(x,y) = (N[x,y] + α)/(N_x + αS)."""
-        return smoothed(self.transitions, self._alpha)
+        return self._smoothed(self.transitions)
+
+    def _smoothed(self, counts: npt.NDArray[np.int64]) -> Array:
+        return smoothed(counts, self._alpha) if len(self.states) else counts.astype(np.float64)
 
     @property
     def lower(self) -> Array:

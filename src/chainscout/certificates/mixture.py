@@ -43,6 +43,7 @@ def largest_excess(
         order[x] = x
     best = ceiling
     size = dimension + 1.0
+    inverse_size = 1.0 / size
     deepest = 0
     shifts = 0
     shifted = 0.0  # Σ N_x·4^{o_x}
@@ -68,17 +69,19 @@ def largest_excess(
         if power < lowest:
             lowest = power
             fewest_shifted = exits[x]
-        product *= exits[x] / size
+        product *= exits[x] * inverse_size
         if product > 1e250 or product < 1e-250:
             logs += log(product)
             product = 1.0
     logs += log(product)
     likely = 0
+    likely_scale = 1.0
     levels = 0
     scale = 1.0
     while scale <= 4.0 * (largest + 1.0):  # m = 0 … ⌊log₄(N_max + 1)⌋ + 1
         if scale * (2.0 * size) <= largest:
             likely = levels
+            likely_scale = scale
         levels += 1
         scale *= 4.0
     # Where all o are 0, the second and the third family are the first with a larger B.
@@ -86,87 +89,94 @@ def largest_excess(
         prior = log_inverse
         if family == 1:
             prior += (shifts + number) * LOG_2
-        for turn in range(levels):
-            level = turn + likely  # from the level that is likely to be the best one
-            if level >= levels:
-                level -= levels
-            scale = 1.0  # 4^m
-            for _ in range(level):
-                scale *= 4.0
-            # What ΣW is at least: B is, because log(1+v) ≥ log v and log(1+v) ≥ 2v/(2+v); and the smallest θ is filled
-            # first, all others are at most the largest. A level that cannot be better is not evaluated.
-            mass = 0.5 * ceiling
-            top = largest
-            smallest = fewest
-            room = 2.0 * fewest
-            cost = logs - number * (level * LOG_4)
-            if family == 1 or (family == 2 and level >= deepest):
-                mass = shifted
-                top = 2.0 * largest
-                smallest = lowest
-                room = 2.0 * fewest_shifted
-                cost += shifts * LOG_4
-            elif family == 2:
-                top = 2.0 * largest
-                room = 0.0
-            cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
-            bound = prior + LEVEL_LOGS[level] + 0.5 * dimension * cost
-            if family == 2:
-                bound += number * UNIFORM_LOGS[level]
-            share = smallest / (smallest + 2.0 * scale)
-            total = bound / share
-            if share * room <= bound:
-                total = room + (bound - share * room) * (1.0 + 2.0 * scale / top)
-            if total * CERTAINLY > best:
-                continue
-            bound = prior + LEVEL_LOGS[level]
-            if family == 2:
-                bound += number * UNIFORM_LOGS[level]
-            product = 1.0
-            for x in range(number):
-                shift = 0
-                if family == 1:
-                    shift = offset[x]
-                elif family == 2:
-                    shift = min(offset[x], level)
-                rho = scale
-                while shift > 0:
-                    rho *= 0.25
-                    shift -= 1
-                # Σ cost(N_x/ρ_x), cost(u) = (S−1)/2·log(1 + u/S): of large u/S as the logarithm of a product.
-                v = exits[x] / rho / size
-                if v < 0.0625:
-                    bound += 0.5 * dimension * log1p(v)
-                else:
-                    product *= 1.0 + v
-                    if product > 1e250:
-                        bound += 0.5 * dimension * log(product)
-                        product = 1.0
-                theta[x] = exits[x] / (exits[x] + 2.0 * rho)
-            if product > 1.0:
-                bound += 0.5 * dimension * log(product)
-            stride = 1  # Shell's sort: as short as an insertion sort, and a chain may have a million states
-            while 3 * stride + 1 < number:
-                stride = 3 * stride + 1
-            while stride > 0:
-                for i in range(stride, number):
-                    x = order[i]
-                    j = i - stride
-                    while j >= 0 and theta[order[j]] > theta[x]:
-                        order[j + stride] = order[j]
-                        j -= stride
-                    order[j + stride] = x
-                stride //= 3
-            total = 0.0
-            for i in range(number):
-                x = order[i]
-                room = 2.0 * exits[x]
-                if theta[x] * room > bound:
-                    total += bound / theta[x]
+        for turn in range(2):  # from the level that is likely to be the best one upwards, then from there downwards
+            up = turn == 0
+            level = likely - 1 if up else likely
+            scale = 0.25 * likely_scale if up else likely_scale  # 4^m
+            while True:
+                level += 1 if up else -1
+                scale *= 4.0 if up else 0.25
+                if level < 0 or level >= levels:
                     break
-                total += room
-                bound -= theta[x] * room
-            best = min(best, total)
+                # What ΣW is at least: log(1+v) ≥ log v and log(1+v) ≥ 2v/(2+v) in B, the smallest θ is filled first,
+                # and all others are at most the largest. A level that cannot be better is not evaluated.
+                mass = 0.5 * ceiling
+                top = largest
+                smallest = fewest
+                room = 2.0 * fewest
+                cost = logs - number * (level * LOG_4)
+                if family == 1 or (family == 2 and level >= deepest):
+                    mass = shifted
+                    top = 2.0 * largest
+                    smallest = lowest
+                    room = 2.0 * fewest_shifted
+                    cost += shifts * LOG_4
+                elif family == 2:
+                    top = 2.0 * largest
+                    room = 0.0
+                cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
+                least = prior + LEVEL_LOGS[level]
+                if family == 2:
+                    least += number * UNIFORM_LOGS[level]
+                # Upwards 1/θ grows and B is never below its prior; downwards costs grow, but for the third family's.
+                if up and least * (1.0 + 2.0 * scale / top) * CERTAINLY > best:
+                    break
+                if not up and family < 2 and (prior + LEVEL_LOGS[0] + 0.5 * dimension * cost) * CERTAINLY > best:
+                    break
+                bound = least + 0.5 * dimension * cost
+                share = smallest / (smallest + 2.0 * scale)
+                total = bound / share
+                if share * room <= bound:
+                    total = room + (bound - share * room) * (1.0 + 2.0 * scale / top)
+                if total * CERTAINLY > best:
+                    continue
+                bound = least
+                inverse = 1.0 / scale
+                product = 1.0
+                for x in range(number):
+                    shift = 0
+                    if family == 1:
+                        shift = offset[x]
+                    elif family == 2:
+                        shift = min(offset[x], level)
+                    u = exits[x] * inverse  # N_x/ρ_x: powers of four are exact
+                    while shift > 0:
+                        u *= 4.0
+                        shift -= 1
+                    # Σ cost(u), cost(u) = (S−1)/2·log(1 + u/S): of large u/S as the logarithm of a product.
+                    v = u * inverse_size
+                    if v < 0.0625:
+                        bound += 0.5 * dimension * log1p(v)
+                    else:
+                        product *= 1.0 + v
+                        if product > 1e250:
+                            bound += 0.5 * dimension * log(product)
+                            product = 1.0
+                    theta[x] = u / (u + 2.0)
+                if product > 1.0:
+                    bound += 0.5 * dimension * log(product)
+                stride = 1  # Shell's sort: as short as an insertion sort, and a chain may have a million states
+                while 3 * stride + 1 < number:
+                    stride = 3 * stride + 1
+                while stride > 0:
+                    for i in range(stride, number):
+                        x = order[i]
+                        j = i - stride
+                        while j >= 0 and theta[order[j]] > theta[x]:
+                            order[j + stride] = order[j]
+                            j -= stride
+                        order[j + stride] = x
+                    stride //= 3
+                total = 0.0
+                for i in range(number):
+                    x = order[i]
+                    room = 2.0 * exits[x]
+                    if theta[x] * room > bound:
+                        total += bound / theta[x]
+                        break
+                    total += room
+                    bound -= theta[x] * room
+                best = min(best, total)
     return best
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ..validation import printable
-
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
@@ -32,6 +30,8 @@ def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
 
     ``exact``: a script may read the text; only a terminal gets it with such characters spelt out.
     """
+    from ..validation import printable
+
     stream = sys.stderr if err else sys.stdout
     click.echo(text if exact and not stream.isatty() else printable(text), err=err)
 
@@ -50,6 +50,8 @@ def show(tables: "list[Table]", json_output: bool) -> None:
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
+
+    from ..validation import printable
 
     console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
     for table in tables:
@@ -79,6 +81,7 @@ def _columns(table: "Table", width: int) -> list[_Column]:
     from rich.cells import cell_len
 
     from ..report.cells import cell
+    from ..validation import printable
 
     found = []
     for place, name in enumerate(table.columns):

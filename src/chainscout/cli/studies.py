@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import FileError, InputError
-from ..validation import shown
 from .problems import delta_option, find_problem
 from .rendering import as_json, echo, echo_json, show
 
@@ -313,6 +312,8 @@ def _states(text: str) -> int | list[str]:
     try:
         return int(text)
     except ValueError:
+        from ..validation import shown
+
         if text.strip().lstrip("+-").isdecimal():  # too long a number for Python
             raise InputError(f"--chain must be given a number of states that can be had, not {shown(text)}") from None
         return text.split(",")

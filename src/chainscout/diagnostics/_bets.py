@@ -180,11 +180,3 @@ def play(row: Any, context: Any, slot: Any, number: int, bets: Any, trace: Any) 
     """Plays cards in order; log E after each of them goes to ``trace``."""
     for j in range(number):
         trace[j] = bet(bets, row[j], context[j], slot[j])
-
-
-def log_sum(first: float, second: float) -> float:
-    """log (e^first + e^second)."""
-    top = max(first, second)
-    if top == math.inf or top == -math.inf:
-        return top
-    return top + math.log(math.exp(first - top) + math.exp(second - top))

@@ -301,11 +301,10 @@ def _reference(chain: _Chain, known: MarkovChain) -> _Part:
     """The check against a known matrix. A state that the matrix does not know has probability zero."""
     paths = chain.paths
     place = {label: position for position, label in enumerate(known.states)}
-    where = [place.get(label, -1) for label in paths.states]
-    matrix = np.zeros((paths.size, paths.size))
-    inside = [i for i, position in enumerate(where) if position >= 0]
-    matrix[np.ix_(inside, inside)] = known.matrix[np.ix_([where[i] for i in inside], [where[i] for i in inside])]
-    found = _processes.reference(chain.cards.source, chain.cards.target, matrix)
+    where = np.array([place.get(label, -1) for label in paths.states], np.int64)
+    source, target = where[chain.cards.source], where[chain.cards.target]
+    law = np.where((source >= 0) & (target >= 0), known.matrix[source, target], 0.0)
+    found = _processes.reference(chain.cards.source, chain.cards.target, law)
     return _part(chain, Kind.REFERENCE, "known matrix", found, None)
 
 

@@ -5,6 +5,7 @@ that is pending (``diagnose`` does both). Then each process ever reaches 1/δ wi
 Markov and does not change (docs/diagnostics.md).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -264,10 +265,9 @@ def change(source: Wholes, target: Wholes, size: int | None) -> Change:
     return Change(process, levels, look.least, outcomes, deck.place[first], deck.place[last])
 
 
-def reference(source: Wholes, target: Wholes, matrix: Floats) -> Process:
-    """Whether the law is that of a matrix that is known exactly."""
+def reference(source: Wholes, target: Wholes, law: Floats) -> Process:
+    """Whether the law is that of a matrix that is known exactly; ``law``: what it says of each card's outcome."""
     cards = _layout(source, target, np.zeros(len(source), np.int64))
-    law = matrix[source[cards.places], target[cards.places]]
     known = _known.known_for(len(cards.states), int(cards.outcomes.sum()))
     cell = (np.cumsum(cards.outcomes) - cards.outcomes)[cards.row] + cards.slot
     trace = np.zeros(len(law))
@@ -302,6 +302,14 @@ def _sums(chain: Any, log_value: Any, log_weights: Any, number: int, leaves: int
         log_tree[node] = log_weights[k] + log_value[j]
         node //= 2
         while node >= 1:
-            log_tree[node] = _bets.log_sum(log_tree[2 * node], log_tree[2 * node + 1])
+            log_tree[node] = _log_sum(log_tree[2 * node], log_tree[2 * node + 1])
             node //= 2
         trace[j] = log_tree[1]
+
+
+def _log_sum(first: float, second: float) -> float:
+    """log (e^first + e^second)."""
+    top = max(first, second)
+    if top == math.inf or top == -math.inf:
+        return top
+    return top + math.log(math.exp(first - top) + math.exp(second - top))

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 
-from ..certificates import ASSUMPTION, Certificate, sharp
+from ..certificates import ASSUMPTION, Certificate, Estimate, sharp
 from ..certificates.mixture import bound_from_exits
+from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+from ._labels import Labels
 from ._solutions import NEAR, Solutions
 
 #: Without a target, certificates are computed from this T on, and from the beginning if there are at most so many
@@ -143,6 +145,17 @@ def refresh_all(transaction: Transaction, until: float = math.inf) -> list[Chain
     return found
 
 
+def refresh_each(transaction: Transaction) -> list[ChainRecord]:
+    """Computes every chain's certificate from the counts alone. Gives the chains that had moved since the last time."""
+    moved = []
+    for chain in transaction.every():
+        if chain.transitions > chain.certified:
+            moved.append(chain)
+        if chain.transitions:
+            refresh(transaction, chain)
+    return moved
+
+
 def is_met(transaction: Transaction, target: float) -> bool:
     """Whether every chain that is not set aside has a fresh certificate of at most ``target``."""
     if transaction.worst() > target:
@@ -223,3 +236,21 @@ def _chances(transaction: Transaction, chain: ChainRecord, paths: set[int]) -> d
             if not left:
                 break
     return {path: math.exp(logarithm) for path, logarithm in logarithms.items()}
+
+
+def estimate(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Estimate | OpenEstimate:
+    """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
+    study = transaction.study
+    if chain.open:
+        rows = transaction.rows(chain)
+        return OpenEstimate(
+            transaction.labels(chain),
+            {x: row.counts for x, row in rows.items()},
+            {x: row.discoveries for x, row in rows.items()},
+            study.delta,
+            study.chains,
+        )
+    # An open chain has δ/K to itself, because its pairs are numbered as they are discovered. The closed chains share
+    # what is left, δ·(their number)/K, equally over their entries: Σ S² entries if no chain is open.
+    entries = -(-study.closed_pairs * study.chains // study.closed)
+    return Estimate(labels.counts(transaction, chain), study.delta, entries=entries)

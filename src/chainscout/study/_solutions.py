@@ -20,7 +20,7 @@ WORSE = 1.1
 #: what a study stops by does not depend on what this process has in memory.
 NEAR = 1.25
 #: More rows than this are not followed one by one.
-MOST_ROWS = 8
+MOST_ROWS = 32
 #: Bytes that the solutions of a study may take, and about how many a row and an entry of a chain take.
 MOST_BYTES = 64_000_000
 ROW_BYTES, ENTRY_BYTES = 1_000, 200

@@ -55,7 +55,7 @@ def settle(
     reason = _reason(transaction, live)
     if reason is not None:
         if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
-            _history.draw(transaction, _certificate.refresh_all(transaction))
+            _history.draw(transaction, _certificate.refresh_each(transaction))
         study.stop_reason = reason.value
         transaction.happened(EventKind.FINISHED.value, reason=reason.value)
 

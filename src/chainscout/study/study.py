@@ -525,20 +525,7 @@ class Study:
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
         with self._lock, self._store.reading() as transaction:
-            record, study = self._find(transaction, chain), transaction.study
-            if record.open:
-                rows = transaction.rows(record)
-                return OpenEstimate(
-                    transaction.labels(record),
-                    {x: row.counts for x, row in rows.items()},
-                    {x: row.discoveries for x, row in rows.items()},
-                    study.delta,
-                    study.chains,
-                )
-            # An open chain has δ/K to itself, because its pairs are numbered as they are discovered. The closed chains
-            # share what is left, δ·(their number)/K, equally over their entries: Σ S² entries if no chain is open.
-            entries = -(-study.closed_pairs * study.chains // study.closed)
-            return Estimate(self._labels.counts(transaction, record), study.delta, entries=entries)
+            return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""

@@ -16,7 +16,7 @@ import numpy as np
 from ...compile import compiled, is_off
 from ...counts import Counts
 from .event import FAMILIES
-from .row import CELLS
+from .row import CELLS, FOUND
 from .search import LEVELS, Space, Table, evaluate, move, refresh
 
 #: A row of counts: how often each successor was seen, without those never seen.
@@ -60,13 +60,15 @@ def table_of(rows: Sequence[Row], size: int) -> Table:
 
 def space_for(classes: int, rows: int) -> Space:
     """Scratch space for a table of so many classes and rows."""
+    cells, candidates = CELLS + 1, 2 * FAMILIES
     lengths = {
-        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "lean"), classes),
-        **dict.fromkeys(("left", "right", "cell_term", "cell_gap", "cell_tied"), CELLS),
-        **dict.fromkeys(("cell_c", "cell_nu", "cell_c_drift", "cell_nu_drift"), CELLS),
-        "offset": FAMILIES * rows, "cost": LEVELS * rows, "chosen": 5, "drift": 2,
+        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top"), classes),
+        **dict.fromkeys(("left", "right", "cell_term", "cell_square", "cell_state", "cell_halved"), cells),
+        **dict.fromkeys(("cost", "give", "half_give"), LEVELS * rows),
+        **dict.fromkeys(("rating", "level", "start"), candidates),
+        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 3,
     }  # fmt: skip
-    wholes = {"natural", "offset", "trial", "order"}
+    wholes = {"level", "natural", "offset", "trial", "order", "cell_state", "cell_halved"}
     return Space(
         *(np.zeros(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)
     )
@@ -102,11 +104,8 @@ def largest_loss(table: Table, size: int, log_inverse: float, space: Space | Non
     rows = len(table.exits)
     space = space_for(len(table.count), rows) if space is None else space
     step = math.ceil(math.log(max(log_inverse, LEAST)) / math.log(GRID) - 1e-9)
-    found = math.inf
-    for power in (step + 1, step):  # the boxes that stay in ``space`` are the nearer ones
-        spare = max(0.0, GRID**power - log_inverse)
-        found = min(found, kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space))
-    return found
+    spare = max(0.0, GRID**step - log_inverse)
+    return kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space)
 
 
 class Running:
@@ -165,7 +164,7 @@ class Running:
 class Bounds:
     """What one evaluation says of a chain: b, and on the same event the rows' largest errors."""
 
-    def __init__(self, counts: Counts, log_inverse: float) -> None:
+    def __init__(self, counts: Counts, log_inverse: float, room: "Room | None" = None) -> None:
         size, total = counts.size, counts.total
         #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
         self.loss, self.total_variation = math.inf, 1.0
@@ -179,9 +178,11 @@ class Bounds:
         # In an order that does not depend on the states' numbers.
         rows_of = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
         table = table_of(rows_of, size)
-        space = space_for(len(table.count), len(table.exits))
+        classes = len(table.count)
+        space = (room or Room()).space(classes, len(table.exits))
         self.loss = largest_loss(table, size, log_inverse, space) / total
-        errors = np.maximum(space.high - space.estimate, space.estimate - space.low)
+        estimate = space.estimate[:classes]
+        errors = np.maximum(space.high[:classes] - estimate, estimate - space.low[:classes])
         rows = np.minimum(1.0, 0.5 * np.add.reduceat(table.times * errors, table.start))
         # Σ_x π̂(x)·½‖·‖₁ ≤ ½√(S·L), by the inequality of Cauchy and Schwarz twice; or row by row from the boxes.
         widest = float(table.exits @ rows) / total
@@ -190,13 +191,34 @@ class Bounds:
         self.entries = tuple(zip(table.exits.astype(np.int64).tolist(), largest.tolist(), strict=True))
 
 
-#: Chains beyond this number are shared by threads: the kernels leave Python's lock alone.
+class Room:
+    """Scratch space that one chain after another uses; it grows with them."""
+
+    def __init__(self) -> None:
+        self._classes, self._rows = 0, 0
+        self._space: Space | None = None
+
+    def space(self, classes: int, rows: int) -> Space:
+        """Space for at least so many classes and rows."""
+        if self._space is None or classes > self._classes or rows > self._rows:
+            self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
+            self._space = space_for(self._classes, self._rows)
+        return self._space
+
+
+#: Chains beyond this number are shared by threads, so many at a time: the kernels leave Python's lock alone.
 FEW = 64
 
 
 def bounds(counts: Sequence[Counts], log_inverse: float) -> list[Bounds]:
     """What is known of each chain; ``log_inverse`` is log(K/δ)."""
+
+    def some(first: int) -> list[Bounds]:
+        room = Room()
+        return [Bounds(chain, log_inverse, room) for chain in counts[first : first + FEW]]
+
+    firsts = range(0, len(counts), FEW)
     if len(counts) <= FEW:
-        return [Bounds(chain, log_inverse) for chain in counts]
+        return [bound for first in firsts for bound in some(first)]
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda chain: Bounds(chain, log_inverse), counts, chunksize=16))
+        return [bound for found in pool.map(some, firsts) for bound in found]

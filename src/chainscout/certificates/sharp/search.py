@@ -26,12 +26,18 @@ from .event import (
 )
 from .row import row_term
 
-#: The multipliers that the score looks at: 0.7·(the largest v)·STEP^g.
-MULTIPLIERS, STEP = 24, 1.19
-#: The evaluations along μ of one choice of scales, at most, and how far log μ moves at first.
-EVALUATIONS = 7
+#: The score's first step along μ, and its number of steps at most.
+STEP, STEPS = 1.2, 12
+#: No other μ is looked at.
+LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
+#: The candidates that are evaluated, at most, while their score is no more than REACH times the best one. A candidate
+#: is left in its first evaluation if that comes to more than HOPELESS times the best bound so far.
+CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.02
+#: The evaluations of one candidate along μ, at most; how far μ moves while nothing is known; and what another
+#: evaluation must be able to gain, as a part of the whole.
+EVALUATIONS, FACTOR, GAIN = 5, 1.15, 0.005
 #: How exactly a row's term is found, as a part of the whole.
-TOLERANCE = 0.006
+TOLERANCE = 0.01
 #: The levels that there is room for: from LEAST_POWER to two above log₄ of 2⁵³.
 LEVELS = 2 * (30 - LEAST_POWER)
 
@@ -60,17 +66,18 @@ class Space(NamedTuple):
     half: Any
     tilt: Any
     top: Any
-    lean: Any
     # a row each
     most: Any
-    spread: Any
     centre: Any
     multiplier: Any
+    lean: Any
     apart: Any
     apart_tilt: Any
     rho: Any
     theta: Any
     term: Any
+    slope: Any
+    base: Any
     natural: Any
     offset: Any
     trial: Any
@@ -79,17 +86,21 @@ class Space(NamedTuple):
     left: Any
     right: Any
     cell_term: Any
-    cell_gap: Any
-    cell_tied: Any
-    cell_c: Any
-    cell_nu: Any
-    cell_c_drift: Any
-    cell_nu_drift: Any
+    cell_square: Any
+    cell_state: Any
+    cell_halved: Any
+    cell_found: Any
     # a row and level each
     cost: Any
-    # what was chosen: family, level, pair, μ, and the smallest bound; two numbers of the last cell
+    give: Any
+    half_give: Any
+    # a candidate each, the best level of a family or its runner-up: score, twice the level and the pair, and μ
+    rating: Any
+    level: Any
+    start: Any
+    # what was chosen: candidate, μ, and the smallest bound; the numbers of the last cell
     chosen: Any
-    drift: Any
+    found: Any
 
 
 def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: float, space: Any) -> float:
@@ -107,25 +118,30 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
         best += space.most[x]
         largest = max(largest, table.exits[x])
     space.chosen[0] = -1.0
-    guess_spread(table, rows, space)
+    fresh(table, rows, space)
     natural_offsets(table, rows, largest, space)
     top = LEAST_LEVEL  # ⌊log₄(N_max + 1)⌋ + 2
     while math.ldexp(1.0, 2 * top) <= 16.0 * (largest + 1.0):
         top += 1
     top -= 1
     costs(table, rows, size, top, space)
-    space.chosen[4] = min(best, lemma(table, rows, size, log_inverse - spare, top, space))
+    space.chosen[2] = min(best, lemma(table, rows, size, log_inverse - spare, top, space))
     best = min(best, lemma(table, rows, size, log_inverse, top, space))
-    reach = math.inf
+    mu = 1.0
     for family in range(FAMILIES):
-        estimate, m, pair, mu = score(table, rows, size, log_inverse, family, top, space)
-        if family == 0:
-            reach = estimate
-        if estimate > 1.1 * reach:
-            continue
-        reach = min(reach, estimate)
-        best = descend(table, rows, size, log_inverse, spare, family, m, pair, mu, best, space)
-    found: float = space.chosen[4]
+        mu = score(table, rows, log_inverse, family, top, mu, space)
+    reach = math.inf
+    for turn in range(CANDIDATES):
+        candidate = 0
+        for other in range(1, 2 * FAMILIES):
+            if space.rating[other] < space.rating[candidate]:
+                candidate = other
+        reach = min(reach, space.rating[candidate])
+        if space.rating[candidate] > REACH * reach:
+            break
+        best = descend(table, rows, size, log_inverse, spare, candidate, best, turn == 0, space)
+        space.rating[candidate] = math.inf
+    found: float = space.chosen[2]
     return found * (1.0 + ABSOLUTE)
 
 
@@ -133,12 +149,11 @@ def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) 
     """T·b at the scales and the μ of the last full search; keeps every row's term, so that ``move`` can go on."""
     if space.chosen[0] < 0.0:
         return math.inf
-    total: float = space.chosen[3] * prepared(
-        table, rows, size, log_inverse, int(space.chosen[0]), int(space.chosen[1]), int(space.chosen[2]), space
-    )
+    mu = space.chosen[1]
+    total: float = mu * prepared(rows, size, log_inverse, int(space.chosen[0]), space)
     tolerance = TOLERANCE * total / rows
     for x in range(rows):
-        space.term[x] = row_term(table, x, size, space.rho[x], space.chosen[3], tolerance, space)
+        space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
         total += space.term[x]
     return total * (1.0 + ABSOLUTE)
 
@@ -155,9 +170,8 @@ def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, spa
         best += space.most[x]
         largest = max(largest, table.exits[x])
     if space.chosen[0] >= 0.0:
-        family, m, pair = int(space.chosen[0]), int(space.chosen[1]), int(space.chosen[2])
-        mu = space.chosen[3]
-        total = mu * prepared(table, rows, size, log_inverse, family, m, pair, space)
+        mu = space.chosen[1]
+        total = mu * prepared(rows, size, log_inverse, int(space.chosen[0]), space)
         space.term[moved] = row_term(table, moved, size, space.rho[moved], mu, TOLERANCE * total / rows, space)
         for x in range(rows):
             total += space.term[x]
@@ -170,19 +184,25 @@ def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, spa
     return best * (1.0 + ABSOLUTE)
 
 
-def guess_spread(table: Any, rows: int, space: Any) -> None:
-    """v_x, the largest variance of a direction in row x, guessed from above."""
+def fresh(table: Any, rows: int, space: Any) -> None:
+    """Forgets the numbers of the last search."""
     for x in range(rows):
-        first = table.start[x]
-        mode = space.estimate[first]
-        rest = 1.0 - mode
-        rest += 0.3 * max(0.0, 1.0 - space.low[first] - rest)
-        second = 0.0
-        for i in range(first + 1, table.stop[x]):
-            second = max(second, space.estimate[i] + 0.3 * max(0.0, space.high[i] - space.estimate[i]))
-        space.spread[x] = mode * (rest + second) / (mode + rest)
         space.centre[x] = 0.0
         space.multiplier[x] = 0.0
+        space.lean[x] = 0.0
+        for i in range(table.start[x], table.stop[x]):
+            space.tilt[i] = 0.0
+            space.top[i] = -0.1
+
+
+def evidence(count: float, exits: float, p: float, shift: float, rho: float) -> float:
+    """About max_a {na − Np(e^{a+s} − 1) − ρa²/2}: how much an entry's counts speak against p."""
+    weight = exits * p * math.exp(shift)
+    a = min(2.0, max(-3.0, (count - weight) / (weight + rho)))
+    for _ in range(2):
+        force = weight * math.exp(a)
+        a += min(1.0, max(-1.0, (count - force - rho * a) / (force + rho)))
+    return count * a - weight * math.exp(a) + exits * p - 0.5 * rho * a * a
 
 
 def natural_offsets(table: Any, rows: int, largest: float, space: Any) -> None:
@@ -197,142 +217,216 @@ def natural_offsets(table: Any, rows: int, largest: float, space: Any) -> None:
 
 
 def costs(table: Any, rows: int, size: float, top: int, space: Any) -> None:
-    """½·log det(I + u·Σ̂) of every row at every scale, for the score."""
+    """For the score, of every row at every scale: ½·log det(I + u·Σ̂), and how much its counts speak against a law.
+
+    Two laws are looked at: as much as its box allows goes from the mode to the entry with the widest box, and half of
+    that.
+    """
     for x in range(rows):
+        first = table.start[x]
+        exits = table.exits[x]
+        far = 0.0
+        other = first
+        for i in range(first + 1, table.stop[x]):
+            if space.high[i] - space.estimate[i] > far:
+                far = space.high[i] - space.estimate[i]
+                other = i
+        far = min(far, space.estimate[first] - space.low[first])
+        share = space.most[x] / max(2.0 * exits * far * far, 1e-300)
         for j in range(2 * (top - LEAST_POWER) + 2):
-            u = table.exits[x] / scale(LEAST_POWER + j // 2, j % 2)
+            rho = scale(LEAST_POWER + j // 2, j % 2)
+            u = exits / rho
             beta = 0.0
             logs = 0.0
-            for i in range(table.start[x], table.stop[x]):
+            product = 1.0
+            for i in range(first, table.stop[x]):
                 p = space.estimate[i]
-                beta += table.times[i] * p / (1.0 + u * p)
-                logs += table.times[i] * math.log1p(u * p)
-            space.cost[x * LEVELS + j] = 0.5 * (logs + math.log(beta)) + (j % 2) * PAIR_COST * (size - 1.0)
+                grown = 1.0 + u * p
+                beta += table.times[i] * p / grown
+                if table.times[i] == 1.0 and product < 1e250 and grown < 1e20:
+                    product *= grown
+                else:
+                    logs += table.times[i] * math.log(grown)
+            at = x * LEVELS + j
+            space.cost[at] = 0.5 * (logs + math.log(product * beta)) + (j % 2) * PAIR_COST * (size - 1.0)
+            centre = 0.0
+            for i in range(first, table.stop[x]):
+                centre += table.times[i] * 0.5 * space.estimate[i] / (rho + exits * space.estimate[i])
+            shift = 0.5 / (rho + exits * space.estimate[first]) - centre
+            other_shift = 0.5 / (rho + exits * space.estimate[other]) - centre
+            none = evidence(table.count[first], exits, space.estimate[first], shift, rho)
+            none += evidence(table.count[other], exits, space.estimate[other], other_shift, rho)
+            whole = evidence(table.count[first], exits, space.estimate[first] - far, shift, rho)
+            whole += evidence(table.count[other], exits, space.estimate[other] + far, other_shift, rho)
+            half = evidence(table.count[first], exits, space.estimate[first] - 0.5 * far, shift, rho)
+            half += evidence(table.count[other], exits, space.estimate[other] + 0.5 * far, other_shift, rho)
+            space.give[at] = share * max(1e-3 * exits * far * far, whole - none)
+            space.half_give[at] = share * max(2.5e-4 * exits * far * far, half - none)
 
 
-def score(
-    table: Any, rows: int, size: float, log_inverse: float, family: int, top: int, space: Any
-) -> tuple[float, int, int, float]:
-    """A guess of the smallest bound of a family: its value, level, pair and μ; the offsets go to ``space.offset``."""
-    widest = 0.0
+def guess(
+    table: Any, rows: int, log_inverse: float, family: int, m: int, pair: int, mu: float, space: Any
+) -> tuple[float, float]:
+    """The score of a level at μ, and its slope; the offsets that it takes go to ``space.trial``."""
+    slope = joint_cost(log_inverse, family, m, pair)
+    total = mu * slope
+    most = 0
+    if family == 1:
+        most = m - LEAST_POWER
+    elif family == 2:
+        most = (m - LEAST_POWER) // 2
+    elif family == 3:
+        most = max(m, 0)
+    stride = -4 if family == 2 else -2
+    base = offset_cost(family, 0, m, pair)
+    more = offset_cost(family, 1, m, pair) - base
     for x in range(rows):
-        widest = max(widest, space.spread[x])
-    best = math.inf
-    best_m = 0
-    best_pair = 0
-    best_mu = widest
-    for double in range(2 * LEAST_LEVEL, 2 * top + 1):
+        at = x * LEVELS + 2 * (m - LEAST_POWER) + pair
+        least = math.inf
+        best = 0
+        rise = 0.0
+        price = base
+        for offset in range(most + 1):
+            value = mu * (space.cost[at] + price)
+            over = space.most[x] - mu * space.give[at]
+            half = 0.25 * space.most[x] - mu * space.half_give[at]
+            value += max(0.0, over, half)
+            if value < least:
+                least = value
+                best = offset
+                rise = space.cost[at] + price
+                if max(over, half) > 0.0:
+                    rise -= space.give[at] if over > half else space.half_give[at]
+            at += stride
+            price += more
+        total += least
+        slope += rise
+        space.trial[x] = best
+    return total, slope
+
+
+def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: float, space: Any) -> float:
+    """Guesses the two best levels of a family and gives the best one's μ: candidates ``family`` and its runner-up.
+
+    ``mu`` is a guess of μ. A score is convex in μ, or nearly so, with corners: tangents from both sides enclose the
+    least value, and a level is left as soon as they meet above the runner-up.
+    """
+    runner = family + FAMILIES
+    space.rating[family] = space.rating[runner] = math.inf
+    for double in range(2 * top, 2 * LEAST_LEVEL - 1, -1):
         m = double // 2
         pair = double % 2
-        base = joint_cost(log_inverse, family, m, pair)
-        most = 0
-        if family == 1:
-            most = m - LEAST_POWER
-        elif family == 2:
-            most = (m - LEAST_POWER) // 2
-        elif family == 3:
-            most = max(m, 0)
-        mu = 0.7 * widest
-        before = math.inf
-        for _ in range(MULTIPLIERS):
-            total = mu * base
-            for x in range(rows):
-                least = math.inf
-                at = 0
-                for offset in range(most + 1):
-                    exponent = power(family, m, offset)
-                    u = table.exits[x] / scale(exponent, pair)
-                    value = mu * (
-                        space.cost[x * LEVELS + 2 * (exponent - LEAST_POWER) + pair]
-                        + offset_cost(family, offset, m, pair)
-                    )
-                    over = 1.0 - 0.5 * mu / (space.spread[x] + 1.0 / u)
-                    if over > 0.0:
-                        value += over * space.most[x]
-                    if value < least:
-                        least = value
-                        at = offset
-                total += least
-                space.trial[x] = at
-            if total < best:
-                best = total
-                best_m = m
-                best_pair = pair
-                best_mu = mu
+        at = mu
+        least = math.inf
+        low = high = 0.0
+        at_low = at_high = math.inf
+        fall = rise = 0.0
+        factor = STEP
+        for _ in range(STEPS):
+            here, slope = guess(table, rows, log_inverse, family, m, pair, at, space)
+            if here < least:
+                least = here
+                space.found[0] = at
                 for x in range(rows):
-                    space.offset[family * rows + x] = space.trial[x]
-            if total > before:  # it falls, and then it grows
+                    space.order[x] = space.trial[x]
+            if slope > 0.0:
+                high, at_high, rise = at, here, slope
+            else:
+                low, at_low, fall = at, here, slope
+            if at_low == math.inf:
+                at /= factor
+                factor *= factor
+            elif at_high == math.inf:
+                at *= factor
+                factor *= factor
+            else:
+                at = (at_low - at_high + rise * high - fall * low) / (rise - fall)
+                if at_low + fall * (at - low) > 0.995 * min(space.rating[runner], least):
+                    break
+                at = min(high - 0.02 * (high - low), max(low + 0.2 * (high - low), at))
+            if not LEAST_MULTIPLIER < at < MOST_MULTIPLIER:
                 break
-            before = total
-            mu *= STEP
-    return best, best_m, best_pair, best_mu
+        if least >= space.rating[runner]:
+            continue
+        place = runner
+        if least < space.rating[family]:
+            place = family
+            space.rating[runner], space.level[runner] = space.rating[family], space.level[family]
+            space.start[runner] = space.start[family]
+            for x in range(rows):
+                space.offset[runner * rows + x] = space.offset[family * rows + x]
+            mu = space.found[0]
+        space.rating[place], space.level[place], space.start[place] = least, double, space.found[0]
+        for x in range(rows):
+            space.offset[place * rows + x] = space.order[x]
+    return mu
 
 
-def prepared(
-    table: Any, rows: int, size: float, log_inverse: float, family: int, m: int, pair: int, space: Any
-) -> float:
-    """B of a choice of scales; each row's ρ goes to ``space.rho``."""
+def prepared(rows: int, size: float, log_inverse: float, candidate: int, space: Any) -> float:
+    """B of a candidate's scales; each row's ρ goes to ``space.rho``."""
+    family = candidate % FAMILIES
+    m = space.level[candidate] // 2
+    pair = space.level[candidate] % 2
     bound = joint_cost(log_inverse, family, m, pair) + ABSOLUTE
     for x in range(rows):
-        offset = space.offset[family * rows + x]
+        offset = space.offset[candidate * rows + x]
         space.rho[x] = scale(power(family, m, offset), pair)
         bound += row_cost(family, offset, m, pair, size - 1.0)
     return bound
 
 
 def descend(
-    table: Any, rows: int, size: float, log_inverse: float, spare: float, family: int, m: int, pair: int, mu: float,
-    best: float, space: Any,
+    table: Any, rows: int, size: float, log_inverse: float, spare: float, candidate: int, best: float, first: bool,
+    space: Any,
 ) -> float:  # fmt: skip
-    """The smaller of ``best`` and what a search along log μ finds at these scales: downhill, then by parabolas.
+    """The smaller of ``best`` and what a search along μ finds at a candidate's scales.
 
-    ``space.chosen[4]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
+    The bound is convex in μ, but for how exactly it is found, and its slope is known: the next μ is where two tangents
+    meet. ``space.chosen[2]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
     """
-    bound = prepared(table, rows, size, log_inverse, family, m, pair, space)
-    # Three points, the middle one the lowest; what is not known is infinite.
-    left = middle = right = math.log(mu)
-    at_left = at_middle = at_right = math.inf
-    at = middle
-    step = 0.22
-    for _ in range(EVALUATIONS):
-        mu = math.exp(at)
+    bound = prepared(rows, size, log_inverse, candidate, space)
+    mu = space.start[candidate]
+    # The tangents nearest to the minimum: one that falls and one that rises.
+    below = above = 0.0
+    at_below = at_above = math.inf
+    fall = rise = 0.0
+    factor = FACTOR
+    for turn in range(EVALUATIONS):
+        if not LEAST_MULTIPLIER < mu < MOST_MULTIPLIER:
+            break
         total = mu * bound
+        slope = bound
+        base = total
         tolerance = TOLERANCE * best / rows
         for x in range(rows):
             space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
             total += space.term[x]
-        space.chosen[4] = min(space.chosen[4], total - mu * spare)
+            slope += space.slope[x]
+            base += space.base[x]
+            if turn == 0 and not first and total > HOPELESS * best:
+                return best
+        space.chosen[2] = min(space.chosen[2], total - mu * spare)
         if total < best:
             best = total
-            space.chosen[0] = family
-            space.chosen[1] = m
-            space.chosen[2] = pair
-            space.chosen[3] = mu
-        if total < at_middle:
-            if at > middle:
-                left, at_left = middle, at_middle
-            elif at < middle:
-                right, at_right = middle, at_middle
-            middle, at_middle = at, total
-        elif at > middle:
-            right, at_right = at, total
+            space.chosen[0] = candidate
+            space.chosen[1] = mu
+        if slope > 0.0:
+            above, at_above, rise = mu, total, slope
         else:
-            left, at_left = at, total
-        if at_right == math.inf:
-            at = middle + step
-            step *= 1.5
-        elif at_left == math.inf:
-            at = middle - step
-            step *= 1.5
+            below, at_below, fall = mu, total, slope
+        if at_above == math.inf:
+            # While all rows are near their estimates the bound is proportional to μ, and it is never less.
+            mu = min(3.0, max(1.05, (at_below / mu - fall) / (base / mu - fall))) * mu
+        elif at_below == math.inf:
+            mu /= factor
+            factor *= factor
         else:
-            below, above = middle - left, right - middle
-            fall, rise = (at_middle - at_left) / below, (at_right - at_middle) / above
-            at = middle - 0.5 * (fall * above + rise * below) / (rise - fall)
-            near = 0.1 * min(below, above)
-            if abs(at - middle) < near:
-                at = middle + near if above > below else middle - near
-            if (rise - fall) * near * near < 0.5 * TOLERANCE * at_middle and right - left < 0.3:
+            ahead = (at_below - at_above + rise * above - fall * below) / (rise - fall)
+            least = at_below + fall * (ahead - below)
+            if min(at_below, at_above) - least < GAIN * best:
                 break
+            near = 0.1 * (above - below)
+            mu = min(above - near, max(below + near, ahead))
     return best
 
 

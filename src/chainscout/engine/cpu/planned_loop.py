@@ -33,8 +33,9 @@ from .layout import (
 # Bound when the loop is specialised; these values are never used.
 index = summary = floor = row_terms = take_constants = take_sums = totals = put = put_sums = unbound
 HEAD = STANDING = CONSTANTS = 0
-#: Whether there is a tree, a floor, a summary; whether all chains move at every step.
-TREE = FLOOR = SUMMARY = RESTLESS = False
+#: Whether there is a tree, a floor, a summary; whether all chains move at every step; whether chains are planned in
+#: batches.
+TREE = FLOOR = SUMMARY = RESTLESS = BATCHED = False
 
 #: Conversions to the engine's whole numbers and to those that rules get.
 whole: Any = int
@@ -243,7 +244,7 @@ def make_plan(t, lane, plan, value, node, run):
             break  # nothing is known of the chains that are left until this batch is in
         plans[plan + BATCH + planned] = chain
         planned = planned + ONE
-        if batch > ONE:
+        if BATCHED:
             # T counts what is pending and all else is frozen; within its block a chain's index is not looked at. A
             # chain of which nothing is known gets the two observations of the warm-up, and no more before they are in.
             pending[chain] = pending[chain] + 1.0
@@ -261,7 +262,7 @@ def make_plan(t, lane, plan, value, node, run):
     for step in range(planned):
         pending[plans[plan + BATCH + step]] = 0.0
     length = ONE
-    if batch == ONE:
+    if not BATCHED:
         transitions = standings[value + plans[plan + BATCH] * STANDING + TRANSITIONS]
         length = max(run.shortest, whole(run.block * transitions))
     plans[plan + PLANNED] = planned
@@ -317,16 +318,16 @@ def rounds(first, last, run):
                     place = value + chain * STANDING
                     transitions = standings[place + TRANSITIONS]
                     at = lane * chains + chain
-                    if transitions > 0.0 and (batch == ONE or transitions >= run.looks[at]):
+                    if transitions > 0.0 and (not BATCHED or transitions >= run.looks[at]):
                         known = take_constants(run.constants, chain * CONSTANTS)
                         changed = length
-                        if batch > ONE and run.block > 0.0:
+                        if BATCHED and run.block > 0.0:
                             changed = TWO  # or more: rows that were left since the last look
                         learn(lane, chain, place, plans[plan + ONLY], changed, known, run)
-                        if batch > ONE:
+                        if BATCHED:
                             run.held[at] = run.weights[chain] * index(take_sums(standings, place), transitions, known)
                             run.looks[at] = transitions + float(max(ONE, whole(run.block * transitions)))
-                    if batch == ONE:
+                    if not BATCHED:
                         refresh(chain, value, node, run)
                     elif plans[plan + NEXT] == plans[plan + PLANNED]:
                         for step in range(plans[plan + PLANNED]):

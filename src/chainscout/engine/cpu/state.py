@@ -44,6 +44,8 @@ class CpuLoop:
     planned: bool
     #: Whether the largest index is found by a tree, not by a scan.
     tree: bool
+    #: Whether chains are planned in batches.
+    batched: bool
 
     @property
     def head(self) -> int:
@@ -72,6 +74,7 @@ def _specialised(rule: CpuLoop, engine: str) -> Callable[..., None]:
         "ALIKE": alike,
         "ENTRIES": alike and parts.entry is not None,
         "TREE": rule.tree,
+        "BATCHED": rule.batched,
     }
     function = planned_loop.rounds if rule.planned else loop.steps
     if engine == "python":
@@ -141,7 +144,7 @@ def prepare(problem: Problem, policy: Policy, budget: int | None, options: Optio
     constants = [policy.prepare(setting) for setting in settings(sizes, budget, problem)]
     parts = RuleParts.of(policy, sizes, constants, weights, restless)
     planned = batch > 1 or restless or policy.block > 0 or policy.summary is not None or policy.floor is not None
-    rule = CpuLoop(parts, policy.width(sizes[0], constants[0]), planned, len(sizes) >= TREE_FROM)
+    rule = CpuLoop(parts, policy.width(sizes[0], constants[0]), planned, len(sizes) >= TREE_FROM, batch > 1)
     blocks = alike_neighbours(problem, rule.head)
     span = blocks[-1].start + blocks[-1].number * blocks[-1].size * (blocks[-1].size + rule.head)
     starts = [block.start + j * block.size * (block.size + rule.head) for block in blocks for j in range(block.number)]

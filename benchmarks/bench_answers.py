@@ -1,0 +1,175 @@
+"""How wide answers are, beside other methods on the same data; and what a replay of ten million transitions costs.
+
+``python benchmarks/bench_answers.py`` does both; ``… widths`` and ``… times`` one of them.
+"""
+
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from recording import record
+
+import chainscout as cs
+from chainscout.answers import betting
+from chainscout.certificates import entrywise
+from chainscout.errors import ChainscoutError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from answer_trials import ASKED, CHAINS, questions
+
+DELTA = 0.05
+COMMAND = "python benchmarks/bench_answers.py"
+SEEDS = 1
+LENGTHS = (4_000, 40_000)
+#: How a chain is sampled: as one path that is begun anew only in a trap, or from the start again every 20 steps.
+WAYS = {"free": None, "from the start": 20}
+
+
+def walks(matrix, start: int, transitions: int, again: int | None, rng) -> list[list[int]]:
+    """Walks of so many transitions in all."""
+    cumulative = matrix.cumsum(axis=1)
+    found, walk = [], [start]
+    for u in rng.random(transitions):
+        x = walk[-1]
+        walk.append(int(min(np.searchsorted(cumulative[x], u, side="right"), len(matrix) - 1)))
+        if matrix[walk[-1], walk[-1]] == 1 or (again is not None and len(walk) > again):
+            found.append(walk)
+            walk = [start]
+    return [*found, walk]
+
+
+def box_width(counts: cs.Counts, question, size: int) -> float:
+    """Robust dynamic programming over intervals for single entries, as model checkers do with interval models."""
+    level = math.log(size**2 / DELTA)
+    table = counts.transitions
+    low, high = entrywise.intervals(table, table.sum(axis=1, keepdims=True) + 0 * table, level)
+    rest = 1 - low.sum(axis=1)
+    target = np.zeros(size)
+    on = np.ones(size, dtype=bool)
+    cost, steps = np.zeros(size), 2_000
+    if isinstance(question, cs.Reach):
+        target[list(question.target)] = 1
+        on[list(question.target) + list(question.before or ()) + list(question.absorbing)] = False
+        steps = steps if question.within is None else question.within
+    else:
+        cost[[x for x, _ in question.costs]] = [c for _, c in question.costs]
+        steps = question.steps
+    ends = []
+    for sign in (-1, 1):
+        from_above = sign > 0 and isinstance(question, cs.Reach) and question.within is None
+        value = on + target if from_above else target.copy()
+        for _ in range(steps):
+            order = np.argsort(-sign * value, kind="stable")
+            room = (high - low)[:, order]
+            before = np.cumsum(room, axis=1) - room
+            given = np.clip(rest[:, None] - before, 0, room)
+            mean = low @ value + (given * value[order]).sum(axis=1)
+            mean = np.where([x in question.absorbing for x in range(size)], value, mean)
+            value = cost + mean if isinstance(question, cs.Cost) else np.where(on, mean, target)
+        ends.append(value[question.start])
+    return float(ends[1] - ends[0])
+
+
+def direct_width(made: list[list[int]], question) -> float:
+    """Whole episodes in the walks as they were made, each counted as it is."""
+    ends = []
+    for walk in made:
+        steps = None
+        for x in walk:
+            if steps is None and x == question.start:
+                steps = 0
+            elif steps is not None:
+                steps += 1
+            if steps is not None and (x in question.target or steps == question.within):
+                ends.append(x in question.target)
+                steps = None
+    counts = np.array([len(ends) - sum(ends), sum(ends)], dtype=float)
+    points, level = np.array([0.0, 1.0]), math.log(2 / DELTA)
+    return betting.most_mean_within(points, counts, level) - betting.least_mean(points, counts, level)
+
+
+def width(data, question, method: str | None = None) -> float:
+    try:
+        return cs.answer(data, question, delta=DELTA, method=method).width
+    except ChainscoutError:
+        return math.nan
+
+
+def widths() -> None:
+    rows = []
+    for name, make in CHAINS.items():
+        matrix = make()
+        size, start = len(matrix), ASKED[name][0]
+        for way, again in WAYS.items():
+            for length in LENGTHS:
+                found: dict[str, list[list[float]]] = {}
+                for seed in range(SEEDS):
+                    made = walks(matrix, start, length, again, np.random.default_rng([seed, length]))
+                    paths = cs.Paths.from_walks(made, size)
+                    counts = paths.counts()
+                    for question, _ in questions(name):
+                        simple = isinstance(question, cs.Reach) or (isinstance(question, cs.Cost) and question.steps)
+                        within = isinstance(question, cs.Reach) and question.within is not None
+                        found.setdefault(str(question), []).append(
+                            [
+                                width(paths, question),
+                                width(counts, question),
+                                box_width(counts, question, size) if simple else math.nan,
+                                direct_width(made, question) if within else math.nan,
+                                width(paths, question, "delta"),
+                                width(paths, question, "posterior"),
+                            ]
+                        )
+                for question, truth in questions(name):
+                    middle = np.median(np.array(found[str(question)]), axis=0)
+                    cells = ["–" if math.isnan(w) else f"{w:.3g}" for w in middle]
+                    over = "–" if math.isnan(middle[4]) or middle[4] == 0 else f"{middle[0] / middle[4]:.2f}"
+                    said = str(question).split(" given")[0]
+                    said = "cost, " + said[said.index(" from ") + 1 :] if said.startswith("cost") else said
+                    rows.append((name, way, f"{length:,}", said, f"{truth:.4g}", *cells, over))
+                    print(rows[-1], flush=True)
+    columns = (
+        "chain", "sampled", "transitions", "question", "truth", "replay", "rows' likelihood", "box model",
+        "direct counting", "delta method", "posterior", "replay / delta method",
+    )  # fmt: skip
+    record("Widths of answers", f"{COMMAND} widths", columns, rows, ("numpy",))
+
+
+def times() -> None:
+    rng = np.random.default_rng(0)
+    size, number = 5, 10_000_000
+    matrix = rng.dirichlet(np.ones(size), size=size)
+    # A thousand walks of the chain, side by side and then one after the other.
+    cumulative = matrix.cumsum(axis=1)
+    copies = 1_000
+    x = np.zeros(copies, dtype=np.int64)
+    steps = number // copies
+    table = np.empty((steps, copies), dtype=np.int64)
+    for step in range(steps):
+        x = np.minimum((rng.random(copies)[:, None] > cumulative[x]).sum(axis=1), size - 1)
+        table[step] = x
+    targets = table.T.reshape(-1)
+    began = time.process_time()
+    paths = cs.Paths.from_walks([targets], size)
+    rows = [("Paths.from_walks", f"{time.process_time() - began:.2f}", "")]
+    for question in (
+        "reach 4 from 0 within 10",
+        "reach 4 before 2 from 0",
+        "cost 1=1, 2=5 from 0 over 8 steps",
+        "cost 1=1 from 0 discounted 0.9",
+        "time to 4 from 0",
+        "share of 4 anchor 0",
+    ):
+        cs.answer(cs.Paths.from_walks([targets[:1000]], size), question)  # compiles
+        began = time.process_time()
+        answer = cs.answer(paths, question)
+        rows.append((question, f"{time.process_time() - began:.2f}", f"{answer.episodes:,}"))
+    columns = ("what", "seconds of one core", "episodes")
+    record("Ten million transitions replayed", f"{COMMAND} times", columns, rows, ("numba", "numpy"))
+
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or ["widths", "times"]:
+        {"widths": widths, "times": times}[part]()
