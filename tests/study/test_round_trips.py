@@ -23,7 +23,7 @@ def test_asking_and_telling_wait_twice_each(server, monkeypatch):
     monkeypatch.setattr(psycopg.Connection, "pipeline", opened)
     with Study.create(server.address(), {"a": 3, "b": 3}) as study:
         study.tell_many([(name, t % 3) for t in range(1000) for name in "ab"])
-        for step in range(15):  # a certificate is due after 50 of a chain, history after 20
+        for step in range(15):  # a certificate is due after 250 of a chain, history after 20
             waits.clear()
             name = study.ask()
             asked = len(waits)

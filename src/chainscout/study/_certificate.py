@@ -17,6 +17,7 @@ from ._solutions import NEAR, Solutions
 #: Without a target, certificates are computed from this T on, and from the beginning if there are at most so many
 #: chains: they say little before, and one costs as much as many observations.
 LONG = FEW = 100
+SPARSE = 64
 
 #: Two paths repeat each other if they begin alike and chance would bring that less often than this.
 UNLIKELY = 1e-9
@@ -118,14 +119,16 @@ def refresh_due(
 ) -> list[ChainRecord]:
     """Refreshes those of the chains that are due, and gives them.
 
-    A chain is due if its T has grown by 1 % since its certificate was computed, without a target by 5 %, or if it is
-    set aside.
+    With a target, a chain is due if its T has grown by 1 % since its certificate was computed. Without one certificates
+    are only looked at, and must cost little: it is due if T has doubled, from `SPARSE` on if it has grown by so many
+    transitions and by a quarter. A chain that is set aside is due at once.
     """
     study, found = transaction.study, []
-    part = 20 if study.target_loss is None else 100
     for chain in moved:
         kept = study.target_loss is not None or is_shown(study, chain)
-        if kept and (chain.aside or chain.transitions >= chain.certified + max(1, chain.certified // part)):
+        known = chain.certified
+        step = known // 100 if study.target_loss is not None else max(min(known, SPARSE), known // 4)
+        if kept and (chain.aside or chain.transitions >= known + max(1, step)):
             refresh(transaction, chain, None if study.target_loss is None else solutions)
             found.append(chain)
     return found
