@@ -44,13 +44,13 @@ def test_a_stream_tells_everything_that_happens_in_order(run: Start, where: Path
         first = [next(arriving) for _ in range(2)]
         assert [(kind, data.get("kind")) for kind, data, _ in first] == [("happened", "created"), ("study", None)]
         for _ in range(30):
-            study.restart("sticky")
+            study.lose("sticky")
         advance(study, 5)
         numbers, observations = [], 300
         while len(numbers) < 30 or observations < 305:
             kind, data, number = next(arriving)
             if kind == "happened":
-                assert data["kind"] == "path ended"
+                assert data["kind"] == "observation lost"
                 assert number == str(data["number"])
                 numbers.append(data["number"])
             else:
@@ -77,7 +77,7 @@ def test_studies_that_are_opened_and_closed_elsewhere_are_followed(run: Start, w
 def test_a_stream_goes_on_after_the_last_event_known(run: Start, where: Path) -> None:
     with Study.open(where) as study:
         for _ in range(5):
-            study.restart("cyclic")
+            study.lose("cyclic")
     server = run(where)
     with server.client() as client:
         with client.stream("GET", "/api/events", headers={"last-event-id": "4"}) as stream:
