@@ -356,17 +356,19 @@ class Study:
                     raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
                 _transitions.check_observations(chain, observations)
                 _lease.check_plain(transaction, chain)
-                known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
-                if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
-                    _transitions.check_retry(transaction, chain, known, step or 0, self._main)
-                    return known, False
-                if known is None and number is None and step is not None:
-                    _transitions.check_named(chain, self._main)
+                if step is not None:
+                    known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
+                    if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
+                        _transitions.check_retry(transaction, chain, known, step, self._main)
+                        return known, False
+                    if known is None and number is None:
+                        _transitions.check_named(chain, self._main)
                 _stop.check_not_stopped(transaction.study)
                 _lease.sweep(transaction, live)
                 _budget.check_price(transaction, chain.cost, "the observation")
                 path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
-                _transitions.is_repeated(transaction, chain, path, step, position)  # raises if it is not the next one
+                if step is not None:  # it raises unless it is the next one
+                    _transitions.is_repeated(transaction, chain, path, step, position)
                 path.teller = self._main.teller
             else:
                 path, repeated = _lease.path_to_tell(transaction, chain, number, step, position, token)
