@@ -236,7 +236,7 @@ def test_one_replication_has_no_errors(unlike: cs.Problem) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"problem": "unlike"}, "compare needs a Problem, not 'unlike'"),
+        ({"problem": 3}, "compare needs a Problem, or the name or file of one, not 3"),
         ({"policies": []}, "at least one policy"),
         ({"policies": ["scuot"]}, r"unknown policy 'scuot' \(did you mean scout\?\)"),
         ({"policies": ["scout", "uniform", "scout"]}, "'scout' is given twice"),

@@ -40,7 +40,8 @@ def test_the_environment_of_a_checkout_is_served_by_make(checkout, monkeypatch):
 
 
 def test_the_make_target_exists():
-    done = subprocess.run(["make", "-n", "extra", "EXTRAS=logs"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = ["make", "-n", "--no-print-directory", "extra", "EXTRAS=logs"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-2:] == ["extra", "logs"]
 
 

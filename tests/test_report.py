@@ -65,7 +65,8 @@ def test_plan_for_a_target_inverts_the_plan_at_a_budget(unlike: cs.Problem) -> N
         # Budgets are whole and found to a relative 1e-6 or 1e-4; Theorem 2 begins only at its cut-off.
         assert at <= target * (1 + 1e-3)
         if quantity != "Theorem 2, as stated":
-            assert at >= target * (1 - 0.02)
+            # 'sharp' is found by a search, and may step down by a few per cent from one transition to the next.
+            assert at >= target * (1 - (0.05 if quantity == "certificate 'sharp'" else 0.02))
 
 
 def test_the_certified_loss_is_what_the_certificate_says_at_the_expected_counts(unlike: cs.Problem) -> None:

@@ -133,7 +133,7 @@ import chainscout as cs
 import chainscout.learning._executor as crew
 
 crew.SECONDS = 0.3
-sys.path.insert(0, {tests!r})
+sys.path[:0] = [{tests!r}, os.path.dirname({tests!r})]
 from learning_sources import {sources} as sources
 from test_learning_again import BROKEN, BUDGET
 (source,) = sources().values()

@@ -48,7 +48,7 @@ def choices_seen(choices, names):
 def test_a_study_repeats_a_replication(place, policy):
     budget = BUDGET if place.kind == "memory" else 200
     choices, _ = live_run(place, policy, budget, 100, replication=3)
-    expected, _ = engine.trace(PROBLEM, policy, budget, 3, seed=11, engine="cpu")
+    expected, _ = engine.trace(PROBLEM, policy, budget, 3, engine.Options(seed=11))
     assert choices == expected.tolist()
 
 
@@ -57,7 +57,7 @@ def test_weights_mean_the_same_live_and_compiled(place, policy):
     budget = BUDGET if place.kind == "memory" else 120
     omega = {name: 0.5 + k for k, name in enumerate(PROBLEM.names)}
     choices, _ = live_run(place, policy, budget, 50, replication=1, weights=omega)
-    expected, _ = engine.trace(PROBLEM, policy, budget, 1, seed=11, engine="cpu", weights=list(omega.values()))
+    expected, _ = engine.trace(PROBLEM, policy, budget, 1, engine.Options(seed=11, weights=list(omega.values())))
     assert choices == expected.tolist()
 
 
@@ -72,7 +72,7 @@ def test_a_batch_means_the_same_live_and_compiled(policy):
         chosen = study.ask(8)
         choices += [PROBLEM.names.index(name) for name in chosen]
         study.tell_many([(name, sources[name].advance()[0]) for name in chosen])
-    assert choices == engine.trace(PROBLEM, policy, 400, 0, seed=4, engine="cpu", batch=8)[0].tolist()
+    assert choices == engine.trace(PROBLEM, policy, 400, 0, engine.Options(seed=4, batch=8))[0].tolist()
 
 
 def test_the_live_path_imports_no_compiler(tmp_path):
@@ -88,7 +88,7 @@ sources = simulated(problem)
 while not study.finished:
     name = study.ask()
     study.tell(name, sources[name].advance()[0])
-study.certificate(), study.estimate(name)
+study.estimate(name), study.progress()
 assert "numba" not in sys.modules, "a compiler was imported"
 assert "llvmlite" not in sys.modules
 print("fine")
@@ -105,4 +105,4 @@ def test_the_engines_interpreted_loop_agrees_too():
         name = study.ask()
         choices.append(PROBLEM.names.index(name))
         study.tell(name, sources[name].advance()[0])
-    assert choices == engine.trace(PROBLEM, "scout", 100, 0, seed=2, engine="python")[0].tolist()
+    assert choices == engine.trace(PROBLEM, "scout", 100, 0, engine.Options(seed=2, engine="python"))[0].tolist()

@@ -16,12 +16,23 @@ from ..logarithm import log, log1p
 OPEN = 1e300
 
 LOG_2, LOG_4 = log(2.0), log(4.0)
-#: log(3(m+1)(m+2)) and log(m+1) of every level m that there can be: N_x is below 4⁵⁰.
-LEVEL_LOGS = tuple(log(3.0 * (m + 1.0) * (m + 2.0)) for m in range(52))
-UNIFORM_LOGS = tuple(log(m + 1.0) for m in range(52))
+#: log(3(m+1)(m+2)) and log(m+1) of every level m that counts can have: N_x is below 4⁵⁰.
+LEVELS = 52
+LEVEL_LOGS = tuple(log(3.0 * (m + 1.0) * (m + 2.0)) for m in range(LEVELS))
+UNIFORM_LOGS = tuple(log(m + 1.0) for m in range(LEVELS))
 
 #: What is larger than another number in exact arithmetic is still so, times this, after a few hundred roundings.
 CERTAINLY = 1.0 - 1e-9
+
+
+def level_log(level: int) -> float:
+    """log(3(m+1)(m+2)) of a level m. A plan expects more than can be counted."""
+    return LEVEL_LOGS[level] if level < LEVELS else log(3.0 * (level + 1.0) * (level + 2.0))
+
+
+def uniform_log(level: int) -> float:
+    """log(m+1) of a level m."""
+    return UNIFORM_LOGS[level] if level < LEVELS else log(level + 1.0)
 
 
 def largest_excess(
@@ -115,9 +126,9 @@ def largest_excess(
                     top = 2.0 * largest
                     room = 0.0
                 cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
-                least = prior + LEVEL_LOGS[level]
+                least = prior + level_log(level)
                 if family == 2:
-                    least += number * UNIFORM_LOGS[level]
+                    least += number * uniform_log(level)
                 # Upwards 1/θ grows and B is never below its prior; downwards costs grow, but for the third family's.
                 if up and least * (1.0 + 2.0 * scale / top) * CERTAINLY > best:
                     break

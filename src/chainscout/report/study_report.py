@@ -63,7 +63,7 @@ class StudyReport:
 
     def overview(self) -> Overview:
         """The study as a whole."""
-        progress, pace = self._study.progress(), self.browser.pace()
+        progress, pace = self.browser.progress(), self.browser.pace()
         return Overview(
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
@@ -126,7 +126,7 @@ class StudyReport:
             raise InputError(f"a page has at most {MOST_LINES} chains and a number below 10⁹, not {size} and {page}")
         if len(search) > LONGEST_SEARCH:
             raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
-        progress = self._study.progress()
+        progress = self.browser.progress()
         total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
         return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
 
@@ -168,7 +168,7 @@ class StudyReport:
         whole_number(column, "column", least=0, meaning="the first state whose column is shown")
         if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
             raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
-        progress, line = self._study.progress(), self.browser.line(number)
+        progress, line = self.browser.progress(), self.browser.line(number)
         estimate = self._study.estimate(line.name)
         wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
@@ -200,7 +200,7 @@ class StudyReport:
         """Chains over time: those of these numbers, or those that are known worst."""
         if len(numbers) > MOST_CURVES:
             raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
-        progress = self._study.progress()
+        progress = self.browser.progress()
         if numbers:
             lines = [self.browser.line(number) for number in numbers]
         else:

@@ -14,10 +14,9 @@ from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction
 from ._labels import Labels
 from ._solutions import NEAR, Solutions
 
-#: Without a target, certificates are computed from this T on, and from the beginning if there are at most so many
-#: chains: they say little before, and one costs as much as many observations.
+#: Without a target, certificates are stored from this T on: they say little before, and one costs as much as many
+#: observations. Of at most so many chains, readers compute them at each moment.
 LONG = FEW = 100
-SPARSE = 64
 
 #: Two paths repeat each other if they begin alike and chance would bring that less often than this.
 UNLIKELY = 1e-9
@@ -111,7 +110,7 @@ def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions |
 
 def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
     """Whether the chain's certificate is kept without a target, and drawn over time."""
-    return chain.transitions >= LONG or study.chains <= FEW
+    return chain.transitions >= (1 if study.chains <= FEW and study.target_loss is not None else LONG)
 
 
 def refresh_due(
@@ -120,15 +119,15 @@ def refresh_due(
     """Refreshes those of the chains that are due, and gives them.
 
     With a target, a chain is due if its T has grown by 1 % since its certificate was computed. Without one certificates
-    are only looked at, and must cost little: it is due if T has doubled, from `SPARSE` on if it has grown by so many
-    transitions and by a quarter. A chain that is set aside is due at once.
+    are only looked at, and must cost little: it is due if T has grown by `LONG` and by a quarter. A chain that is set
+    aside is due at once.
     """
     study, found = transaction.study, []
     for chain in moved:
         kept = study.target_loss is not None or is_shown(study, chain)
         known = chain.certified
-        step = known // 100 if study.target_loss is not None else max(min(known, SPARSE), known // 4)
-        if kept and (chain.aside or chain.transitions >= known + max(1, step)):
+        step = max(1, known // 100) if study.target_loss is not None else max(LONG, known // 4)
+        if kept and (chain.aside or chain.transitions >= known + step):
             refresh(transaction, chain, None if study.target_loss is None else solutions)
             found.append(chain)
     return found

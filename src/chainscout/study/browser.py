@@ -5,15 +5,16 @@ for 100,000.
 """
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from ..store import ORDERS, ChainRecord, HistoryLine, Outline
+from ..store import ORDERS, ChainRecord, HistoryLine, Outline, StudyRecord, Transaction, plug_in_variability
 from ..validation import one_of, shown
 from . import _certificate
 from ._certificate import StudyCertificate
-from .views import ChainLine, LeaseLine, Pace
+from .views import ChainLine, LeaseLine, Pace, Progress
 
 if TYPE_CHECKING:
     from .study import Study
@@ -30,10 +31,21 @@ class Browser:
     def __init__(self, study: "Study") -> None:
         self.study = study
         self._lock, self._store = study._lock, study._store
+        #: Chain → T and S, certificate and variability as last computed, where they are not stored.
+        self._known: dict[int, tuple[tuple[int, int], float, float]] = {}
 
     def notes(self) -> tuple[str, ...]:
         """What must be said of the place where the study is kept."""
         return self._store.notes()
+
+    def progress(self) -> Progress:
+        """Where the study stands, with the certificate and Λ of this moment where they are computed for readers."""
+        found = self.study.progress()
+        if found.target_loss is not None or found.chains > _certificate.FEW:
+            return found
+        lines = self.page(limit=found.chains)[1]
+        largest, whole = max(line.certificate for line in lines), sum(line.variability for line in lines)
+        return replace(found, certificate=largest, variability=whole)
 
     # -- chains
 
@@ -42,14 +54,19 @@ class Browser:
     ) -> tuple[int, list[ChainLine]]:
         """How many chains have ``search`` in their names, and those from ``offset`` on.
 
-        Certificates are the stored ones.
+        Certificates are the stored ones; of few chains without a target they are computed.
         """
         one_of(order, "order", ORDERS)
         if "\0" in search:  # no database can look for it
             return 0, []
         with self._lock, self._store.reading() as transaction:
+            if order == "certificate" and _computes(transaction.study):
+                number, found = transaction.listed(search, "number", False, 0, _certificate.FEW)
+                lines = [self._line(transaction, chain) for chain in found]
+                lines.sort(key=lambda line: line.certificate, reverse=descending)
+                return number, lines[offset : offset + limit]
             number, found = transaction.listed(search, order, descending, offset, limit)
-            return number, [_line(chain) for chain in found]
+            return number, [self._line(transaction, chain) for chain in found]
 
     def line(self, chain: int) -> ChainLine:
         """The chain of this number."""
@@ -57,7 +74,7 @@ class Browser:
             if not 0 <= chain < transaction.study.chains:
                 last = transaction.study.chains - 1
                 raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
-            return _line(transaction.numbered(chain))
+            return self._line(transaction, transaction.numbered(chain))
 
     def number_of(self, name: str) -> int:
         """The number of the chain of this name."""
@@ -101,6 +118,20 @@ class Browser:
             prior = transaction.prior(transaction.numbered(chain))
             return {x: dict(row) for x, row in prior.items()}
 
+    def _line(self, transaction: Transaction, chain: ChainRecord) -> ChainLine:
+        if not _computes(transaction.study) or chain.certified == chain.transitions:
+            return ChainLine.of(chain, paths=chain.begun)
+        known = self._known.get(chain.number)
+        now = chain.transitions, chain.size  # a new open state changes S and not T
+        if known is None or known[0] != now:
+            rows = transaction.rows(chain)
+            variability = chain.weight * plug_in_variability(chain.size, rows)
+            known = self._known[chain.number] = now, _certificate.bound(transaction.study, chain, rows), variability
+        _, certificate, variability = known
+        return ChainLine.of(
+            chain, certificate=certificate, variability=variability, certified=chain.transitions, paths=chain.begun
+        )
+
     # -- over time
 
     def history(self, chain: int | None, after: int = 0) -> list[HistoryLine]:
@@ -122,5 +153,6 @@ class Browser:
             return Pace(transaction.now, last, span / max(1e-6, transaction.now - first))
 
 
-def _line(chain: ChainRecord) -> ChainLine:
-    return ChainLine.of(chain, paths=chain.begun)
+def _computes(study: StudyRecord) -> bool:
+    """Whether certificates are computed for readers: of few chains in a study that stores them seldom."""
+    return study.target_loss is None and study.chains <= _certificate.FEW

@@ -199,10 +199,12 @@ class Room:
         self._space: Space | None = None
 
     def space(self, classes: int, rows: int) -> Space:
-        """Space for at least so many classes and rows."""
+        """Space for at least so many classes and rows, empty: what a chain is given depends on no other chain."""
         if self._space is None or classes > self._classes or rows > self._rows:
             self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
             self._space = space_for(self._classes, self._rows)
+        for array in self._space:
+            array.fill(0)
         return self._space
 
 
