@@ -124,7 +124,7 @@ def test_a_bit_flipped_file_is_refused_or_harmless(folder):
     whole = path.read_bytes()
     rng = random.Random(7)
     refused = 0
-    for _ in range(60):
+    for _ in range(90):
         place = rng.randrange(100, len(whole))
         damaged = bytearray(whole)
         damaged[place] ^= 1 << rng.randrange(8)

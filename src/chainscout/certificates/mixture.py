@@ -25,16 +25,6 @@ UNIFORM_LOGS = tuple(log(m + 1.0) for m in range(LEVELS))
 CERTAINLY = 1.0 - 1e-9
 
 
-def level_log(level: int) -> float:
-    """log(3(m+1)(m+2)) of a level m. A plan expects more than can be counted."""
-    return LEVEL_LOGS[level] if level < LEVELS else log(3.0 * (level + 1.0) * (level + 2.0))
-
-
-def uniform_log(level: int) -> float:
-    """log(m+1) of a level m."""
-    return UNIFORM_LOGS[level] if level < LEVELS else log(level + 1.0)
-
-
 def largest_excess(
     exits: Any, number: int, dimension: float, log_inverse: float, offset: Any, theta: Any, order: Any
 ) -> float:
@@ -126,9 +116,11 @@ def largest_excess(
                     top = 2.0 * largest
                     room = 0.0
                 cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
-                least = prior + level_log(level)
+                # A plan expects more than can be counted, and more levels.
+                far = level >= LEVELS
+                least = prior + (log(3.0 * (level + 1.0) * (level + 2.0)) if far else LEVEL_LOGS[level])
                 if family == 2:
-                    least += number * uniform_log(level)
+                    least += number * (log(level + 1.0) if far else UNIFORM_LOGS[level])
                 # Upwards 1/θ grows and B is never below its prior; downwards costs grow, but for the third family's.
                 if up and least * (1.0 + 2.0 * scale / top) * CERTAINLY > best:
                     break
