@@ -10,6 +10,8 @@ from dashboard_servers import Client, Running, connect
 from dashboard_studies import advance, new_study
 from selenium import webdriver
 
+import chainscout as cs
+
 
 @pytest.fixture(scope="session")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -54,7 +56,8 @@ def run() -> Iterator[Callable[..., Running]]:
 
 @pytest.fixture(scope="session")
 def driver() -> Iterator[webdriver.Chrome]:
-    """One browser for all tests."""
+    """One browser for all tests. Certificates are compiled before, which takes up to a minute on a new machine."""
+    cs.certify({"a": cs.Counts.from_path([0, 1, 0], 2), "b": cs.Counts.from_path([0, 1, 2, 0], 3)})
     yield from start_browser()
 
 

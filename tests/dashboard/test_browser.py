@@ -224,7 +224,7 @@ def test_allocation_is_held_against_plug_in_and_aim(browser: Browser, run: Start
     for figure, curve in zip(browser.all("#share figure"), curves, strict=True):
         assert figure.find_element(By.CSS_SELECTOR, "figcaption").text == curve.label
         words = [entry.text for entry in figure.find_elements(By.CSS_SELECTOR, "li")]
-        values = (curve.share[-1], curve.plug_in[-1], curve.aim[-1])
+        values = (curve.share[-1], curve.plug_in[-1], curve.aim)
         names = ("share", "η̂", "aim")
         assert words == [f"{name}: {cell(value)} now" for name, value in zip(names, values, strict=True)]
         chart = figure.find_element(By.CSS_SELECTOR, ".u-over")

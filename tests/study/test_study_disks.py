@@ -49,7 +49,7 @@ def test_a_disk_that_is_really_full(tmp_path):
     with small_disk(tmp_path, "1m") as disk:
         path = disk / "study.db"
         Study.create(path, SIZES, policy=RULE).close()
-        (disk / "ballast").write_bytes(bytes(500_000))
+        (disk / "ballast").write_bytes(bytes(400_000))
         written = Worker(path).finish()
         assert len(written) > 10
         assert written.words.startswith("FileError")
@@ -71,7 +71,7 @@ def test_a_disk_of_postgres_that_is_really_full(tmp_path, own_server):
             parent.chmod(parent.stat().st_mode | 0o055)  # the server is another user
         space = disk / "space"
         space.mkdir()
-        shutil.chown(space, own_server.folder.owner())
+        shutil.chown(space, own_server.server.directory.owner())
         own_server.run(f"CREATE TABLESPACE small LOCATION '{space}'")
         where = own_server.address() + "%20-cdefault_tablespace%3Dsmall"
         Study.create(where, SIZES, policy=RULE).close()

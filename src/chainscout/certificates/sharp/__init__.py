@@ -164,7 +164,8 @@ class Running:
 class Bounds:
     """What one evaluation says of a chain: b, and on the same event the rows' largest errors."""
 
-    def __init__(self, counts: Counts, log_inverse: float, room: "Room | None" = None) -> None:
+    def __init__(self, counts: Counts, log_inverse: float, room: Any = None) -> None:
+        """``room``: a ``Room`` whose space is used, where chains are evaluated one after another."""
         size, total = counts.size, counts.total
         #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
         self.loss, self.total_variation = math.inf, 1.0
