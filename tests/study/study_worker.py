@@ -145,10 +145,12 @@ def is_sound(where: Any, written: list[Written]) -> Study:
     paths: dict[tuple[str, int], list[int]] = {}
     for line in study.log():
         paths.setdefault((line.chain, line.path), []).append(line.state)
-    for worker in written:
+    for worker in reversed(written):
         if worker.open is not None:  # it was killed between the commit and the acknowledgement, or before the commit
             chain, path, step, state = worker.open
-            if len(paths.get((chain, path), [])) == step:
+            # Before the commit, the number of a path that it would have begun is the next worker's.
+            taken = any((chain, path) in other.told for other in written if other is not worker)
+            if not taken and len(paths.get((chain, path), [])) == step:
                 worker.told.setdefault((chain, path), []).append(state)
     told = [place for worker in written for place in worker.told]
     assert len(set(told)) == len(told), "two workers walked one path"
