@@ -4,6 +4,7 @@ A chain may have many states. So an estimate keeps what was seen, and makes a pa
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ class Part(NamedTuple):
     upper: Array
 
 
-class RowEstimates:
+class RowEstimates(ABC):
     """A chain's smoothed matrix with intervals, a part at a time or, where there are not too many states, whole."""
 
     def __init__(
@@ -57,13 +58,13 @@ class RowEstimates:
         part = slice(columns.start, columns.stop)
         return Part(counts[:, part], matrix[:, part], *self._ends(rows, columns, counts[:, part]))
 
+    @abstractmethod
     def widths(self) -> Array:
         """The width of the widest interval of each row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         """The lower and the upper ends of the intervals of a part."""
-        raise NotImplementedError
 
     def _counts_of(self, rows: range) -> npt.NDArray[np.int64]:
         counts = np.zeros((len(rows), len(self.states)), dtype=np.int64)
