@@ -1,5 +1,6 @@
 """A live, durable study: one budget, many chains, one worker or many."""
 
+import os
 import secrets
 import threading
 import warnings
@@ -570,6 +571,16 @@ class Study:
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
         """One question put to all K chains, with δ/K each, so that all answers hold together."""
         return _answers.of_all_chains(self, question, losses)
+
+    def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
+        """Write what is known to a file, in the format that its name ends in: docs/studies.md, docs/model-checkers.md.
+
+        ``chain``, ``start``: for the formats of model checkers, which hold one chain: its name, and its initial state
+        (None: the states in which its paths began).
+        """
+        from .export import write
+
+        write(self, path, chain=chain, start=start)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
