@@ -22,12 +22,12 @@ BAD_FILES = {
     "odd suffix": (
         "p.yaml",
         b"format: 1",
-        "ends in .toml, .json, .csv, .prism, .tra, .drn or .umb, or is a directory, not '.yaml'",
+        "ends in .toml, .* or .umb, or is a directory, not '.yaml'",
     ),
     "no suffix": (
         "p",
         b"format = 1",
-        "ends in .toml, .json, .csv, .prism, .tra, .drn or .umb, or is a directory, not ''",
+        "ends in .toml, .* or .umb, or is a directory, not ''",
     ),
     "empty TOML": ("p.toml", b" \n", "this file is empty"),
     "empty JSON": ("p.json", b"", "this file is empty"),
