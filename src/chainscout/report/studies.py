@@ -40,7 +40,8 @@ def status(study: "Study") -> list[Table]:
     notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]
+    panels = StudyReport(study, "").panels()
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
 
 
 def set_aside(study: "Study") -> list[str]:

@@ -9,6 +9,8 @@ from ..study import Browser, EventKind, StopReason, StudyCertificate
 from ..validation import one_of, whole_number
 from . import shares
 from .cells import cell, finite, label, shown_index
+from .panels import PANELS
+from .tables import Table
 from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
@@ -230,6 +232,10 @@ class StudyReport:
         return Curve(line.number, label(line.name), now.aim, *columns)
 
     # -- what else there is
+
+    def panels(self) -> tuple[Table, ...]:
+        """What is shown beside the chains: the panels that have something to show."""
+        return tuple(table for panel in PANELS if (table := panel(self)) is not None)
 
     def leases(self, limit: int = 100) -> tuple[Held, ...]:
         """Who holds what."""
