@@ -21,23 +21,6 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_demo_ends_well_and_says_what_it_ran(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "chainscout", "demo"]
-    for _ in range(2):  # it may be run again
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-    assert "$ chainscout plan unlike" in done.stdout
-    assert "certificate 'mixture'" in done.stdout
-    said = next(line for line in done.stdout.splitlines() if line.startswith("$ chainscout compare unlike"))
-    assert "n·E[max L]/Λ" in done.stdout
-    page = tmp_path / done.stdout.splitlines()[-1]
-    assert page.name == "report.html"
-    # What it says that it ran gives the same files.
-    run(*said.split()[2:-1], str(tmp_path / "again"))
-    assert (tmp_path / "again" / "run.nc").read_bytes() == (page.parent / "run.nc").read_bytes()
-
-
 def test_the_change_log_names_every_command() -> None:
     text = (Path(__file__).resolve().parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
     listed = next(found for found in re.findall(r"`chainscout ([^`]*)`", text) if "|" in found)

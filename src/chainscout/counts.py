@@ -277,6 +277,15 @@ class Counts:
         return [self._exits[x] for x in sorted(self._exits)]
 
     @property
+    def unknown_rows(self) -> int:
+        """How many states were never left: nothing is known of their rows."""
+        return self.size - len(self._exits)
+
+    def unknown_rows_in_words(self) -> str:
+        """As '3 of 5 rows were never left'."""
+        return f"{self.unknown_rows:,} of {self.size:,} rows were never left"
+
+    @property
     def exits(self) -> npt.NDArray[np.int64]:
         """N_x = Σ_y N[x,y] for every state."""
         exits = np.zeros(self.size, dtype=np.int64)
