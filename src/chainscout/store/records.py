@@ -15,9 +15,11 @@ __all__ = [
     "Observation",
     "Outline",
     "PathRecord",
+    "Prefix",
     "RowRecord",
     "RowView",
     "StudyRecord",
+    "Twins",
     "plug_in_variability",
 ]
 
@@ -62,6 +64,8 @@ class StudyRecord:
     observations: int = 0
     #: How many paths have an observation: the first one brings no transition.
     paths: int = 0
+    #: What these first observations cost.
+    first_cost: float = 0.0
     #: How many draws were issued: each observation, lost or told, is one of them.
     issues: int = 0
     used: float = 0.0
@@ -169,13 +173,10 @@ class PathRecord:
     issued: int = 0
     #: Who told its last observation; 0 before the first one.
     teller: int = 0
-    #: A digest of the first states, complete after `PREFIX` of them; paths of one seed have the same.
+    #: A digest of all its states in their order; paths of one seed have the same after the same number of steps.
     digest: int = 0
     #: Whether the store has it already.
     stored: bool = False
-
-    #: How many states the digest covers.
-    PREFIX: ClassVar = 64
 
 
 class RowView(Sequence[float]):
@@ -272,6 +273,27 @@ class Observation(NamedTuple):
     issued: int
     #: Who told it: a number of the open study or of the lease, which no other one has.
     teller: int
+
+
+class Prefix(NamedTuple):
+    """What a path began with. Paths that began alike stand side by side in the order of the fields."""
+
+    chain: int
+    #: How many states it has.
+    length: int
+    #: `PathRecord.digest` when the path had so many.
+    digest: int
+    path: int
+
+
+class Twins(NamedTuple):
+    """Two paths of a chain that began alike: ``first`` is the earliest path with this beginning."""
+
+    chain: int
+    first: int
+    second: int
+    #: How many states they have in common, or more.
+    length: int
 
 
 class HistoryLine(NamedTuple):

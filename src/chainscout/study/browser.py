@@ -14,7 +14,7 @@ from ..store import ORDERS, ChainRecord, HistoryLine, Outline, StudyRecord, Tran
 from ..validation import one_of, shown
 from . import _certificate
 from ._certificate import StudyCertificate
-from .views import ChainLine, LeaseLine, Pace, Progress
+from .views import ChainLine, EventKind, LeaseLine, Pace, Progress
 
 if TYPE_CHECKING:
     from .study import Study
@@ -46,6 +46,17 @@ class Browser:
         lines = self.page(limit=found.chains)[1]
         largest, whole = max(line.certificate for line in lines), sum(line.variability for line in lines)
         return replace(found, certificate=largest, variability=whole)
+
+    def set_aside(self) -> dict[str, str]:
+        """The chains that are set aside, and why. Reads the events, if there are any such chains."""
+        reasons: dict[str, str] = {}
+        if self.study.progress().aside:
+            for event in self.study.events():
+                if event.kind is EventKind.SET_ASIDE:
+                    reasons[str(event.chain)] = event.detail["reason"]
+                elif event.kind is EventKind.TAKEN_UP:
+                    reasons.pop(str(event.chain), None)
+        return reasons
 
     # -- chains
 

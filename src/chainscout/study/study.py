@@ -28,6 +28,7 @@ from . import (
     _lease,
     _paths,
     _plan,
+    _repetition,
     _selection,
     _stop,
     _transitions,
@@ -542,7 +543,7 @@ class Study:
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.repeated(transaction)
+            return _repetition.repeated(transaction)
 
     def counts(self, chain: str) -> Counts:
         """The transitions of a chain, warm start included."""

@@ -53,7 +53,7 @@ _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _SHARED = _STUDY_COLUMNS.index("shared")
 _ENDED = _PATH_COLUMNS.index("ended")
-_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
+_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "first_cost", "reserved")]
 _CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
     _CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside", "blocked")
 )

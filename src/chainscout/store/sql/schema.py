@@ -22,16 +22,17 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, HistoryLine, Observation, PathRecord, StudyRecord
+from ..records import ChainRecord, HistoryLine, Observation, PathRecord, Prefix, StudyRecord
 
 # fmt: off
 __all__ = [
-    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "row", "state", "study",
+    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prefix", "prior", "row", "state",
+    "study",
 ]
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 7
+FORMAT = 8
 
 metadata = MetaData()
 
@@ -67,7 +68,7 @@ def _columns(record: Any, without: str = "") -> Iterator[Column[Any]]:
 
 
 def _part(name: str) -> Column[Any]:
-    """One of two columns that are the primary key together."""
+    """One of the columns that are the primary key together."""
     return Column(name, BigInteger, primary_key=True, autoincrement=False)
 
 
@@ -123,6 +124,9 @@ path = Table(
 )
 _partial("path_held", path.c.token.is_not(None), path.c.expires, path.c.chain, path.c.number)
 Index("path_worker", path.c.chain, path.c.worker, path.c.number)
+
+#: What paths began with. The key is the whole row, so paths that began alike lie side by side.
+prefix = Table("prefix", metadata, *map(_part, Prefix._fields), sqlite_with_rowid=False)
 
 row = Table(
     "row",
