@@ -121,10 +121,10 @@ def estimate(study: "Study", chain: str) -> Table:
         for x in range(len(found.states))
         for y in range(len(found.states))
     ]
-    browser = Browser(study)
+    report = StudyReport(study, "")
     notes = (
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
-        browser.certificate([browser.number_of(chain)]).in_words(),
+        report.words(report.browser.line(report.number(chain))),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
 

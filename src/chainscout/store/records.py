@@ -125,6 +125,8 @@ class ChainRecord:
     certificate: float = math.inf
     variability: float = 0.0
     certified: int = 0
+    #: At that T, the largest error of a probability out of a state that was left 100 times; infinite: no bound on it.
+    error: float = math.inf
     #: How many leases there are, and how many observations their holders may still tell.
     leases: int = 0
     pending: int = 0

@@ -54,8 +54,7 @@ def settle(
         return
     reason = _reason(transaction, live)
     if reason is not None:
-        if study.target_loss is not None and study.chains <= _certificate.FEW:
-            # What is shown of a small study that has stopped is of its last moment.
+        if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
             _history.draw(transaction, _certificate.refresh_each(transaction))
         study.stop_reason = reason.value
         transaction.happened(EventKind.FINISHED.value, reason=reason.value)

@@ -170,7 +170,7 @@ log = Table("log", metadata, *_columns(Observation))
 Index("log_chain", log.c.chain, log.c.number)
 
 #: What the page and the report draw: a line of the study as a whole has no chain.
-history = Table("history", metadata, *_columns(HistoryLine))
+history = Table("history", metadata, *_columns(HistoryLine), _column("check_sum", BigInteger))
 Index("history_chain", history.c.chain, history.c.number)
 
 event = Table(

@@ -101,7 +101,7 @@ add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
 #: The columns of a chain and of a path that an observation seldom changes and that have indices. A statement that does
 #: not name them leaves the pages of these indices alone, which are a third of what a commit would write.
-SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "aside", "blocked", "stale")
+SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "error", "aside", "blocked", "stale")
 SELDOM_OF_PATH = ("worker",)
 move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
 chain_by_name = _lookup(chain, "name")

@@ -259,7 +259,7 @@ class SqlTransaction:
             pages = self._pages(statements.history_of_all, 0, after)
         else:
             pages = self._pages(statements.history_after, 0, after, chain=chain.number)
-        return (HistoryLine(*values) for page in pages for values in page)
+        return (codec.history_line(values) for page in pages for values in page)
 
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
@@ -326,7 +326,7 @@ class SqlTransaction:
         study.lines += 1
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
-        self._history.append(line._asdict())
+        self._history.append(codec.history_columns(line))
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
