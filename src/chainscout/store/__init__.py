@@ -4,6 +4,7 @@ from .memory import MemoryStore
 from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
+    AnswerLine,
     ChainRecord,
     Content,
     Event,
@@ -11,6 +12,7 @@ from .records import (
     Observation,
     Outline,
     PathRecord,
+    QuestionRecord,
     RowRecord,
     RowView,
     StudyRecord,
@@ -20,6 +22,7 @@ from .records import (
 __all__ = [
     "ORDERS",
     "PATIENCE",
+    "AnswerLine",
     "ChainRecord",
     "Content",
     "Event",
@@ -28,6 +31,7 @@ __all__ = [
     "Observation",
     "Outline",
     "PathRecord",
+    "QuestionRecord",
     "RowRecord",
     "RowView",
     "Store",

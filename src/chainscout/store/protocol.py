@@ -21,7 +21,18 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from .records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
+from .records import (
+    AnswerLine,
+    ChainRecord,
+    Event,
+    HistoryLine,
+    Observation,
+    Outline,
+    PathRecord,
+    QuestionRecord,
+    RowRecord,
+    StudyRecord,
+)
 
 __all__ = ["ORDERS", "Store", "Transaction"]
 
@@ -144,6 +155,12 @@ class Transaction(Protocol):
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         """The lines of history after number ``after``, of a chain or of the study as a whole, in order."""
 
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        """The questions about a chain, or all of them, by number. A changed one must be given to `save_question`."""
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        """The answers to a question at earlier moments, after line ``after``, in order."""
+
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, list[ChainRecord]]:
@@ -184,6 +201,9 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def save_question(self, question: QuestionRecord) -> None:
+        """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""

@@ -22,16 +22,17 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, HistoryLine, Observation, PathRecord, StudyRecord
+from ..records import AnswerLine, ChainRecord, HistoryLine, Observation, PathRecord, QuestionRecord, StudyRecord
 
 # fmt: off
 __all__ = [
-    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "row", "state", "study",
+    "FORMAT", "answer", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "question",
+    "row", "state", "study",
 ]
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 7
+FORMAT = 8
 
 metadata = MetaData()
 
@@ -168,6 +169,13 @@ Index("log_chain", log.c.chain, log.c.number)
 #: What the page and the report draw: a line of the study as a whole has no chain.
 history = Table("history", metadata, *_columns(HistoryLine))
 Index("history_chain", history.c.chain, history.c.number)
+
+#: The registered questions with their answers, and the answers at earlier moments.
+question = Table("question", metadata, *_columns(QuestionRecord), _column("check_sum", BigInteger))
+Index("question_chain", question.c.chain, question.c.number)
+
+answer = Table("answer", metadata, *_columns(AnswerLine))
+Index("answer_question", answer.c.question, answer.c.number)
 
 event = Table(
     "event",
