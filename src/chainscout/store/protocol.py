@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from .records import (
+    AnswerLine,
     ChainRecord,
     Event,
     HistoryLine,
@@ -29,6 +30,7 @@ from .records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
     Twins,
@@ -164,6 +166,12 @@ class Transaction(Protocol):
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         """The lines of history after number ``after``, of a chain or of the study as a whole, in order."""
 
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        """The questions about a chain, or all of them, by number. A changed one must be given to `save_question`."""
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        """The answers to a question at earlier moments, after line ``after``, in order."""
+
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, list[ChainRecord]]:
@@ -207,6 +215,9 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def save_question(self, question: QuestionRecord) -> None:
+        """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..protocol import ORDERS
 from ..records import (
+    AnswerLine,
     ChainRecord,
     Content,
     Event,
@@ -23,6 +24,7 @@ from ..records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
     Twins,
@@ -34,6 +36,8 @@ __all__ = ["MemoryStore"]
 _STUDY = [field.name for field in fields(StudyRecord) if field.name not in StudyRecord.FIXED]
 _CHAIN = [field.name for field in fields(ChainRecord) if field.name not in ChainRecord.FIXED]
 _PATH = [field.name for field in fields(PathRecord) if field.name not in PathRecord.FIXED]
+_QUESTION = [field.name for field in fields(QuestionRecord) if field.name not in QuestionRecord.FIXED]
+_question_values = attrgetter(*_QUESTION)
 _study_values, _chain_values, _path_values = attrgetter(*_STUDY), attrgetter(*_CHAIN), attrgetter(*_PATH)
 
 # SQLite ignores the case of ASCII letters and of no others, so the search in memory does the same.
@@ -77,6 +81,12 @@ class MemoryStore:
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._history: list[HistoryLine] = []
+        #: The questions, and by chain; and the lines of their answers, by question.
+        self._questions = list(content.questions)
+        self._asked: dict[int, list[QuestionRecord]] = {}
+        for question in self._questions:
+            self._asked.setdefault(question.chain, []).append(question)
+        self._answers: dict[int, list[AnswerLine]] = {question.number: [] for question in self._questions}
         self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
         self._undo: _Writing | None = None
@@ -235,6 +245,16 @@ class MemoryStore:
         number = None if chain is None else chain.number
         return (line for line in self._history[after:] if line.chain == number)
 
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        found = list(self._questions) if chain is None else self._asked.get(chain.number, [])
+        if self._undo is not None:
+            for question in found:
+                self._undo.questions.setdefault(question.number, (question, _question_values(question)))
+        return found
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        return (line for line in self._answers[question] if line.number > after)
+
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
 
@@ -311,6 +331,13 @@ class MemoryStore:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line)
 
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers[question.number].append(line)
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
         number = None if chain is None else chain.number
@@ -322,6 +349,9 @@ class MemoryStore:
             del column[self.study.observations :]
         del self._events[self.study.events :]
         del self._history[self.study.lines :]
+        for lines in self._answers.values():
+            while lines and lines[-1].number > self.study.answers:
+                lines.pop()
         for number in changed:
             chain = self.chains[number]
             if number in self._places:
@@ -342,7 +372,7 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "questions", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -354,6 +384,8 @@ class _Writing:
         self.chains: dict[int, tuple[Any, ...]] = {}
         #: id of a path → the path and its fields.
         self.paths: dict[int, tuple[PathRecord, tuple[Any, ...]]] = {}
+        #: Question number → the question and its fields.
+        self.questions: dict[int, tuple[QuestionRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and the fields that are replaced when it changes.
         self._rows: dict[int, tuple[RowRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and its dictionaries, which are changed in place.
@@ -389,6 +421,8 @@ class _Writing:
                 row.discoveries = discoveries
         for path, values in self.paths.values():
             _put_back(path, _PATH, values)
+        for question, values in self.questions.values():
+            _put_back(question, _QUESTION, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
         store._shorten(self.chains)

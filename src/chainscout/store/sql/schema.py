@@ -22,12 +22,21 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, HistoryLine, Observation, PathRecord, Prefix, StudyRecord
+from ..records import (
+    AnswerLine,
+    ChainRecord,
+    HistoryLine,
+    Observation,
+    PathRecord,
+    Prefix,
+    QuestionRecord,
+    StudyRecord,
+)
 
 # fmt: off
 __all__ = [
-    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prefix", "prior", "row", "state",
-    "study",
+    "FORMAT", "answer", "chain", "event", "history", "label_list", "log", "metadata", "path", "prefix", "prior",
+    "question", "row", "state", "study",
 ]
 # fmt: on
 
@@ -172,6 +181,13 @@ Index("log_chain", log.c.chain, log.c.number)
 #: What the page and the report draw: a line of the study as a whole has no chain.
 history = Table("history", metadata, *_columns(HistoryLine), _column("check_sum", BigInteger))
 Index("history_chain", history.c.chain, history.c.number)
+
+#: The registered questions with their answers, and the answers at earlier moments.
+question = Table("question", metadata, *_columns(QuestionRecord), _column("check_sum", BigInteger))
+Index("question_chain", question.c.chain, question.c.number)
+
+answer = Table("answer", metadata, *_columns(AnswerLine))
+Index("answer_question", answer.c.question, answer.c.number)
 
 event = Table(
     "event",

@@ -14,18 +14,19 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, PathRecord
-from .schema import chain, event, history, label_list, log, path, prefix, prior, row, state, study
+from ..records import ChainRecord, PathRecord, QuestionRecord
+from .schema import answer, chain, event, history, label_list, log, path, prefix, prior, question, row, state, study
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_chain", "add_event", "add_history", "add_label_list",
-    "add_observation", "add_path", "add_prefix", "add_prior", "add_row", "add_state", "add_study", "best",
-    "chain_by_name", "chain_by_number", "chain_log_after", "chains_after", "events_after", "expired", "get_label_list",
-    "get_observation", "get_path", "get_paths", "get_position", "get_prefixes", "get_prior", "get_row", "get_rows",
-    "get_states", "get_study", "held", "history_after", "history_of_all", "latest_path", "latest_used_path", "least",
-    "lock_study", "log_after", "move_chain", "move_path", "number_found", "outlines", "path_log_after", "pattern",
-    "set_chain", "set_path", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_answer", "add_chain", "add_event", "add_history",
+    "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_question", "add_row",
+    "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number", "chain_log_after",
+    "chains_after", "events_after", "expired", "get_label_list", "get_observation", "get_path", "get_paths",
+    "get_position", "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows", "get_states", "get_study",
+    "held", "history_after", "history_of_all", "latest_path", "latest_used_path", "least", "lock_study", "log_after",
+    "move_chain", "move_path", "number_found", "outlines", "path_log_after", "pattern", "questions_of", "set_chain",
+    "set_path", "set_question", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -187,6 +188,16 @@ add_history = _insert(history)
 _line = history.c.number > bindparam("after")
 history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
 history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
+
+add_question = _insert(question)
+set_question = _update(question, ("number",), QuestionRecord.FIXED)
+get_questions = select(question).order_by(question.c.number)
+questions_of = get_questions.where(question.c.chain == bindparam("chain"))
+add_answer = _insert(answer)
+answers_after = _ordered(
+    select(answer).where(answer.c.question == bindparam("question"), answer.c.number > bindparam("after")),
+    answer.c.number,
+)
 
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)

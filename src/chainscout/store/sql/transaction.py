@@ -9,6 +9,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import FileError
 from ..records import (
+    AnswerLine,
     ChainRecord,
     Event,
     HistoryLine,
@@ -16,6 +17,7 @@ from ..records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
     Twins,
@@ -85,6 +87,8 @@ class SqlTransaction:
         self._lines: list[dict[str, Any]] = []
         self._prefixes: list[dict[str, Any]] = []
         self._history: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
+        self._changed_questions: dict[int, QuestionRecord] = {}
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
         """What a statement finds, with all changes so far in the database."""
@@ -265,6 +269,21 @@ class SqlTransaction:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
 
+    # -- questions and answers
+
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        if not self.study.questions:
+            return []
+        if chain is None:
+            found = self._all(statements.get_questions)
+        else:
+            found = self._all(statements.questions_of, chain=chain.number)
+        return [codec.question_record(values) for values in found]
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        pages = self._pages(statements.answers_after, 0, after, question=question)
+        return (AnswerLine(*values) for page in pages for values in page)
+
     # -- what only readers ask
 
     def listed(
@@ -328,6 +347,15 @@ class SqlTransaction:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(codec.history_columns(line))
 
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers.append(line._asdict())
+        self._changed_questions[question.number] = question
+        self._saved = True
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
         values = {
@@ -382,6 +410,13 @@ class SqlTransaction:
         if self._history:
             database.run_many(statements.add_history, self._history)
             self._history = []
+        if self._changed_questions:
+            changed = [codec.question_columns(question) for question in self._changed_questions.values()]
+            database.run_many(statements.set_question, changed)
+            self._changed_questions.clear()
+        if self._answers:
+            database.run_many(statements.add_answer, self._answers)
+            self._answers = []
 
     def _run_sparingly(
         self,
