@@ -1,6 +1,7 @@
 """``new``, ``learn``, ``extend``, ``status``, ``diagnose``, ``audit``, ``backup``, ``export``: a study end to end."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import InputError
+from ..errors import InputError, SetAsideWarning
 from .problems import delta_option, find_problem
 from .rendering import as_json, echo, echo_json, show
 
@@ -245,14 +246,16 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
-        study = learn_study(
-            found.sources,
-            where=found.where,
-            states=found.states,
-            executor=executor,
-            progress=not quiet and not json_output and sys.stderr.isatty(),
-            **found.settings.given(),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SetAsideWarning)  # it is said below, with the command that helps
+            study = learn_study(
+                found.sources,
+                where=found.where,
+                states=found.states,
+                executor=executor,
+                progress=not quiet and not json_output and sys.stderr.isatty(),
+                **found.settings.given(),
+            )
     except KeyboardInterrupt:
         echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
         raise SystemExit(130) from None
