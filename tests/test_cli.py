@@ -181,6 +181,28 @@ def test_tables_break_no_word_and_no_number(
     assert words <= set(shown.split())
 
 
+def test_a_table_in_parts_repeats_what_its_rows_are_about() -> None:
+    arguments = ["compare", "unlike", "--policies", "uniform,oracle", "--budgets", "300,400", "--replications", "20"]
+    shown = in_terminal(60, *arguments)
+    losses = shown[: shown.index("differences")]
+    heads = [line.split() for line in losses.splitlines() if line.split()[:1] == ["policy"]]
+    assert len(heads) > 1
+    assert all(words[:2] == ["policy", "budget"] for words in heads)
+    assert losses.count("uniform") == 2 * len(heads)
+
+
+def test_status_says_which_rows_are_unknown(tmp_path: Path) -> None:
+    where = tmp_path / "lab.db"
+    with cs.Study.create(where, {"pump": ["idle", "hot", "down"], "saw": 2}) as study:
+        for state in ("idle", "idle", "hot"):
+            study.tell("pump", state)
+        for state in (0, 1, 0):
+            study.tell("saw", state)
+    shown = run("status", str(where)).output
+    assert "pump: 2 of 3 rows were never left: nothing is known of them" in shown
+    assert "saw: " not in shown
+
+
 def test_a_name_that_is_too_long_for_a_line_is_broken_and_nothing_is_lost(tmp_path: Path) -> None:
     file = tmp_path / "names.json"
     name = "z" * 70

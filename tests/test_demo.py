@@ -64,7 +64,7 @@ def test_what_it_says_is_what_the_study_holds(told: str, folder: Path) -> None:
     assert f"no loss is above {certificate.max:.3f}" in told
     assert certificate.max <= 0.03
     assert re.search(rf"this study +{used:,}\n", told)
-    assert pump.unknown_rows_in_words() == "3 of 5 rows were never left"
+    assert pump.unknown_rows == 3
     assert "pump     3 of 5 rows were never left: nothing is known of hot, down, repaired" in told
     assert f"from {answer.lower:.2f} to {answer.upper:.2f}" in told
     assert answer.lower <= 0.17709 <= answer.upper

@@ -58,6 +58,11 @@ def smoothed(transitions: npt.NDArray[Any], alpha: float) -> Array:
     return np.asarray(np.divide(raised, sums, out=uniform, where=sums > 0))
 
 
+def never_left(rows: int, states: int) -> str:
+    """How many rows are not known at all, as '3 of 5 rows were never left'."""
+    return f"{rows:,} of {states:,} rows {'was' if rows == 1 else 'were'} never left"
+
+
 class Counts:
     """Transitions of one chain, recorded one observation at a time.
 
@@ -280,10 +285,6 @@ class Counts:
     def unknown_rows(self) -> int:
         """How many states were never left: nothing is known of their rows."""
         return self.size - len(self._exits)
-
-    def unknown_rows_in_words(self) -> str:
-        """As '3 of 5 rows were never left'."""
-        return f"{self.unknown_rows:,} of {self.size:,} rows were never left"
 
     @property
     def exits(self) -> npt.NDArray[np.int64]:

@@ -124,6 +124,8 @@ def _tell_shares(study: "Study") -> None:
 
 
 def _tell_knowledge(study: "Study") -> None:
+    from ..counts import never_left
+
     certificate = study.certificate()
     echo("\n2. What is known, and what is not")
     sure = f"{1 - certificate.delta:.0%}"
@@ -134,7 +136,7 @@ def _tell_knowledge(study: "Study") -> None:
         known = f"all {counts.size} rows were left, each at least {min(counts.visited_exits()):,} times"
         if counts.unknown_rows:
             states = ", ".join(str(counts.states[x]) for x in range(counts.size) if not counts.exits_of(x))
-            known = f"{counts.unknown_rows_in_words()}: nothing is known of {states}"
+            known = f"{never_left(counts.unknown_rows, counts.size)}: nothing is known of {states}"
         echo(f"  {name:<8} {known}")
 
 

@@ -9,6 +9,7 @@ from rich import get_console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from ..study import Study
+from ..study.portrait import following
 from ..validation import printable
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
@@ -31,6 +32,10 @@ def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
         TextColumn("{task.fields[certificate]}"),
     )
     console = get_console()
+    if console.is_jupyter:  # a notebook shows the study itself
+        with following(study):
+            yield _nothing
+        return
     room = console.width - NARROW
     if room >= ROOM:
         columns = (*columns, TextColumn("{task.fields[allocation]}"))
@@ -80,3 +85,7 @@ class _Look:
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _nothing() -> None:
+    pass

@@ -16,6 +16,8 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
+    #: The columns that say what a row is about, from the left. A table in parts has them in every part.
+    keys: int = 1
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, to be set flush right."""
