@@ -208,6 +208,14 @@ def test_the_picture_shows_the_numbers_of_today(figures: Any) -> None:
     assert len(image) < 100_000
 
 
+def test_the_picture_of_the_idea_shows_the_numbers_of_today(figures: Any) -> None:
+    words = figures.idea_in_words()
+    for theme in ("light", "dark"):
+        shown = (DOCS / "figures" / f"idea-{theme}.svg").read_text(encoding="utf-8")
+        assert f"<dc:description>{words}</dc:description>" in shown
+        assert len(shown) < 100_000
+
+
 def test_the_picture_of_evidence_shows_the_numbers_of_today(figures: Any) -> None:
     shown = (DOCS / "figures" / "evidence.svg").read_text(encoding="utf-8")
     assert f"<dc:description>{figures.evidence_in_words()}</dc:description>" in shown
