@@ -3,8 +3,12 @@
 Every number comes from the library: from ``report.plan``, or from certificates of simulated counts. Nothing is typed.
 """
 
+import contextlib
 import os
 import platform
+import re
+import shutil
+import tempfile
 import timeit
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -498,11 +502,32 @@ def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
         plt.close(figure)
 
 
+# ---------------------------------------------------------------- the gallery
+
+
+def gallery() -> None:
+    """Runs the pages of the gallery, each in an empty directory, and keeps the figures that they make."""
+    import matplotlib
+
+    block = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+    with matplotlib.rc_context({"svg.hashsalt": "chainscout"}):
+        for page in sorted((HERE / "gallery").glob("*.md")):
+            blocks = block.findall(page.read_text(encoding="utf-8"))
+            if not blocks:
+                continue
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                names: dict[str, Any] = {}
+                for text in blocks:
+                    exec(compile(text, str(page), "exec"), names)
+                shutil.copy(f"{page.stem}.svg", HERE / "gallery" / "figures")
+
+
 def main() -> None:
     picture()
     evidence()
     idea("light", LIGHT)
     idea("dark", DARK)
+    gallery()
     answers()
     folder = HERE / "_generated"
     folder.mkdir(exist_ok=True)
