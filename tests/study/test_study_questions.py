@@ -9,9 +9,10 @@ import pytest
 from study_places import set_clock
 
 import chainscout as cs
+from chainscout.answers.running import LEAST, next_look
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
 from chainscout.study import StopReason
-from chainscout.study._questions import LEAST, contenders, next_look, shares
+from chainscout.study._questions import contenders, shares
 
 MATRIX = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.4, 0.0, 0.6]])
 QUESTIONS = [

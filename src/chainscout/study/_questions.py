@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..answers import Answer, Question, answer, parse
-from ..answers.running import Running
+from ..answers.running import Running, next_look
 from ..errors import InputError
 from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
 from ..validation import did_you_mean, one_of, real_number, shown
@@ -23,9 +23,6 @@ from .views import QuestionLine
 if TYPE_CHECKING:
     from .settings import StudySettings
 
-#: Answers are computed again when T has grown by so many transitions at least; where the order of issue is not known,
-#: every answer reads the whole log, and T must have grown by a quarter.
-LEAST = 10
 #: Under `widest`, a chain is set aside after so many paths without an exit of the state that its replay waits for.
 MOST_BARREN = _transitions.MOST_BARREN
 #: Which answer is the worst.
@@ -129,11 +126,6 @@ def question_records(
 # -- what a study does with them
 
 
-def next_look(transitions: int) -> int:
-    """The T at which answers are computed again."""
-    return transitions + max(LEAST, transitions // 100)
-
-
 class Answering:
     """The questions of an open study: what their replays have read, and when their answers are due."""
 
@@ -173,8 +165,9 @@ class Answering:
                 study.unmet += record.met - met
                 record.met = met
             transaction.save_question(record)
-        grown = next_look(chain.transitions)
-        chain.asking = grown if cards.unordered is None else max(grown, chain.transitions + chain.transitions // 4)
+        chain.asking = next_look(chain.transitions)
+        if cards.unordered is not None:  # every answer reads the whole log, so T must have grown by a quarter
+            chain.asking = max(chain.asking, chain.transitions + chain.transitions // 4)
         if study.worst is not None:
             self._compare(transaction, live)
             records = transaction.questions(chain)

@@ -456,7 +456,8 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             _transitions.take_up(transaction, self._find(transaction, chain))
             study = transaction.study
-            if study.stop_reason == StopReason.ALL_SET_ASIDE or study.stop_reason in _stop.OF_THE_REST:
+            reason = None if study.stop_reason is None else StopReason(study.stop_reason)
+            if reason is not None and (reason is StopReason.ALL_SET_ASIDE or reason.leaves_out):
                 study.stop_reason = None
             self._settle(transaction, self._live(study))
 
