@@ -5,9 +5,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..study import Browser, EventKind, StopReason
+from ..study import Browser, StopReason
 from ..study.settings import deadline_text
-from .cells import finite
 from .study_report import StudyReport
 from .tables import Table
 
@@ -34,6 +33,7 @@ def status(study: "Study") -> list[Table]:
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
         ("certificate", state.method),
         ("paths begun (first observations)", state.paths),
+        *([("cost of first observations (cost units)", state.first_cost)] if state.priced else ()),
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
@@ -42,8 +42,8 @@ def status(study: "Study") -> list[Table]:
     notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    asked = [questions(study)] if state.questions else []
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), *asked, chains(study)]
+    panels = StudyReport(study, "").panels()
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
 
 
 def _aims(state: "Progress") -> list[tuple[str, Any]]:
@@ -54,35 +54,6 @@ def _aims(state: "Progress") -> list[tuple[str, Any]]:
     aims = {"target width": state.target_width, "limit": state.limit, "worst": state.worst}
     aims["questions answered well enough"] = answered
     return [(name, value) for name, value in aims.items() if value is not None]
-
-
-def questions(study: "Study") -> Table:
-    """The registered questions, with their answers as stored, and what each waits for."""
-    lines = study.questions()
-    rows = tuple(
-        (
-            line.chain,
-            line.question,
-            line.estimate,
-            line.lower,
-            finite(line.upper),
-            finite(line.width),
-            line.delta,
-            line.episodes,
-            line.transitions,
-            "yes" if line.met else "no",
-        )
-        for line in lines[:MOST]
-    )
-    total = sum(line.delta for line in lines)
-    notes = [f"all answers hold at all times at once with probability ≥ {1 - total:g}"]
-    notes += [f"{line.chain}, {line.question}: {note}" for line in lines[:MOST] for note in line.notes]
-    if len(lines) > MOST:
-        notes.append(f"the first {MOST} of {len(lines):,} questions")
-    columns = (
-        "chain", "question", "estimate", "at least", "at most", "width", "δ", "episodes", "as of transition", "done",
-    )  # fmt: skip
-    return Table("questions", columns, rows, tuple(notes))
 
 
 def ending(study: "Study") -> str:
@@ -104,19 +75,7 @@ def ending(study: "Study") -> str:
 
 def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in _reasons_aside(study).items()]
-
-
-def _reasons_aside(study: "Study") -> dict[str | None, str]:
-    """The chains that are set aside, and why."""
-    reasons: dict[str | None, str] = {}
-    if study.progress().aside:
-        for event in study.events():
-            if event.kind is EventKind.SET_ASIDE:
-                reasons[event.chain] = event.detail["reason"]
-            elif event.kind is EventKind.TAKEN_UP:
-                reasons.pop(event.chain, None)
-    return reasons
+    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
 def chains(study: "Study") -> Table:
@@ -190,10 +149,10 @@ def estimate(study: "Study", chain: str) -> Table:
         for x in range(len(found.states))
         for y in range(len(found.states))
     ]
-    browser = Browser(study)
+    report = StudyReport(study, "")
     notes = (
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
-        browser.certificate([browser.number_of(chain)]).in_words(),
+        report.words(report.browser.line(report.number(chain))),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
 

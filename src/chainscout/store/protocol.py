@@ -29,9 +29,11 @@ from .records import (
     Observation,
     Outline,
     PathRecord,
+    Prefix,
     QuestionRecord,
     RowRecord,
     StudyRecord,
+    Twins,
 )
 
 __all__ = ["ORDERS", "Store", "Transaction"]
@@ -117,7 +119,10 @@ class Transaction(Protocol):
         """The path with this number in its chain, or None."""
 
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
-        """The latest path of a worker on a chain, unless it has ended."""
+        """The latest path of a worker on a chain, unless it has ended.
+
+        A path that was given back without an observation is passed over if the one before it can be continued.
+        """
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         """All paths of a chain, by number."""
@@ -128,8 +133,14 @@ class Transaction(Protocol):
         ``until``: only the paths whose lease ends at this time or earlier.
         """
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        """Chain number and the numbers of two paths, wherever two long paths of a chain began with the same states."""
+    def twins(self) -> Iterator[Twins]:
+        """The stored prefixes that another path of the chain had before, by chain, second path and length."""
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        """The stored prefixes of a chain, in order."""
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        """The states of a path in their order, by position."""
 
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
@@ -191,6 +202,9 @@ class Transaction(Protocol):
 
     def save_path(self, path: PathRecord) -> None:
         """Stores a path that the caller made or changed."""
+
+    def keep_prefix(self, path: PathRecord) -> None:
+        """Stores the digest of the states that the path has so far."""
 
     def append(self, path: PathRecord, issued: int) -> None:
         """Adds a last line to the log: the last state of a path, and the number of its draw.

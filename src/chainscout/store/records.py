@@ -16,10 +16,12 @@ __all__ = [
     "Observation",
     "Outline",
     "PathRecord",
+    "Prefix",
     "QuestionRecord",
     "RowRecord",
     "RowView",
     "StudyRecord",
+    "Twins",
     "plug_in_variability",
 ]
 
@@ -69,6 +71,8 @@ class StudyRecord:
     observations: int = 0
     #: How many paths have an observation: the first one brings no transition.
     paths: int = 0
+    #: What these first observations cost.
+    first_cost: float = 0.0
     #: How many draws were issued: each observation, lost or told, is one of them.
     issues: int = 0
     used: float = 0.0
@@ -133,6 +137,8 @@ class ChainRecord:
     certificate: float = math.inf
     variability: float = 0.0
     certified: int = 0
+    #: At that T, the largest error of a probability out of a state that was left 100 times; infinite: no bound on it.
+    error: float = math.inf
     #: The T at which the answers to its questions are computed next; 0: it has no questions.
     asking: int = 0
     #: How many leases there are, and how many observations their holders may still tell.
@@ -183,13 +189,10 @@ class PathRecord:
     issued: int = 0
     #: Who told its last observation; 0 before the first one.
     teller: int = 0
-    #: A digest of the first states, complete after `PREFIX` of them; paths of one seed have the same.
+    #: A digest of all its states in their order; paths of one seed have the same after the same number of steps.
     digest: int = 0
     #: Whether the store has it already.
     stored: bool = False
-
-    #: How many states the digest covers.
-    PREFIX: ClassVar = 64
 
 
 class RowView(Sequence[float]):
@@ -327,6 +330,27 @@ class Observation(NamedTuple):
     issued: int
     #: Who told it: a number of the open study or of the lease, which no other one has.
     teller: int
+
+
+class Prefix(NamedTuple):
+    """What a path began with. Paths that began alike stand side by side in the order of the fields."""
+
+    chain: int
+    #: How many states it has.
+    length: int
+    #: `PathRecord.digest` when the path had so many.
+    digest: int
+    path: int
+
+
+class Twins(NamedTuple):
+    """Two paths of a chain that began alike: ``first`` is the earliest path with this beginning."""
+
+    chain: int
+    first: int
+    second: int
+    #: How many states they have in common, or more.
+    length: int
 
 
 class HistoryLine(NamedTuple):

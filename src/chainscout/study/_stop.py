@@ -40,6 +40,11 @@ class StopReason(StoredEnum):
         """Whether the aim was reached for every chain but some that were set aside."""
         return self in _OF_THE_REST
 
+    @property
+    def lacks_chains(self) -> bool:
+        """Whether a chain that is taken up lets the study go on."""
+        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
+
 
 _WORDS = {
     StopReason.TARGET_LOSS: "the target loss is certified",
@@ -86,8 +91,7 @@ def settle(
         return
     reason = _reason(transaction, live, looked)
     if reason is not None:
-        if study.target_loss is not None and study.chains <= _certificate.FEW:
-            # What is shown of a small study that has stopped is of its last moment.
+        if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
             _history.draw(transaction, _certificate.refresh_each(transaction))
         if study.unmet and answering is not None and study.chains <= _certificate.FEW:
             answering.refresh_all(transaction, live)

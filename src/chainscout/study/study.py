@@ -1,5 +1,6 @@
 """A live, durable study: one budget, many chains, one worker or many."""
 
+import os
 import secrets
 import threading
 import warnings
@@ -28,6 +29,7 @@ from . import (
     _paths,
     _plan,
     _questions,
+    _repetition,
     _selection,
     _stop,
     _transitions,
@@ -77,26 +79,13 @@ class Study:
 
     @classmethod
     def create(
-        cls,
-        where: Where,
-        chains: Mapping[str, int | Sequence[Hashable]],
-        budget: float | None = None,
-        policy: str | Policy | None = None,
-        delta: float | None = None,
-        *,
-        target_loss: float | None = None,
-        deadline: Any = None,
-        certificate: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None,
-        paths: str | None = None,
-        open_states: bool | Sequence[str] | None = None,
-        warm_start: Mapping[str, Counts] | None = None,
-        questions: Any = None,
-        target_width: float | None = None,
-        limit: float | None = None,
-        worst: str | None = None,
-    ) -> Self:
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, *, target_loss: float | None = None,
+        deadline: Any = None, certificate: str | None = None, weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None, paths: str | None = None,
+        open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
+        questions: Any = None, target_width: float | None = None, limit: float | None = None, worst: str | None = None,
+    ) -> Self:  # fmt: skip
         """A new study.
 
         ``where``: a path (SQLite), a postgresql:// address, or None (in memory).
@@ -456,8 +445,7 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             _transitions.take_up(transaction, self._find(transaction, chain))
             study = transaction.study
-            reason = None if study.stop_reason is None else StopReason(study.stop_reason)
-            if reason is not None and (reason is StopReason.ALL_SET_ASIDE or reason.leaves_out):
+            if study.stop_reason is not None and StopReason(study.stop_reason).lacks_chains:
                 study.stop_reason = None
             self._settle(transaction, self._live(study))
 
@@ -544,7 +532,7 @@ class Study:
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.repeated(transaction)
+            return _repetition.repeated(transaction)
 
     def counts(self, chain: str) -> Counts:
         """The transitions of a chain, warm start included."""
@@ -578,6 +566,16 @@ class Study:
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
         """One question put to all K chains, with δ/K each, so that all answers hold together."""
         return _answers.of_all_chains(self, question, losses)
+
+    def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
+        """Write what is known to a file, in the format that its name ends in: docs/studies.md, docs/model-checkers.md.
+
+        ``chain``, ``start``: for the formats of model checkers, which hold one chain: its name, and its initial state
+        (None: the states in which its paths began).
+        """
+        from .export import write
+
+        write(self, path, chain=chain, start=start)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""

@@ -86,6 +86,8 @@ class Progress(_View):
     shared: bool
     #: Paths begun: the first observation of each brings no transition.
     paths: int
+    #: What these first observations cost: their number, unless observations have costs.
+    first_cost: float
     #: Leases that workers hold now.
     leases: int
     #: Observations lost with a worker or a source that died.

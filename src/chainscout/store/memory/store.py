@@ -23,9 +23,11 @@ from ..records import (
     Observation,
     Outline,
     PathRecord,
+    Prefix,
     QuestionRecord,
     RowRecord,
     StudyRecord,
+    Twins,
 )
 from .heap import Heap
 
@@ -69,6 +71,8 @@ class MemoryStore:
         #: Chain → its paths, by number − 1; and the paths under a lease.
         self._paths: dict[int, list[PathRecord]] = {}
         self._held: dict[tuple[int, int], PathRecord] = {}
+        #: Chain → what its paths began with.
+        self._prefixes: dict[int, list[Prefix]] = {}
         #: The log: the chain, the path, the step, the state, the time, the issue and the teller of each observation.
         self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int], array[int]] = (
             array("q"), array("q"), array("q"), array("q"), array("d"), array("q"), array("q"),
@@ -173,10 +177,17 @@ class MemoryStore:
         return path
 
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
+        given_back = None
         for path in reversed(self._paths.get(chain.number, ())):
-            if path.worker == worker:
+            if path.worker != worker:
+                continue
+            if path.steps == 0 and path.token is None and not path.ended:
+                given_back = given_back or path
+                continue
+            if given_back is None:
                 return None if path.ended else self._given(path)
-        return None
+            return self._given(given_back if path.ended or path.token is not None else path)
+        return None if given_back is None else self._given(given_back)
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         return iter(self._paths.get(chain.number, ()))
@@ -188,12 +199,22 @@ class MemoryStore:
         found.sort(key=lambda path: (path.expires, path.chain, path.number))
         return [self._given(path) for path in found]
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        first: dict[tuple[int, int], int] = {}
-        long = [path for paths in self._paths.values() for path in paths if path.steps >= PathRecord.PREFIX]
-        numbers = [(path, first.setdefault((path.chain, path.digest), path.number)) for path in long]
-        found = [(path.chain, earlier, path.number) for path, earlier in numbers if earlier != path.number]
-        return sorted(found, key=itemgetter(0, 2))
+    def twins(self) -> Iterator[Twins]:
+        found = []
+        for kept in self._prefixes.values():
+            first: dict[tuple[int, int], int] = {}
+            for chain, length, digest, path in sorted(kept):
+                earliest = first.setdefault((length, digest), path)
+                if earliest != path:
+                    found.append(Twins(chain, earliest, path, length))
+        return iter(sorted(found, key=itemgetter(0, 2, 3)))
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        return iter(sorted(self._prefixes.get(chain.number, ())))
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        _, paths, _, states, *_ = self._log
+        return (states[place] for place in self._places.get(chain.number, ()) if paths[place] == path)
 
     def worst(self, *, aside: bool = False) -> float:
         if aside:
@@ -285,6 +306,10 @@ class MemoryStore:
         elif self._held:
             self._held.pop((path.chain, path.number), None)
 
+    def keep_prefix(self, path: PathRecord) -> None:
+        kept = self._prefixes.setdefault(path.chain, [])
+        kept.append(Prefix(path.chain, path.steps, path.digest, path.number))
+
     def append(self, path: PathRecord, issued: int) -> None:
         chains, paths, steps, states, times, issues, tellers = self._log
         places = self._places.get(path.chain)
@@ -333,6 +358,10 @@ class MemoryStore:
                 del self._places[number][chain.observations :]
             if number in self._paths:
                 del self._paths[number][chain.paths :]
+            if number in self._prefixes:
+                steps = {path.number: path.steps for path in self._paths.get(number, ())}
+                kept = self._prefixes[number]
+                self._prefixes[number] = [line for line in kept if line.length <= steps.get(line.path, 0)]
             if chain.open:
                 for label in self._labels[number][chain.size :]:
                     self._positions[number].pop(label, None)

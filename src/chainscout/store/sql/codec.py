@@ -13,13 +13,15 @@ from operator import attrgetter
 from typing import Any
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, PathRecord, QuestionRecord, RowRecord, StudyRecord
+from ..records import ChainRecord, Event, HistoryLine, PathRecord, QuestionRecord, RowRecord, StudyRecord
 from . import schema
 
 __all__ = [
     "chain_columns",
     "chain_record",
     "event_record",
+    "history_columns",
+    "history_line",
     "label_list_columns",
     "label_list_record",
     "pack_json",
@@ -39,7 +41,16 @@ __all__ = [
     "unpack_json",
 ]
 
-_STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS, _PRIOR_COLUMNS, _LIST_COLUMNS, _STATE_COLUMNS = (
+(
+    _STUDY_COLUMNS,
+    _CHAIN_COLUMNS,
+    _PATH_COLUMNS,
+    _ROW_COLUMNS,
+    _PRIOR_COLUMNS,
+    _LIST_COLUMNS,
+    _STATE_COLUMNS,
+    _LINE_COLUMNS,
+) = (
     [column.name for column in table.columns]
     for table in (
         schema.study,
@@ -49,6 +60,7 @@ _STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS, _PRIOR_COLUMNS, _LI
         schema.prior,
         schema.label_list,
         schema.state,
+        schema.history,
     )
 )
 _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
@@ -57,7 +69,7 @@ _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "l
 _SHARED = _STUDY_COLUMNS.index("shared")
 _MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
-_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
+_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "first_cost", "reserved")]
 _CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
     _CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside", "blocked")
 )
@@ -173,6 +185,17 @@ def row_record(values: Sequence[Any]) -> RowRecord:
 def event_record(number: int, time: float, kind: str, chain: int | None, detail: str) -> Event:
     """An event from its columns."""
     return Event(number, time, kind, chain, unpack_json(detail))
+
+
+def history_columns(line: HistoryLine) -> dict[str, Any]:
+    """A line of history."""
+    return _with_check_sum([*line], _LINE_COLUMNS)
+
+
+def history_line(values: Sequence[Any]) -> HistoryLine:
+    """A line of history, from its columns."""
+    _check(values, _LINE_COLUMNS, f"line {values[0]!r} of the history")
+    return HistoryLine(*values[:-1])
 
 
 def prior_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:

@@ -16,9 +16,11 @@ from ..records import (
     Observation,
     Outline,
     PathRecord,
+    Prefix,
     QuestionRecord,
     RowRecord,
     StudyRecord,
+    Twins,
 )
 from . import codec, statements
 from .database import Database
@@ -83,6 +85,7 @@ class SqlTransaction:
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._lines: list[dict[str, Any]] = []
+        self._prefixes: list[dict[str, Any]] = []
         self._history: list[dict[str, Any]] = []
         self._answers: list[dict[str, Any]] = []
         self._changed_questions: dict[int, QuestionRecord] = {}
@@ -181,7 +184,13 @@ class SqlTransaction:
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
         found = self._all(statements.latest_path, chain=chain.number, worker=worker)
         latest = self._walked(found[0]) if found else None
-        return None if latest is None or latest.ended else latest
+        if latest is None or latest.ended:
+            return None
+        if latest.steps == 0 and latest.token is None:  # it was given back
+            found = self._all(statements.latest_used_path, chain=chain.number, worker=worker)
+            used = self._walked(found[0]) if found else latest
+            return latest if used.ended or used.token is not None else used
+        return latest
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         return map(self._walked, self._all(statements.get_paths, chain=chain.number))
@@ -192,8 +201,15 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        return [tuple(found) for found in self._all(statements.twins, least=PathRecord.PREFIX)]
+    def twins(self) -> Iterator[Twins]:
+        return (Twins(*found) for found in self._all(statements.twins))
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        pages = self._pages(statements.path_log_after, 0, 0, chain=chain.number, path=path)
+        return (state for page in pages for _, state in page)
 
     # -- rows and states
 
@@ -247,7 +263,7 @@ class SqlTransaction:
             pages = self._pages(statements.history_of_all, 0, after)
         else:
             pages = self._pages(statements.history_after, 0, after, chain=chain.number)
-        return (HistoryLine(*values) for page in pages for values in page)
+        return (codec.history_line(values) for page in pages for values in page)
 
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
@@ -308,6 +324,9 @@ class SqlTransaction:
         self._paths[path.chain, path.number] = path
         self._saved = True
 
+    def keep_prefix(self, path: PathRecord) -> None:
+        self._prefixes.append(Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+
     def append(self, path: PathRecord, issued: int) -> None:
         values = {
             "number": self.study.observations,
@@ -326,7 +345,7 @@ class SqlTransaction:
         study.lines += 1
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
-        self._history.append(line._asdict())
+        self._history.append(codec.history_columns(line))
 
     def save_question(self, question: QuestionRecord) -> None:
         study = self.study
@@ -385,6 +404,9 @@ class SqlTransaction:
         if self._lines:
             database.run_many(statements.add_observation, self._lines)
             self._lines = []
+        if self._prefixes:
+            database.run_many(statements.add_prefix, self._prefixes)
+            self._prefixes = []
         if self._history:
             database.run_many(statements.add_history, self._history)
             self._history = []
