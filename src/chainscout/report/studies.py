@@ -5,13 +5,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..study import Browser
+from ..study import Browser, StopReason
 from ..study.settings import deadline_text
 from .study_report import StudyReport
 from .tables import Table
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Progress, Study
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
@@ -29,6 +29,7 @@ def status(study: "Study") -> list[Table]:
         ("policy", state.policy),
         ("δ", state.delta),
         ("target loss", state.target_loss),
+        *_aims(state),
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
         ("certificate", state.method),
         ("paths begun (first observations)", state.paths),
@@ -43,6 +44,33 @@ def status(study: "Study") -> list[Table]:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
     panels = StudyReport(study, "").panels()
     return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
+
+
+def _aims(state: "Progress") -> list[tuple[str, Any]]:
+    """What the questions must be answered to, if there are any."""
+    if not state.questions:
+        return []
+    answered = None if state.worst is not None else f"{state.questions - state.unmet} of {state.questions}"
+    aims = {"target width": state.target_width, "limit": state.limit, "worst": state.worst}
+    aims["questions answered well enough"] = answered
+    return [(name, value) for name, value in aims.items() if value is not None]
+
+
+def ending(study: "Study") -> str:
+    """Why a study has ended, in a sentence; which chain is the worst, if that was asked."""
+    state = study.progress()
+    if state.stop_reason is None:
+        return "The study goes on."
+    words = state.stop_reason.words
+    if state.stop_reason is StopReason.TARGET_WIDTH:
+        words = f"every answer is at most {state.target_width:g} wide"
+    elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
+        below = sum(line.upper < state.limit for line in study.questions())
+        words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
+    elif state.stop_reason is StopReason.WORST:
+        (line,) = (line for line in study.questions() if not line.met)
+        words = f"chain {line.chain!r} has the {state.worst} answer: {line.lower:.6g} to {line.upper:.6g}"
+    return f"The study has ended: {words}."
 
 
 def set_aside(study: "Study") -> list[str]:

@@ -79,26 +79,13 @@ class Study:
 
     @classmethod
     def create(
-        cls,
-        where: Where,
-        chains: Mapping[str, int | Sequence[Hashable]],
-        budget: float | None = None,
-        policy: str | Policy | None = None,
-        delta: float | None = None,
-        *,
-        target_loss: float | None = None,
-        deadline: Any = None,
-        certificate: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None,
-        paths: str | None = None,
-        open_states: bool | Sequence[str] | None = None,
-        warm_start: Mapping[str, Counts] | None = None,
-        questions: Any = None,
-        target_width: float | None = None,
-        limit: float | None = None,
-        worst: str | None = None,
-    ) -> Self:
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, *, target_loss: float | None = None,
+        deadline: Any = None, certificate: str | None = None, weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None, paths: str | None = None,
+        open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
+        questions: Any = None, target_width: float | None = None, limit: float | None = None, worst: str | None = None,
+    ) -> Self:  # fmt: skip
         """A new study.
 
         ``where``: a path (SQLite), a postgresql:// address, or None (in memory).
@@ -188,6 +175,7 @@ class Study:
         target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
+            _questions.check_new_aim(study, target, checked.target_width)
             limit = _budget.checked_budget(budget, priced=study.priced)
             _budget.check_affordable(limit, study.least_cost)
             if limit is not None:
@@ -457,7 +445,7 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             _transitions.take_up(transaction, self._find(transaction, chain))
             study = transaction.study
-            if study.stop_reason == StopReason.ALL_SET_ASIDE or study.stop_reason in _stop.OF_THE_REST:
+            if study.stop_reason is not None and StopReason(study.stop_reason).lacks_chains:
                 study.stop_reason = None
             self._settle(transaction, self._live(study))
 
