@@ -117,6 +117,9 @@ class Transaction(Protocol):
         ``until``: only the paths whose lease ends at this time or earlier.
         """
 
+    def drawing(self) -> Iterator[PathRecord]:
+        """The paths whose next draw was issued and is neither told nor given up, by chain and number."""
+
     def twins(self) -> list[tuple[int, int, int]]:
         """Chain number and the numbers of two paths, wherever two long paths of a chain began with the same states."""
 
@@ -155,6 +158,9 @@ class Transaction(Protocol):
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
 
+    def kept(self, chain: int | None) -> bytes | None:
+        """What `keep` kept of a chain by number, or of all chains together; None if nothing."""
+
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
 
@@ -184,6 +190,9 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        """Keeps where the checks of a chain stand, or of all chains together, in place of what was kept before."""
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""

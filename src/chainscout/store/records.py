@@ -75,6 +75,8 @@ class StudyRecord:
     #: How many lines of history there are, and how many observations there were at the last one of the whole study.
     lines: int = 0
     drawn: int = 0
+    #: The number of observations at which the checks' statistics go on; None: they are not kept, or go on no more.
+    judge_at: int | None = None
     stop_reason: str | None = None
     #: How many transactions have changed the study. What was read is still true while this number is the same.
     changes: int = 0

@@ -3,6 +3,7 @@
 from ..counts import Counts
 from ..errors import FileError, InputError
 from ..store import ChainRecord, Observation, Transaction
+from . import _evidence
 
 
 class _Replay:
@@ -75,6 +76,7 @@ def audit(transaction: Transaction) -> None:
         walked = {path.number: (path.steps, path.last) for path in transaction.paths(chain) if path.steps}
         if walked != replay.paths:
             raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
+    _evidence.check(transaction)
 
 
 def _check_labels(transaction: Transaction, chain: ChainRecord) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _history, _selection
+from . import _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
 from ._solutions import Solutions
 from .views import EventKind, StoredEnum
@@ -50,6 +50,7 @@ def settle(
     """Stops the study if there is a reason to. ``moved``: the chains that were just advanced."""
     study = transaction.study
     _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
+    _evidence.keep_if_due(transaction)
     if study.stop_reason is not None:
         return
     reason = _reason(transaction, live)

@@ -24,6 +24,7 @@ from . import (
     _budget,
     _certificate,
     _diagnosis,
+    _evidence,
     _lease,
     _paths,
     _plan,
@@ -556,6 +557,14 @@ class Study:
     def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
         """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
         return _diagnosis.of_study(self, reference, other, delta)
+
+    def checks(self) -> Diagnosis | None:
+        """The checks of all chains together, from what is kept of them and the end of the log; ``diagnose`` says more.
+
+        None of a study with more than 1,000 chains, of which nothing is kept.
+        """
+        with self._lock, self._store.reading() as transaction:
+            return _evidence.look(transaction)
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip

@@ -73,6 +73,7 @@ class MemoryStore:
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._history: list[HistoryLine] = []
+        self._evidence: dict[int | None, bytes] = {}
         self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
         self._undo: _Writing | None = None
@@ -178,6 +179,9 @@ class MemoryStore:
         found.sort(key=lambda path: (path.expires, path.chain, path.number))
         return [self._given(path) for path in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return (path for _, paths in sorted(self._paths.items()) for path in paths if path.issued)
+
     def twins(self) -> list[tuple[int, int, int]]:
         first: dict[tuple[int, int], int] = {}
         long = [path for paths in self._paths.values() for path in paths if path.steps >= PathRecord.PREFIX]
@@ -216,6 +220,9 @@ class MemoryStore:
 
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
+
+    def kept(self, chain: int | None) -> bytes | None:
+        return self._evidence.get(chain)
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -286,6 +293,11 @@ class MemoryStore:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line)
 
+    def keep(self, chain: int | None, content: bytes) -> None:
+        if self._undo is not None:
+            self._undo.kept.setdefault(chain, self._evidence.get(chain))
+        self._evidence[chain] = content
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
         number = None if chain is None else chain.number
@@ -313,7 +325,7 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "kept", "paths", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -331,6 +343,8 @@ class _Writing:
         self.counts: dict[int, tuple[RowRecord, dict[int, int], dict[int, tuple[int, int, int]] | None]] = {}
         #: Rows that were added or replaced: where, at which position, and what was there.
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
+        #: Chain → where its checks stood.
+        self.kept: dict[int | None, bytes | None] = {}
         store._undo = self
         return store
 
@@ -362,6 +376,10 @@ class _Writing:
             _put_back(path, _PATH, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
+        for chain, content in self.kept.items():
+            store._evidence.pop(chain, None)
+            if content is not None:
+                store._evidence[chain] = content
         store._shorten(self.chains)
         held = store._held | {(path.chain, path.number): path for path, _ in self.paths.values()}
         store._held = {

@@ -20,6 +20,8 @@ __all__ = [
     "chain_columns",
     "chain_record",
     "event_record",
+    "evidence_columns",
+    "evidence_record",
     "label_list_columns",
     "label_list_record",
     "pack_json",
@@ -49,6 +51,7 @@ _STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS, _PRIOR_COLUMNS, _LI
         schema.state,
     )
 )
+_EVIDENCE_COLUMNS = [column.name for column in schema.evidence.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _SHARED = _STUDY_COLUMNS.index("shared")
@@ -153,6 +156,18 @@ def row_record(values: Sequence[Any]) -> RowRecord:
 def event_record(number: int, time: float, kind: str, chain: int | None, detail: str) -> Event:
     """An event from its columns."""
     return Event(number, time, kind, chain, unpack_json(detail))
+
+
+def evidence_columns(chain: int | None, content: bytes) -> dict[str, Any]:
+    """Where the checks of a chain stand, or of all chains together."""
+    return _with_check_sum([-1 if chain is None else chain, content], _EVIDENCE_COLUMNS)
+
+
+def evidence_record(values: Sequence[Any]) -> bytes:
+    """Where the checks stand, from a row."""
+    values = [values[0], bytes(values[1]), values[2]]
+    _check(values, _EVIDENCE_COLUMNS, f"where the checks of chain {values[0]!r} stand")
+    return bytes(values[1])
 
 
 def prior_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:

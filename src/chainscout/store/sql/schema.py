@@ -26,12 +26,13 @@ from ..records import ChainRecord, HistoryLine, Observation, PathRecord, StudyRe
 
 # fmt: off
 __all__ = [
-    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "row", "state", "study",
+    "FORMAT", "chain", "event", "evidence", "history", "label_list", "log", "metadata", "path", "prior", "row", "state",
+    "study",
 ]
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 7
+FORMAT = 8
 
 metadata = MetaData()
 
@@ -168,6 +169,15 @@ Index("log_chain", log.c.chain, log.c.number)
 #: What the page and the report draw: a line of the study as a whole has no chain.
 history = Table("history", metadata, *_columns(HistoryLine))
 Index("history_chain", history.c.chain, history.c.number)
+
+#: Where the checks stand, so that they go on without the log: of each chain, and of all together (chain −1).
+evidence = Table(
+    "evidence",
+    metadata,
+    _number("chain"),
+    _column("content", LargeBinary),
+    _column("check_sum", BigInteger),
+)
 
 event = Table(
     "event",

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, func, insert, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
 from ..records import ChainRecord, PathRecord
-from .schema import chain, event, history, label_list, log, path, prior, row, state, study
+from .schema import chain, event, evidence, history, label_list, log, path, prior, row, state, study
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_chain", "add_event", "add_history", "add_label_list",
-    "add_observation", "add_path", "add_prior", "add_row", "add_state", "add_study", "best", "chain_by_name",
-    "chain_by_number", "chain_log_after", "chains_after", "events_after", "expired", "get_label_list",
-    "get_observation", "get_path", "get_paths", "get_position", "get_prior", "get_row", "get_rows", "get_states",
-    "get_study", "held", "history_after", "history_of_all", "latest_path", "least", "lock_study", "log_after",
-    "move_chain", "move_path", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row", "set_study",
-    "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_chain", "add_event", "add_evidence", "add_history",
+    "add_label_list", "add_observation", "add_path", "add_prior", "add_row", "add_state", "add_study", "best",
+    "chain_by_name", "chain_by_number", "chain_log_after", "chains_after", "drawing", "drop_evidence", "events_after",
+    "expired", "get_evidence", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
+    "get_prior", "get_row", "get_rows", "get_states", "get_study", "held", "history_after", "history_of_all",
+    "latest_path", "least", "lock_study", "log_after", "move_chain", "move_path", "number_found", "outlines", "pattern",
+    "set_chain", "set_path", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -131,6 +131,7 @@ latest_path = select(path).where(
 )
 held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
 expired = held.where(path.c.expires <= bindparam("until"))
+drawing = select(path).where(path.c.issued > literal("0")).order_by(path.c.chain, path.c.number)
 _twin = path.alias("twin")
 twins = (
     select(path.c.chain, func.min(path.c.number), _twin.c.number)
@@ -168,6 +169,11 @@ add_history = _insert(history)
 _line = history.c.number > bindparam("after")
 history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
 history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
+
+_of_chain = evidence.c.chain == bindparam("chain")
+get_evidence = select(evidence).where(_of_chain)
+drop_evidence = delete(evidence).where(_of_chain)
+add_evidence = _insert(evidence)
 
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)

@@ -179,6 +179,9 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return map(self._walked, self._all(statements.drawing))
+
     def twins(self) -> list[tuple[int, int, int]]:
         return [tuple(found) for found in self._all(statements.twins, least=PathRecord.PREFIX)]
 
@@ -240,6 +243,10 @@ class SqlTransaction:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
 
+    def kept(self, chain: int | None) -> bytes | None:
+        found = self._all(statements.get_evidence, chain=-1 if chain is None else chain)
+        return codec.evidence_record(found[0]) if found else None
+
     # -- what only readers ask
 
     def listed(
@@ -299,6 +306,11 @@ class SqlTransaction:
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line._asdict())
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        columns = codec.evidence_columns(chain, content)
+        self._database.run(statements.drop_evidence, {"chain": columns["chain"]})
+        self._database.run(statements.add_evidence, columns)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
