@@ -26,6 +26,10 @@ ASSUMPTION = (
 )
 
 
+#: A state that was left so often counts where errors of single probabilities are put into words.
+EXITS = 100
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What is known of each chain's loss."""
@@ -52,7 +56,7 @@ class Certificate:
         """Whether the bound is proved to hold with probability ≥ 1 − δ."""
         return self.method != "asymptotic"
 
-    def largest_error(self, exits: int = 100) -> float:
+    def largest_error(self, exits: int = EXITS) -> float:
         """A bound on |P̂(x,y) − P(x,y)| for every y and every state x that was left at least ``exits`` times.
 
         It holds on the same event as ``loss``: all of them at once, with probability ≥ 1 − δ. It is nan if no state was
@@ -70,7 +74,7 @@ class Certificate:
             raise InputError(f"the certificate has no chain {shown(chain)}{did_you_mean(chain, self.loss)}")
         return "mixture" if self.method == "sharp" and chain in self.opened else self.method
 
-    def in_words(self, exits: int = 100) -> str:
+    def in_words(self, exits: int = EXITS) -> str:
         """What the certificate says of single probabilities, in one sentence."""
         whole_number(exits, "exits", meaning="how often a state must have been left")
         if not self.entries:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..study import Browser, Study
+from ..study import Study
 from ..validation import printable
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
@@ -45,7 +45,6 @@ class _Look:
 
     def __init__(self, study: Study, update: Callable[..., None]) -> None:
         self._study = study
-        self._browser = Browser(study)
         self._update = update
         self._begun = time.monotonic()
         self._first = study.progress().observations
@@ -61,7 +60,7 @@ class _Look:
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
         self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
         if now >= self._next_whole or force:
-            largest = self._browser.progress().certificate
+            largest = state.certificate
             counts = self._study.allocation()
             total = max(1, sum(counts.values()))
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]

@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..study import Browser, EventKind
+from ..study import Browser
 from ..study.settings import deadline_text
 from .study_report import StudyReport
 from .tables import Table
@@ -32,6 +32,7 @@ def status(study: "Study") -> list[Table]:
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
         ("certificate", state.method),
         ("paths begun (first observations)", state.paths),
+        *([("cost of first observations (cost units)", state.first_cost)] if state.priced else ()),
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
@@ -40,24 +41,13 @@ def status(study: "Study") -> list[Table]:
     notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]
+    panels = StudyReport(study, "").panels()
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
 
 
 def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in _reasons_aside(study).items()]
-
-
-def _reasons_aside(study: "Study") -> dict[str | None, str]:
-    """The chains that are set aside, and why."""
-    reasons: dict[str | None, str] = {}
-    if study.progress().aside:
-        for event in study.events():
-            if event.kind is EventKind.SET_ASIDE:
-                reasons[event.chain] = event.detail["reason"]
-            elif event.kind is EventKind.TAKEN_UP:
-                reasons.pop(event.chain, None)
-    return reasons
+    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
 def chains(study: "Study") -> Table:
@@ -131,10 +121,10 @@ def estimate(study: "Study", chain: str) -> Table:
         for x in range(len(found.states))
         for y in range(len(found.states))
     ]
-    browser = Browser(study)
+    report = StudyReport(study, "")
     notes = (
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
-        browser.certificate([browser.number_of(chain)]).in_words(),
+        report.words(report.browser.line(report.number(chain))),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
 

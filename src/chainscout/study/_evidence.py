@@ -29,8 +29,8 @@ from ..diagnostics.standing import (
 )
 from ..errors import FileError
 from ..store import ChainRecord, Observation, PathRecord, StudyRecord, Transaction
-from . import _certificate
-from ._paths import OVERLAPPING, UNISSUED
+from . import _repetition
+from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE
 from ._transitions import MAIN
 
 #: The checks go on in a transaction when so many observations were told since, or so many for each chain if that is
@@ -163,7 +163,7 @@ def _diagnosis(transaction: Transaction, found: _Study) -> Diagnosis:
         why = found.why if found.pending is None else pending(found.pending[2])
         remarks.append(why_waiting(name, waiting, str(why), together=name is None))
     return Diagnosis(
-        tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), _certificate.repeated(transaction), ()
+        tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), _repetition.repeated(transaction), ()
     )  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def _go_on(transaction: Transaction, found: _Study, limit: int | None = None) ->
 def _why_unordered(tail: _Tail, chains: dict[int, _Chain]) -> str | None:
     """Why the order of issue is not known (`_paths.why_unordered`), found line by line."""
     if (tail.issued == 0).any():
-        return UNISSUED
+        return CONTINUED_PLAINLY
     for number, chain in chains.items():
         own = tail.chain == number
         lines, path, step = tail.number[own], tail.path[own], tail.step[own]
@@ -248,7 +248,7 @@ def _why_unordered(tail: _Tail, chains: dict[int, _Chain]) -> str | None:
         latest = np.maximum.accumulate(np.maximum(chain.begun, np.where(step == 1, lines, 0)))
         latest_plain = np.maximum.accumulate(np.maximum(chain.begun_plain, np.where((step == 1) & plain, lines, 0)))
         if ((step > 1) & (np.where(plain, latest, latest_plain) > begun)).any():
-            return OVERLAPPING
+            return PLAIN_SIDE_BY_SIDE
     return None
 
 

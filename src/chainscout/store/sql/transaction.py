@@ -8,7 +8,20 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
+from ..records import (
+    AnswerLine,
+    ChainRecord,
+    Event,
+    HistoryLine,
+    Observation,
+    Outline,
+    PathRecord,
+    Prefix,
+    QuestionRecord,
+    RowRecord,
+    StudyRecord,
+    Twins,
+)
 from . import codec, statements
 from .database import Database
 from .statements import Bulk
@@ -72,7 +85,10 @@ class SqlTransaction:
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._lines: list[dict[str, Any]] = []
+        self._prefixes: list[dict[str, Any]] = []
         self._history: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
+        self._changed_questions: dict[int, QuestionRecord] = {}
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
         """What a statement finds, with all changes so far in the database."""
@@ -168,7 +184,13 @@ class SqlTransaction:
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
         found = self._all(statements.latest_path, chain=chain.number, worker=worker)
         latest = self._walked(found[0]) if found else None
-        return None if latest is None or latest.ended else latest
+        if latest is None or latest.ended:
+            return None
+        if latest.steps == 0 and latest.token is None:  # it was given back
+            found = self._all(statements.latest_used_path, chain=chain.number, worker=worker)
+            used = self._walked(found[0]) if found else latest
+            return latest if used.ended or used.token is not None else used
+        return latest
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         return map(self._walked, self._all(statements.get_paths, chain=chain.number))
@@ -182,8 +204,15 @@ class SqlTransaction:
     def drawing(self) -> Iterator[PathRecord]:
         return map(self._walked, self._all(statements.drawing))
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        return [tuple(found) for found in self._all(statements.twins, least=PathRecord.PREFIX)]
+    def twins(self) -> Iterator[Twins]:
+        return (Twins(*found) for found in self._all(statements.twins))
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        pages = self._pages(statements.path_log_after, 0, 0, chain=chain.number, path=path)
+        return (state for page in pages for _, state in page)
 
     # -- rows and states
 
@@ -237,7 +266,7 @@ class SqlTransaction:
             pages = self._pages(statements.history_of_all, 0, after)
         else:
             pages = self._pages(statements.history_after, 0, after, chain=chain.number)
-        return (HistoryLine(*values) for page in pages for values in page)
+        return (codec.history_line(values) for page in pages for values in page)
 
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
@@ -246,6 +275,21 @@ class SqlTransaction:
     def kept(self, chain: int | None) -> bytes | None:
         found = self._all(statements.get_evidence, chain=-1 if chain is None else chain)
         return codec.evidence_record(found[0]) if found else None
+
+    # -- questions and answers
+
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        if not self.study.questions:
+            return []
+        if chain is None:
+            found = self._all(statements.get_questions)
+        else:
+            found = self._all(statements.questions_of, chain=chain.number)
+        return [codec.question_record(values) for values in found]
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        pages = self._pages(statements.answers_after, 0, after, question=question)
+        return (AnswerLine(*values) for page in pages for values in page)
 
     # -- what only readers ask
 
@@ -287,6 +331,9 @@ class SqlTransaction:
         self._paths[path.chain, path.number] = path
         self._saved = True
 
+    def keep_prefix(self, path: PathRecord) -> None:
+        self._prefixes.append(Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+
     def append(self, path: PathRecord, issued: int) -> None:
         values = {
             "number": self.study.observations,
@@ -305,7 +352,16 @@ class SqlTransaction:
         study.lines += 1
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
-        self._history.append(line._asdict())
+        self._history.append(codec.history_columns(line))
+
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers.append(line._asdict())
+        self._changed_questions[question.number] = question
+        self._saved = True
 
     def keep(self, chain: int | None, content: bytes) -> None:
         columns = codec.evidence_columns(chain, content)
@@ -360,9 +416,19 @@ class SqlTransaction:
         if self._lines:
             database.run_many(statements.add_observation, self._lines)
             self._lines = []
+        if self._prefixes:
+            database.run_many(statements.add_prefix, self._prefixes)
+            self._prefixes = []
         if self._history:
             database.run_many(statements.add_history, self._history)
             self._history = []
+        if self._changed_questions:
+            changed = [codec.question_columns(question) for question in self._changed_questions.values()]
+            database.run_many(statements.set_question, changed)
+            self._changed_questions.clear()
+        if self._answers:
+            database.run_many(statements.add_answer, self._answers)
+            self._answers = []
 
     def _run_sparingly(
         self,
