@@ -7,6 +7,7 @@ append it to `PANELS`. It is called whenever somebody looks: it reads what the s
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from . import diagnosis
 from .cells import duration
 from .tables import Table
 
@@ -22,4 +23,4 @@ def leases(report: "StudyReport") -> Table | None:
 
 
 #: In the order in which they are shown.
-PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (leases,)
+PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (leases, diagnosis.panel)

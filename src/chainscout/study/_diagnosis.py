@@ -1,6 +1,7 @@
 """Checks of a study's chains: are they Markov chains that do not change? `Study` has these functions as methods."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from .. import diagnostics
@@ -10,12 +11,13 @@ from ..errors import InputError
 from ..paths import Paths
 from ..store import Transaction
 from . import _evidence, _paths, _repetition
+from ._certificate import StudyCertificate
 from ._labels import Labels
 
 if TYPE_CHECKING:
     from .study import Study
 
-__all__ = ["Known", "Other", "checks", "diagnose"]
+__all__ = ["Known", "Other", "checks", "diagnose", "noted"]
 
 #: Matrices that are known exactly, by the chain's name.
 Known: TypeAlias = Mapping[str, MarkovChain] | None
@@ -46,11 +48,17 @@ def diagnose(self: "Study", *, reference: Known = None, other: Other = None, del
 def checks(self: "Study") -> Diagnosis | None:
     """The checks of all chains together now, from where they stood when that was last kept and the end of the log.
 
-    They are those of ``diagnose`` up to the first draw that is pending, at the study's δ. None of a study with more
+    They are those of ``diagnose`` up to the first draw that is pending, at the study's δ, without losses and paths
+    that repeat each other. None of a study with more
     than 1,000 chains, of which nothing is kept.
     """
     with self._lock, self._store.reading() as transaction:
         return _evidence.look(transaction)
+
+
+def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCertificate:
+    """The certificate with a note if the data speak against what it assumes, as of when that was last kept."""
+    return replace(certificate, doubt=_evidence.last_note(transaction))
 
 
 def _data(transaction: Transaction, labels: Labels) -> dict[str, Paths]:

@@ -29,7 +29,6 @@ from ..diagnostics.standing import (
 )
 from ..errors import FileError
 from ..store import ChainRecord, Observation, PathRecord, StudyRecord, Transaction
-from . import _repetition
 from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE
 from ._transitions import MAIN
 
@@ -163,7 +162,7 @@ def _diagnosis(transaction: Transaction, found: _Study) -> Diagnosis:
         why = found.why if found.pending is None else pending(found.pending[2])
         remarks.append(why_waiting(name, waiting, str(why), together=name is None))
     return Diagnosis(
-        tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), _repetition.repeated(transaction), ()
+        tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), (), ()
     )  # fmt: skip
 
 

@@ -534,7 +534,7 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction, transaction.every())
+            return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
     def plan(self, target_loss: float | None = None) -> StudyPlan:
         """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
