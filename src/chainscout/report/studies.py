@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..study import Browser, StopReason
 from ..study.settings import deadline_text
+from .diagnosis import in_one_line
 from .study_report import StudyReport
 from .tables import Table
 
@@ -21,7 +22,7 @@ MOST_STATES = 1_000
 
 def status(study: "Study") -> list[Table]:
     """Where a study stands, and its chains."""
-    state = study.progress()
+    state, report = study.progress(), StudyReport(study, "")
     rows = [
         ("chains", state.chains),
         ("observations", state.observations),
@@ -37,13 +38,14 @@ def status(study: "Study") -> list[Table]:
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
+        ("checks of what the bounds assume", in_one_line(report.checks())),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
     notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    panels = StudyReport(study, "").panels()
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
+    panels = report.panels()
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study, report), *panels]
 
 
 def _aims(state: "Progress") -> list[tuple[str, Any]]:
@@ -78,9 +80,12 @@ def set_aside(study: "Study") -> list[str]:
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
-def chains(study: "Study") -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
-    report = StudyReport(study, "")
+def chains(study: "Study", report: StudyReport | None = None) -> Table:
+    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known.
+
+    ``report``: the study's, if there is one already.
+    """
+    report = report or StudyReport(study, "")
     overview = report.overview()
     page = report.page(sort="certificate", descending=True, size=MOST)
     rows = (

@@ -35,7 +35,6 @@ from . import (
     _transitions,
 )
 from ._certificate import StudyCertificate
-from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
@@ -523,7 +522,7 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction, transaction.every())
+            return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
     def plan(self, target_loss: float | None = None) -> StudyPlan:
         """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
@@ -544,9 +543,8 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
-    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
-        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
-        return _diagnosis.of_study(self, reference, other, delta)
+    diagnose = _diagnosis.diagnose
+    checks = _diagnosis.checks
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
