@@ -4,6 +4,7 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ..counts import never_left
 from ..errors import InputError
 from ..study import Browser, StopReason
 from ..study.settings import deadline_text
@@ -108,6 +109,11 @@ def chains(study: "Study", report: StudyReport | None = None) -> Table:
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
+    browser = Browser(study)
+    for line in sorted(page.chains, key=attrgetter("number")):
+        unknown = browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
+        if unknown:
+            notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
     return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
 
 
@@ -159,7 +165,7 @@ def estimate(study: "Study", chain: str) -> Table:
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
         report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, 2)
 
 
 def _share(used: float, budget: float | None) -> Any:

@@ -33,6 +33,7 @@ from . import (
     _selection,
     _stop,
     _transitions,
+    portrait,
 )
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
@@ -150,6 +151,9 @@ class Study:
 
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
+
+    # A line, a table, and tables for notebooks, where ``study.live()`` shows one that follows the study.
+    __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
 
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
@@ -674,11 +678,7 @@ class Study:
         """
         with self._lock, self._store.reading() as transaction:
             after = after if after >= 0 else max(0, transaction.study.events + after)
-            found = []
-            for event in islice(transaction.events(after), limit):
-                name = None if event.chain is None else transaction.numbered(event.chain).name
-                found.append(EventLine(event.number, event.time, EventKind(event.kind), name, event.detail))
-            return found
+            return [EventLine.stored(transaction, event) for event in islice(transaction.events(after), limit)]
 
     def audit(self) -> None:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""
