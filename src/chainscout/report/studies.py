@@ -165,7 +165,7 @@ def estimate(study: "Study", chain: str) -> Table:
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
         report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, 2)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)
 
 
 def _share(used: float, budget: float | None) -> Any:
