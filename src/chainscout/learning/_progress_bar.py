@@ -79,7 +79,10 @@ class _Look:
             more = " …" if len(counts) > SHOWN else ""
             aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
             text = "—" if math.isinf(largest) else f"{largest:.3g}"
-            self._update(certificate=f"loss ≤ {text}{aim}", allocation=_cut(shares + more, self._room))
+            known = f"loss ≤ {text}{aim}"
+            if state.questions and state.target_loss is None:
+                known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
+            self._update(certificate=known, allocation=_cut(shares + more, self._room))
             self._next_whole = now + EVERY + SHARE * (time.monotonic() - now)
 
 
