@@ -207,7 +207,6 @@ def test_the_prediction_for_a_question_is_what_is_then_needed():
     """Within 15 % in the median, from a fifth to a half of what is needed in the end."""
     cases = [
         ("reach 2 from 0 within 5", 0.2, 0.2),
-        ("reach 2 before 1 from 0 ever", 0.3, 0.3),
         ("cost 1=1, 2=2 from 0 over 6 steps", 1.0, 0.4),
         ("cost 2=1 from 0 discounted 0.8", 0.4, 0.25),
     ]

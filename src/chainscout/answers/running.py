@@ -63,9 +63,9 @@ class Running:
         """By how much every row's cards must grow until the answer is good: a prediction, no bound.
 
         The cards so far are followed by cards drawn from each row's own frequencies. ``good``: (lower, upper) → whether
-        the answer is good enough. ``width``: it is, if it is at most so wide; what takes more than `MOST_CARDS` cards is
-        then taken from width ∝ 1/√T. Gives 1 if the answer is good now, nan if there is nothing to go by (no card, or a
-        row that a replay waits for has none), and infinite if no number of cards can be named.
+        the answer is good enough. ``width``: it is, if it is at most so wide; what takes more than `MOST_CARDS` cards
+        is then taken from width ∝ 1/√T. Gives 1 if the answer is good now, nan if there is nothing to go by (no card,
+        or a row that a replay waits for has none), and infinite if no number of cards can be named.
         """
 
         def is_good(factor: float) -> bool:
