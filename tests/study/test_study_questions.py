@@ -356,7 +356,8 @@ def test_the_widest_goes_first_and_infinite_widths_take_turns():
 
 
 def test_pending_observations_make_a_width_smaller():
-    study = cs.Study.create(None, {"a": 3, "b": 3}, questions=QUESTIONS[0], policy="widest", target_width=0.01)
+    study = cs.Study.create(None, {"a": 3, "b": 3}, questions=QUESTIONS[0], target_width=0.01)
+    assert study.policy.name == "widest"  # unless another one is given
     run(study, most=600)
     planned = study.ask(2000)
     assert min(planned.count("a"), planned.count("b")) > 700  # not all of them to the one that is widest now
