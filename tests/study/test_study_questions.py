@@ -10,7 +10,7 @@ from study_places import set_clock
 
 import chainscout as cs
 from chainscout.answers.running import LEAST, next_look
-from chainscout.errors import ChainscoutError, InputError, StudyFinished
+from chainscout.errors import ChainscoutError, FileError, InputError, StudyFinished
 from chainscout.study import StopReason
 from chainscout.study._questions import contenders, shares
 
@@ -234,6 +234,22 @@ def test_what_a_failed_transaction_showed_is_not_remembered(folder, monkeypatch)
         state = step(rng, state)
     check(study)
     study.close()
+
+
+def test_the_audit_looks_at_answers(place):
+    study = place.create({"a": 3}, questions=QUESTIONS[:2])
+    run(study, most=120)
+    study.audit()
+    if place.kind != "memory":
+        study.close()
+        with study._store.writing() as transaction:
+            transaction._database.query("UPDATE answer SET upper = 0.5 WHERE number = 3")
+        with pytest.raises(FileError, match="line 3 of the answers is not what was written"):
+            study.audit()
+        with study._store.writing() as transaction:
+            transaction._database.query("DELETE FROM answer WHERE number = 3")
+        with pytest.raises(FileError, match="lines of answers, and there are"):
+            study.audit()
 
 
 def test_a_limit_is_decided(place):
