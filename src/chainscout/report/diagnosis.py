@@ -15,7 +15,9 @@ MOST = 50
 #: The columns of a check.
 COLUMNS = ("chain", "check", "by", "transitions", "e-value", "largest", "level", "most evidence in")
 #: Smaller and larger e-values are drawn as these.
-DRAWN = (1e-6, 1e300)
+DRAWN = (1e-6, 1e30)
+#: What is said beside levels and e-values.
+OF_CHANGE = "a level is 1 over the largest e-value; that of change can be smaller, because it has a second test"
 #: What is said of a study of which nothing is kept.
 NOT_KEPT = "not kept for so many chains: 'chainscout diagnose' reads the log"
 
@@ -56,7 +58,7 @@ def panel(report: "StudyReport") -> Table | None:
     rows = tuple(_row(check)[1:-1] for check in found)
     drawn = [check for check in found if check.history]
     drawing = Drawing(
-        "evidence against a Markov chain that does not change (e-values)",
+        f"evidence against a Markov chain that does not change (e-values, up to {DRAWN[1]:g})",
         "draws of the whole study",
         tuple(f"{check.kind.value} ({check.by})" for check in drawn),
         tuple(tuple(float(number) for number, _ in check.history) for check in drawn),
@@ -64,7 +66,7 @@ def panel(report: "StudyReport") -> Table | None:
         found.kinds / found.delta,
         "speaks against it",
     )
-    return Table("checks of what the bounds assume", tuple(shown), rows, tuple(_notes(found)), drawing)
+    return Table("checks of what the bounds assume", tuple(shown), rows, (*_notes(found), OF_CHANGE), drawing)
 
 
 def _within(log_value: float) -> float:
