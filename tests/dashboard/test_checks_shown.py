@@ -14,7 +14,7 @@ from chainscout.cli import main
 from chainscout.report import studies
 from chainscout.report.study_page import study_page
 from chainscout.report.study_report import StudyReport
-from chainscout.study import Study, _evidence
+from chainscout.study import Study
 
 TITLE = "checks of what the bounds assume"
 NOTE = (
@@ -43,11 +43,21 @@ def line(study: Study) -> str:
 
 
 def test_nothing_that_speaks_against_it() -> None:
-    study = observed(None, 0.0)
-    assert line(study) == "nothing speaks against a Markov chain that does not change (698 transitions)"
+    study = observed(None, 0.0, 1100)
+    assert line(study) == "nothing speaks against a Markov chain that does not change (1,098 of 1,098 transitions)"
     assert not any("speak against it" in note for note in StudyReport(study, "").overview().notes)
     study.tell_many([("odd", 0)] * 3)
-    assert line(study).endswith("(698 transitions, 3 wait)")
+    assert line(study).endswith("(1,098 of 1,101 transitions)")
+    assert "Of 3 transitions nothing is said" in " ".join(StudyReport(study, "").panels()[-1].notes)
+
+
+def test_of_few_observations_nothing_is_kept() -> None:
+    study = observed(None, 0.4, 1000)
+    assert line(study) == "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
+    assert StudyReport(study, "").panels() == ()
+    found = study.checks()
+    assert found is not None
+    assert found.note == NOTE
 
 
 def test_what_speaks_against_it_is_said_wherever_certificates_are(tmp_path: Path) -> None:
@@ -84,29 +94,19 @@ def test_what_speaks_against_it_is_said_wherever_certificates_are(tmp_path: Path
         assert NOTE in client.get("/api/study").json()["notes"]
 
 
-def test_a_certificate_has_the_note_as_of_when_the_checks_were_last_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert observed(None, 0.4, 1600).certificate().doubt is None  # nothing is kept of few observations
-    monkeypatch.setattr("chainscout.study.settings.first_look", lambda chains: 500)
-    study = observed(None, 0.4, 1600)
-    assert study.certificate().notes[1] == NOTE
-    assert observed(None, 0.0).certificate().doubt is None
+def test_a_certificate_has_the_note_as_of_when_the_checks_were_last_kept() -> None:
+    assert observed(None, 0.4, 1000).certificate().doubt is None
+    assert observed(None, 0.4, 1600).certificate().notes[1] == NOTE
+    assert observed(None, 0.0, 1600).certificate().doubt is None
 
 
-def test_of_very_many_chains_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evidence, "MOST_CHAINS", 1)
-    study = observed(None, 0.4, 1600)
-    assert line(study) == "not kept for so many chains: 'chainscout diagnose' reads the log"
-    assert StudyReport(study, "").panels() == ()
-
-
-def test_a_look_is_remembered_until_the_study_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = observed(None, 0.0)
-    report = StudyReport(study, "")
-    first = report.checks()
-    study.tell("odd", 0)
-    assert report.checks() is first
-    study.tell_many([("odd", 0), ("plain", 0)] * 10)
-    assert report.checks() is not first
+def test_a_certificate_of_a_small_study_that_has_stopped_has_the_note_of_its_last_moment() -> None:
+    study = observed(None, 0.4, 1000)
+    study.extend(budget=1001)
+    assert study.certificate().doubt is None
+    study.tell(study.ask(), 0)
+    assert study.finished
+    assert study.certificate().doubt == NOTE
 
 
 @pytest.mark.system
@@ -116,7 +116,7 @@ def test_the_page_draws_the_evidence(browser: Browser, run: Callable[..., Runnin
         server = run(where)
         browser.show(server)
         assert not browser.one("#evidence-section").is_displayed()
-        study.tell_many([("a", number % 2) for number in range(50)])
+        study.tell_many([("a", number % 2) for number in range(1100)])
         browser.until(lambda: browser.one("#evidence canvas"))
         assert browser.one("#evidence-section").is_displayed()
         assert "speaks against it: 100" in browser.text("#evidence-legend")

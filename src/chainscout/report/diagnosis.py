@@ -19,7 +19,7 @@ DRAWN = (1e-6, 1e30)
 #: What is said beside levels and e-values.
 OF_CHANGE = "a level is 1 over the largest e-value; that of change can be smaller, because it has a second test"
 #: What is said of a study of which nothing is kept.
-NOT_KEPT = "not kept for so many chains: 'chainscout diagnose' reads the log"
+NOT_KEPT = "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
 
 
 def tables(found: "Diagnosis") -> list[Table]:
@@ -42,11 +42,11 @@ def in_one_line(found: "Diagnosis | None") -> str:
     if found is None:
         return NOT_KEPT
     judged = max((check.cards for check in found), default=0)
-    waiting = f", {found.waiting:,} wait" if found.waiting else ""
+    many = f"{judged:,} of {judged + found.waiting:,} transitions"
     if not found.against:
-        return f"nothing speaks against a Markov chain that does not change ({judged:,} transitions{waiting})"
+        return f"nothing speaks against a Markov chain that does not change ({many})"
     kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in found.against)
-    return f"the data speak against a Markov chain that does not change: {kinds} ({judged:,} transitions{waiting})"
+    return f"the data speak against a Markov chain that does not change: {kinds} ({many})"
 
 
 def panel(report: "StudyReport") -> Table | None:
