@@ -16,7 +16,7 @@ from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
     from ..store import HistoryLine
-    from ..study import ChainLine, EventLine, Progress, Study
+    from ..study import ChainLine, EventLine, Progress, QuestionLine, Study
 
 #: The most chains on a page, chains drawn over time, and states of a window.
 MOST_LINES = 200
@@ -240,6 +240,10 @@ class StudyReport:
         return Curve(line.number, label(line.name), now.aim, *columns)
 
     # -- what else there is
+
+    def questions(self) -> "list[QuestionLine]":
+        """The registered questions with their answers as stored."""
+        return self._study.questions()
 
     def panels(self) -> tuple[Table, ...]:
         """What is shown beside the chains: the panels that have something to show."""

@@ -32,6 +32,8 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
     drawing: Drawing | None = None
+    #: The columns that say what a row is about, from the left. A table in parts has them in every part.
+    keys: int = 1
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, to be set flush right."""

@@ -21,6 +21,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from .records import (
     AnswerLine,
     ChainRecord,
@@ -162,6 +165,9 @@ class Transaction(Protocol):
 
         ``chain``: only this chain.
         """
+
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        """The same as columns, without who told it and when: number, chain, path, step, state, number of issue."""
 
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""

@@ -24,7 +24,7 @@ FEW = 100
 _BATCH = 1_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyCertificate(Certificate):
     """A certificate with what must be said beside it."""
 

@@ -35,6 +35,16 @@ class StopReason(StoredEnum):
         """The reason in words."""
         return _WORDS.get(self, self.value)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the aim was reached for every chain but some that were set aside."""
+        return self in _OF_THE_REST
+
+    @property
+    def lacks_chains(self) -> bool:
+        """Whether a chain that is taken up lets the study go on."""
+        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
+
 
 _WORDS = {
     StopReason.TARGET_LOSS: "the target loss is certified",
@@ -46,7 +56,7 @@ _WORDS = {
     StopReason.WORST: "one chain is known to be the worst",
 }
 #: The reasons that leave out chains which were set aside.
-OF_THE_REST = frozenset(
+_OF_THE_REST = frozenset(
     {StopReason.TARGET_LOSS_OF_THE_REST, StopReason.TARGET_WIDTH_OF_THE_REST, StopReason.LIMIT_OF_THE_REST}
 )
 #: What lets a stopped study go on.

@@ -72,6 +72,12 @@ class Browser:
             found = transaction.numbered(chain)
             return ChainLine.of(found, paths=found.begun)
 
+    def unknown_rows(self, chain: int) -> int:
+        """How many states of the chain of this number were never left. Reads the rows of the others."""
+        with self._lock, self._store.reading() as transaction:
+            record = transaction.numbered(chain)
+            return record.size - len(transaction.rows(record))
+
     def number_of(self, name: str) -> int:
         """The number of the chain of this name."""
         with self._lock, self._store.reading() as transaction:

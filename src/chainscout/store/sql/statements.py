@@ -36,13 +36,13 @@ from .schema import (
 __all__ = [
     "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_answer", "add_chain", "add_event", "add_evidence",
     "add_history", "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_question",
-    "add_row", "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number", "chain_log_after",
-    "chains_after", "drawing", "drop_evidence", "events_after", "expired", "get_evidence", "get_label_list",
-    "get_observation", "get_path", "get_paths", "get_position", "get_prefixes", "get_prior", "get_questions", "get_row",
-    "get_rows", "get_states", "get_study", "held", "history_after", "history_of_all", "latest_path", "latest_used_path",
-    "least", "lock_study", "log_after", "move_chain", "move_path", "number_found", "outlines", "path_log_after",
-    "pattern", "questions_of", "set_chain", "set_path", "set_question", "set_row", "set_study", "stale_after", "top",
-    "twins", "worst", "worst_aside",
+    "add_row", "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number",
+    "chain_draws_after", "chain_log_after", "chains_after", "drawing", "draws_after", "drop_evidence", "events_after",
+    "expired", "get_evidence", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
+    "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows", "get_states", "get_study", "held",
+    "history_after", "history_of_all", "latest_path", "latest_used_path", "least", "lock_study", "log_after",
+    "move_chain", "move_path", "number_found", "outlines", "path_log_after", "pattern", "questions_of", "set_chain",
+    "set_path", "set_question", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -194,6 +194,11 @@ get_observation = select(log).where(
 log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c.number)
 chain_log_after = _ordered(
     select(log).where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
+)
+_draw = select(log.c.number, log.c.chain, log.c.path, log.c.step, log.c.state, log.c.issued)
+draws_after = _ordered(_draw.where(log.c.number > bindparam("after")), log.c.number)
+chain_draws_after = _ordered(
+    _draw.where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
 )
 path_log_after = _ordered(
     select(log.c.number, log.c.state).where(

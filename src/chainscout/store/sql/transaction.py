@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain as chained
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
@@ -260,6 +263,14 @@ class SqlTransaction:
         else:
             pages = self._pages(statements.chain_log_after, 0, after, chain=chain.number)
         return (Observation(*values) for page in pages for values in page)
+
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        if chain is None:
+            pages = self._pages(statements.draws_after, 0, after)
+        else:
+            pages = self._pages(statements.chain_draws_after, 0, after, chain=chain.number)
+        flat = chained.from_iterable(chained.from_iterable(pages))
+        return np.ascontiguousarray(np.fromiter(flat, dtype=np.int64).reshape(-1, 6).T)
 
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         if chain is None:
