@@ -23,6 +23,7 @@ import numpy as np
 from bench_study import chains, postgres, states
 from recording import record
 
+import chainscout as cs
 from chainscout.diagnostics import _processes
 from chainscout.diagnostics._processes import Cards
 from chainscout.paths import Paths
@@ -306,6 +307,7 @@ def cost(check: str, size: int) -> float:
 def kept_rows(pairs: int) -> Iterator[tuple[str, ...]]:
     """What it costs to keep where the checks stand, against the same study without it, 256 pairs each in turn; and what
     a look takes then, against one pass over the log."""
+    cs.diagnose(cs.Paths.from_walks([[0, 1] * 50]))  # compiled code is loaded once a process
     with tempfile.TemporaryDirectory() as folder, postgres() as schema:
         places: dict[str, Callable[[str], str | None]] = {
             "memory": lambda _: None,
@@ -406,8 +408,8 @@ def main() -> None:
         record(
             "Diagnostics: what it costs to keep them",
             f"{command} kept --pairs {given.pairs}",
-            ("10 chains, S = 5, in", "pairs", "a pair without", "a pair", "ratio by the clock", "ratio by processor time",
-             "kept", "a look", "one pass over the log"),
+            ("10 chains, S = 5, in", "pairs", "a pair without", "a pair", "ratio by the clock",
+             "ratio by processor time", "kept", "a look", "one pass over the log"),
             list(kept_rows(given.pairs)),
         )  # fmt: skip
     if "peer" in given.parts and given.peer:

@@ -281,8 +281,8 @@ def test_a_look_reads_the_end_of_the_log(pace):
     study.tell_many([("ab"[number % 2], int(rng.integers(3))) for number in range(600)])
     study.tell_many([("ab"[number % 2], int(rng.integers(3))) for number in range(6)])
     read = []
-    log = study._store.log
-    study._store.log = lambda chain, after: read.append(after) or log(chain, after)
+    draws = study._store.draws
+    study._store.draws = lambda chain, after: read.append(after) or draws(chain, after)
     assert study.checks()[1].cards == 606 - 2
     assert len(read) == 1
     assert 590 < read[0] <= 600

@@ -28,7 +28,7 @@ from ..diagnostics.standing import (
     why_waiting,
 )
 from ..errors import FileError
-from ..store import ChainRecord, Observation, PathRecord, StudyRecord, Transaction
+from ..store import ChainRecord, PathRecord, StudyRecord, Transaction
 from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE
 from ._transitions import MAIN
 
@@ -199,11 +199,7 @@ class _Tail:
     """The lines of the log since `_Study.since`, as columns, in the order of the log."""
 
     def __init__(self, transaction: Transaction, since: int) -> None:
-        columns = [(name, np.float64 if name == "time" else np.int64) for name in Observation._fields]
-        table = np.fromiter(transaction.log(None, since), dtype=columns)
-        self.number, self.chain, self.path, self.step, self.state, self.issued = (
-            np.ascontiguousarray(table[name]) for name in ("number", "chain", "path", "step", "state", "issued")
-        )
+        self.number, self.chain, self.path, self.step, self.state, self.issued = transaction.draws(None, since)
         walked = dict.fromkeys(zip(self.chain.tolist(), self.path.tolist(), strict=True))
         self.workers = {key: _record(transaction, *key).worker for key in walked}
 
