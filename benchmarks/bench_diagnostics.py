@@ -250,6 +250,39 @@ def walk_of(matrix: np.ndarray, length: int, rng: np.random.Generator) -> list[i
     return walk
 
 
+def asked(python: Path, given: dict[str, object]) -> dict[str, list[object]]:
+    """What PyDTMC's tests say."""
+    done = subprocess.run(
+        [str(python), "-c", PEER], input=json.dumps(given), capture_output=True, text=True, check=True
+    )  # fmt: skip
+    answer: dict[str, list[object]] = json.loads(done.stdout)
+    return answer
+
+
+def peer_power(python: Path, number: int) -> Iterator[tuple[object, ...]]:
+    """How often PyDTMC's tests see an effect, looked at once, when the check has seen it in half of the walks.
+
+    Its test of homogeneity is told when the change was: it compares the walks before and after.
+    """
+    for effect in EFFECTS:
+        check, size, where, share, *_ = effect
+        if check not in ("order", "change"):
+            continue
+        rng = np.random.default_rng(SEED)
+        data = [process(effect, rng) for _ in range(number)]
+        steps = int(np.median([first_rejection(effect, each) for each in data]))
+        walks = [[int(each["source"][0]), *each["target"].tolist()] for each in data]
+        given: dict[str, object] = {"size": size, "walks": [], "looks": [steps + 1], "pairs": []}
+        if check == "order":
+            given["walks"] = [walk[: steps + 1] for walk in walks]
+        else:
+            given["pairs"] = [(walk[: MOMENT + 1], walk[MOMENT : MOMENT + steps + 1]) for walk in walks]
+        found = asked(python, given)
+        seen = sum(map(bool, found["same"])) if check == "change" else sum(map(any, found["order"]))  # type: ignore[arg-type]
+        test = "order" if check == "order" else "homogeneity"
+        yield check, size, f"{where} {share:g}", number, f"{steps:,}", number // 2, test, seen
+
+
 def peer_rows(python: Path, number: int) -> Iterator[tuple[object, ...]]:
     """False alarms of PyDTMC's tests and of ours on the same walks."""
     rng = np.random.default_rng(SEED + 2)
@@ -261,10 +294,7 @@ def peer_rows(python: Path, number: int) -> Iterator[tuple[object, ...]]:
         walks = [walk_of(matrix, 2_000, rng) for _ in range(number)]
         pairs = [walk_of(matrix, 1_000, rng) for _ in range(2 * number)]
         given = {"size": 5, "walks": walks, "looks": looks, "pairs": list(zip(pairs[::2], pairs[1::2], strict=True))}
-        done = subprocess.run(
-            [str(python), "-c", PEER], input=json.dumps(given), capture_output=True, text=True, check=True
-        )
-        found = json.loads(done.stdout)
+        found = asked(python, given)
         once, ever = (sum(f(row) for row in found["order"]) for f in (lambda row: row[-1], any))
         ours = [_processes.order(cards_of(walk)).log_largest >= np.log(1 / DELTA) for walk in walks]
         theirs = sum(found["same"])
@@ -420,6 +450,13 @@ def main() -> None:
             ("chain", "walks", "PyDTMC order, once", "PyDTMC order, 19 looks", "order, every step",
              "PyDTMC homogeneity, once", "sameness, every step", "PyDTMC"),
             peers,
+        )  # fmt: skip
+        record(
+            "Diagnostics: power beside PyDTMC",
+            f"{command} peer --peer PYTHON --peer-walks {given.peer_walks}",
+            ("check", "S", "effect", "walks", "our median steps", "rejected by then", "PyDTMC's test, once",
+             "rejected at that step"),
+            list(peer_power(given.peer, given.peer_walks)),
         )  # fmt: skip
     if slow:
         raise SystemExit(f"slower than first measured by more than {SLACK:g}: {slow}")
