@@ -166,6 +166,17 @@ def test_shared_paths_and_open_states(place, pace):
     assert hold_equal(study) == 149
 
 
+def test_paths_beyond_those_told_apart_are_left_out_and_counted(pace):
+    study = cs.Study.create(None, {"a": 2})
+    for _ in range(70):
+        study.tell_many([("a", 0), ("a", 1)])
+        study.restart("a")
+    assert hold_equal(study) == 70
+    found = study.checks()
+    assert next(check.left_out for check in found if check.by == "path") == 6
+    assert "6 transitions were left out of a check: more than 64 labels occur in a state." in found.remarks
+
+
 def test_order_that_is_not_known_ends_the_checks(place, pace):
     study = place.create({"a": 3, "b": 3})
     study.tell_many([("a", 0)] * 30 + [("b", 1)] * 10)

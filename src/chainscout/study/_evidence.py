@@ -21,6 +21,7 @@ from ..diagnostics.standing import (
     Labelled,
     Standing,
     given_up,
+    left_out,
     not_guaranteed,
     packed,
     pending,
@@ -174,6 +175,7 @@ def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) 
     elif waiting:
         why = found.why if found.pending is None else pending(found.pending[2])
         remarks.append(why_waiting(name, waiting, str(why), together=name is None))
+    remarks += left_out(checks)
     return Diagnosis(
         tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), (), ()
     )  # fmt: skip
