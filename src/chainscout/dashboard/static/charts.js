@@ -151,7 +151,7 @@ function plot(box, list, title, named, { logarithmic = false, top = null, bottom
     label, stroke: colour(style === null ? "--ink" : STYLES[style]), dash: style === null ? [2, 4] : DASHES[style],
     width: style === null ? 1.5 : 2, spanGaps: true, points: { show: false },
   }));
-  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : given(tick)));
+  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : tick < 1e6 ? given(tick) : tick.toExponential(0)));
   const whole = (chart, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : ""));
   // On a logarithmic axis only the ticks that have a label get a line.
   const few = (chart, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) || chart.scales.y.max / chart.scales.y.min < 30 ? tick : null));
