@@ -45,10 +45,22 @@ def study_page(study: "Study", title: str) -> str:
         f"<p class=note>{_which(len(drawn), overview.chains)}</p>" if overview.chains > len(drawn) else "",
         *(_chain(chain) for chain in drawn),
         "</section>",
-        section(_leases(report)),
+        *map(_panel, report.panels()),
         section(_events(report)),
     ]
     return document(title, parts, STYLE + charts.STYLE + heatmap.STYLE)
+
+
+def _panel(table: Table) -> str:
+    """A panel, with what is drawn of it."""
+    drawing = table.drawing
+    if drawing is None:
+        return section(table)
+    lines = [charts.Series(*line) for line in zip(drawing.names, drawing.x, drawing.y, strict=True)]
+    chart = charts.line_chart(
+        drawing.title, drawing.across, lines, logarithmic=True, target=drawing.level, level=drawing.level_name
+    )
+    return section(table) + chart
 
 
 def _header(overview: Overview) -> str:
@@ -89,7 +101,7 @@ def _figures(overview: Overview) -> Table:
         f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}",
         *overview.notes,
     )
-    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
+    return Table("the study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
 
 
 def _charts(curves: Curves, overview: Overview) -> list[str]:
@@ -152,7 +164,7 @@ def _chains(page: Page, overview: Overview) -> Table:
         for line in page.chains
     )
     notes = (f"the {len(rows):,} least known of {overview.chains:,} chains",) if len(rows) < overview.chains else ()
-    return Table("Chains", columns, rows, notes)
+    return Table("chains", columns, rows, notes)
 
 
 def _chain(chain: Chain) -> str:
@@ -176,15 +188,9 @@ def _which(number: int, chains: int) -> str:
     return f"the {number} least known of {chains:,} chains"
 
 
-def _leases(report: StudyReport) -> Table:
-    rows = tuple((h.label, h.path, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
-    notes = () if rows else ("no lease is held",)
-    return Table("Leases", ("chain", "path", "worker", "runs out in", "observations to come"), rows, notes)
-
-
 def _events(report: StudyReport) -> Table:
     rows = tuple((e.number, moment(e.time), e.kind, e.chain, e.detail) for e in reversed(report.events()))
-    return Table("What happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
+    return Table("what happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
 
 
 def moment(seconds: float) -> str:

@@ -4,6 +4,7 @@ from .memory import MemoryStore
 from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
+    AnswerLine,
     ChainRecord,
     Content,
     Event,
@@ -12,6 +13,7 @@ from .records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     RowView,
     StudyRecord,
@@ -22,6 +24,7 @@ from .records import (
 __all__ = [
     "ORDERS",
     "PATIENCE",
+    "AnswerLine",
     "ChainRecord",
     "Content",
     "Event",
@@ -31,6 +34,7 @@ __all__ = [
     "Outline",
     "PathRecord",
     "Prefix",
+    "QuestionRecord",
     "RowRecord",
     "RowView",
     "Store",

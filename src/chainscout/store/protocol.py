@@ -21,7 +21,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from .records import (
+    AnswerLine,
     ChainRecord,
     Event,
     HistoryLine,
@@ -29,6 +33,7 @@ from .records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
     Twins,
@@ -131,6 +136,9 @@ class Transaction(Protocol):
         ``until``: only the paths whose lease ends at this time or earlier.
         """
 
+    def drawing(self) -> Iterator[PathRecord]:
+        """The paths whose next draw was issued and is neither told nor given up, by chain and number."""
+
     def twins(self) -> Iterator[Twins]:
         """The stored prefixes that another path of the chain had before, by chain, second path and length."""
 
@@ -158,11 +166,20 @@ class Transaction(Protocol):
         ``chain``: only this chain.
         """
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        """The same as columns, without who told it and when: number, chain, path, step, state, number of issue."""
+
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""
 
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         """The lines of history after number ``after``, of a chain or of the study as a whole, in order."""
+
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        """The questions about a chain, or all of them, by number. A changed one must be given to `save_question`."""
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        """The answers to a question at earlier moments, after line ``after``, in order."""
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -174,6 +191,9 @@ class Transaction(Protocol):
 
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
+
+    def kept(self, chain: int | None) -> bytes | None:
+        """What `keep` kept of a chain by number, or of all chains together; None if nothing."""
 
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
@@ -207,6 +227,12 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        """Keeps where the checks of a chain stand, or of all chains together, in place of what was kept before."""
+
+    def save_question(self, question: QuestionRecord) -> None:
+        """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""

@@ -2,7 +2,8 @@
 
 from ..counts import Counts
 from ..errors import FileError, InputError
-from ..store import ChainRecord, Observation, Prefix, Transaction
+from ..store import ChainRecord, HistoryLine, Observation, Prefix, Transaction
+from . import _evidence
 from ._repetition import CHECKPOINTS, digested
 
 
@@ -77,8 +78,10 @@ def audit(transaction: Transaction) -> None:
         )
     if sum(len(replay.paths) for replay in replays.values()) != study.paths:
         raise _damaged(f"the study says that {study.paths} paths have begun, and its log has another number")
+    lines = _check_history(transaction, None)
     for replay in replays.values():
         chain = replay.chain
+        lines += _check_history(transaction, chain)
         kept = {x: row.counts for x, row in transaction.rows(chain).items()}
         if kept != replay.rows or replay.total != chain.transitions:
             raise _damaged(f"the counts of the chain {chain.name!r} are not those of its log")
@@ -87,6 +90,24 @@ def audit(transaction: Transaction) -> None:
         walked = {path.number: (path.steps, path.last, path.digest) for path in transaction.paths(chain) if path.steps}
         if walked != replay.paths or list(transaction.prefixes(chain)) != sorted(replay.prefixes):
             raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
+    if lines != study.lines:
+        raise _damaged(f"the history has {lines} lines, and the study says {study.lines}")
+    _evidence.check(transaction)
+
+
+def _check_history(transaction: Transaction, chain: ChainRecord | None) -> int:
+    """How many lines of history a chain or the study as a whole has; ``FileError`` if they cannot have been written."""
+    study, number = transaction.study, 0
+    last = HistoryLine(0, None, 0, 0.0, 0, 0.0, 0.0)
+    for line in transaction.history(chain, 0):
+        number += 1
+        if line.number <= last.number or line.observations < last.observations or line.own < last.own:
+            raise _damaged(f"line {line.number} of the history is not what the line before it allows")
+        last = line
+    told = study.observations if chain is None else chain.observations
+    if last.observations > study.observations or last.own > told:
+        raise _damaged(f"line {last.number} of the history is of more observations than there are")
+    return number
 
 
 def _check_labels(transaction: Transaction, chain: ChainRecord) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ..certificates import ASSUMPTION, Certificate, Estimate, sharp
+from ..certificates import ASSUMPTION, EXITS, Certificate, Estimate, sharp
 from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
@@ -14,15 +14,17 @@ from ._labels import Labels
 from ._repetition import repeated
 from ._solutions import NEAR, Solutions
 
-#: Without a target, certificates are stored from this T on: they say little before, and one costs as much as many
-#: observations. Of at most so many chains, readers compute them at each moment.
-LONG = FEW = 100
+#: Without a target, certificates are stored from this T on: they say little before, and one costs as much as two or
+#: three observations.
+LONG = 100
+#: A study of at most so many chains computes all certificates when it stops.
+FEW = 100
 
 #: Chains whose counts are in memory at once.
 _BATCH = 1_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyCertificate(Certificate):
     """A certificate with what must be said beside it."""
 
@@ -32,11 +34,15 @@ class StudyCertificate(Certificate):
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other, as workers with one seed do.
     repeated: tuple[str, ...] = ()
+    #: That the data speak against what the bound assumes (`Diagnosis.note`), as of when that was last kept.
+    doubt: str | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the certificate rests on, in sentences."""
         notes = [f"assumes that {ASSUMPTION}"]
+        if self.doubt is not None:
+            notes.append(self.doubt)
         if self.lost:
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")
@@ -50,13 +56,14 @@ class StudyCertificate(Certificate):
 _Bounds = sharp.Bounds | float
 
 
-def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> float:
-    """ω_k·b_k from the rows left at least once."""
-    return chain.weight * _loss(_bounds(study, [(chain, rows)])[0])
-
-
 def _loss(found: _Bounds) -> float:
     return found if isinstance(found, float) else found.loss
+
+
+def _error(found: _Bounds) -> float:
+    """The largest error of a probability out of a state that was left `EXITS` times; infinite: no bound on it."""
+    entries = () if isinstance(found, float) else found.entries
+    return max((error for exits, error in entries if exits >= EXITS), default=math.inf)
 
 
 def _has_sharp(study: StudyRecord, chain: ChainRecord) -> bool:
@@ -92,12 +99,13 @@ def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int,
 def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions | None = None) -> None:
     """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, to begin from."""
     study, rows = transaction.study, transaction.rows(chain)
-    found = math.inf
+    loss, error = math.inf, math.inf
     if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
-        found = chain.weight * solutions.bound(study, chain, rows)
-    if found == math.inf or study.target_loss is None or found <= NEAR * study.target_loss:
-        found = bound(study, chain, rows)
-    chain.certificate = found
+        loss, error = solutions.bound(study, chain, rows)
+    if loss == math.inf or study.target_loss is None or chain.weight * loss <= NEAR * study.target_loss:
+        (found,) = _bounds(study, [(chain, rows)])
+        loss, error = _loss(found), _error(found)
+    chain.certificate, chain.error = chain.weight * loss, error
     before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
     study.variability += chain.variability - before
     chain.certified = chain.transitions
@@ -166,6 +174,21 @@ def largest(transaction: Transaction) -> float:
     """The largest stored certificate of all chains. A chain that moves has one less than 1 % old."""
     found = transaction.worst()
     return max(found, transaction.worst(aside=True)) if transaction.study.aside else found
+
+
+def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
+    """What is stored of these chains' certificates: each of the moment when its chain had `certified` transitions."""
+    study, chains = transaction.study, list(chains)
+    known = [chain for chain in chains if chain.certified and _has_sharp(study, chain)]
+    return StudyCertificate(
+        {chain.name: chain.certificate for chain in chains},
+        study.delta,
+        study.method,
+        study.lost,
+        repeated=repeated(transaction),
+        entries={chain.name: ((EXITS, chain.error),) if chain.error < math.inf else ((0, 1.0),) for chain in known},
+        opened=frozenset(chain.name for chain in chains if chain.open),
+    )
 
 
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:

@@ -13,8 +13,12 @@ from dataclasses import fields
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..protocol import ORDERS
 from ..records import (
+    AnswerLine,
     ChainRecord,
     Content,
     Event,
@@ -23,6 +27,7 @@ from ..records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
     Twins,
@@ -34,6 +39,8 @@ __all__ = ["MemoryStore"]
 _STUDY = [field.name for field in fields(StudyRecord) if field.name not in StudyRecord.FIXED]
 _CHAIN = [field.name for field in fields(ChainRecord) if field.name not in ChainRecord.FIXED]
 _PATH = [field.name for field in fields(PathRecord) if field.name not in PathRecord.FIXED]
+_QUESTION = [field.name for field in fields(QuestionRecord) if field.name not in QuestionRecord.FIXED]
+_question_values = attrgetter(*_QUESTION)
 _study_values, _chain_values, _path_values = attrgetter(*_STUDY), attrgetter(*_CHAIN), attrgetter(*_PATH)
 
 # SQLite ignores the case of ASCII letters and of no others, so the search in memory does the same.
@@ -77,6 +84,13 @@ class MemoryStore:
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._history: list[HistoryLine] = []
+        self._evidence: dict[int | None, bytes] = {}
+        #: The questions, and by chain; and the lines of their answers, by question.
+        self._questions = list(content.questions)
+        self._asked: dict[int, list[QuestionRecord]] = {}
+        for question in self._questions:
+            self._asked.setdefault(question.chain, []).append(question)
+        self._answers: dict[int, list[AnswerLine]] = {question.number: [] for question in self._questions}
         self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
         self._undo: _Writing | None = None
@@ -189,6 +203,9 @@ class MemoryStore:
         found.sort(key=lambda path: (path.expires, path.chain, path.number))
         return [self._given(path) for path in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return (path for _, paths in sorted(self._paths.items()) for path in paths if path.issued)
+
     def twins(self) -> Iterator[Twins]:
         found = []
         for kept in self._prefixes.values():
@@ -227,6 +244,12 @@ class MemoryStore:
         places = self._places.get(chain.number, ())
         return map(self._line, places[bisect_left(places, after) :])
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        chains, paths, steps, states, _, issues, _ = (np.array(column, dtype=np.int64) for column in self._log)
+        places = np.arange(after, len(chains)) if chain is None else np.array(self._places.get(chain.number, ()), int)
+        places = places[places >= after]
+        return np.stack([places + 1, *(column[places] for column in (chains, paths, steps, states, issues))])
+
     def _line(self, place: int) -> Observation:
         chain, path, step, state, moment, issued, teller = (column[place] for column in self._log)
         return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued), int(teller))
@@ -235,8 +258,21 @@ class MemoryStore:
         number = None if chain is None else chain.number
         return (line for line in self._history[after:] if line.chain == number)
 
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        found = list(self._questions) if chain is None else self._asked.get(chain.number, [])
+        if self._undo is not None:
+            for question in found:
+                self._undo.questions.setdefault(question.number, (question, _question_values(question)))
+        return found
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        return (line for line in self._answers[question] if line.number > after)
+
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
+
+    def kept(self, chain: int | None) -> bytes | None:
+        return self._evidence.get(chain)
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -311,6 +347,18 @@ class MemoryStore:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line)
 
+    def keep(self, chain: int | None, content: bytes) -> None:
+        if self._undo is not None:
+            self._undo.kept.setdefault(chain, self._evidence.get(chain))
+        self._evidence[chain] = content
+
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers[question.number].append(line)
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
         number = None if chain is None else chain.number
@@ -322,6 +370,9 @@ class MemoryStore:
             del column[self.study.observations :]
         del self._events[self.study.events :]
         del self._history[self.study.lines :]
+        for lines in self._answers.values():
+            while lines and lines[-1].number > self.study.answers:
+                lines.pop()
         for number in changed:
             chain = self.chains[number]
             if number in self._places:
@@ -342,7 +393,7 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "kept", "paths", "questions", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -354,12 +405,16 @@ class _Writing:
         self.chains: dict[int, tuple[Any, ...]] = {}
         #: id of a path → the path and its fields.
         self.paths: dict[int, tuple[PathRecord, tuple[Any, ...]]] = {}
+        #: Question number → the question and its fields.
+        self.questions: dict[int, tuple[QuestionRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and the fields that are replaced when it changes.
         self._rows: dict[int, tuple[RowRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and its dictionaries, which are changed in place.
         self.counts: dict[int, tuple[RowRecord, dict[int, int], dict[int, tuple[int, int, int]] | None]] = {}
         #: Rows that were added or replaced: where, at which position, and what was there.
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
+        #: Chain → where its checks stood.
+        self.kept: dict[int | None, bytes | None] = {}
         store._undo = self
         return store
 
@@ -389,8 +444,14 @@ class _Writing:
                 row.discoveries = discoveries
         for path, values in self.paths.values():
             _put_back(path, _PATH, values)
+        for question, values in self.questions.values():
+            _put_back(question, _QUESTION, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
+        for chain, content in self.kept.items():
+            store._evidence.pop(chain, None)
+            if content is not None:
+                store._evidence[chain] = content
         store._shorten(self.chains)
         held = store._held | {(path.chain, path.number): path for path, _ in self.paths.values()}
         store._held = {

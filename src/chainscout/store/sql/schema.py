@@ -22,17 +22,26 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, HistoryLine, Observation, PathRecord, Prefix, StudyRecord
+from ..records import (
+    AnswerLine,
+    ChainRecord,
+    HistoryLine,
+    Observation,
+    PathRecord,
+    Prefix,
+    QuestionRecord,
+    StudyRecord,
+)
 
 # fmt: off
 __all__ = [
-    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prefix", "prior", "row", "state",
-    "study",
+    "FORMAT", "answer", "chain", "event", "evidence", "history", "label_list", "log", "metadata", "path", "prefix",
+    "prior", "question", "row", "state", "study",
 ]
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 8
+FORMAT = 9
 
 metadata = MetaData()
 
@@ -170,8 +179,24 @@ log = Table("log", metadata, *_columns(Observation))
 Index("log_chain", log.c.chain, log.c.number)
 
 #: What the page and the report draw: a line of the study as a whole has no chain.
-history = Table("history", metadata, *_columns(HistoryLine))
+history = Table("history", metadata, *_columns(HistoryLine), _column("check_sum", BigInteger))
 Index("history_chain", history.c.chain, history.c.number)
+
+#: Where the checks stand, so that they go on without the log: of each chain, and of all together (chain −1).
+evidence = Table(
+    "evidence",
+    metadata,
+    _number("chain"),
+    _column("content", LargeBinary),
+    _column("check_sum", BigInteger),
+)
+
+#: The registered questions with their answers, and the answers at earlier moments.
+question = Table("question", metadata, *_columns(QuestionRecord), _column("check_sum", BigInteger))
+Index("question_chain", question.c.chain, question.c.number)
+
+answer = Table("answer", metadata, *_columns(AnswerLine))
+Index("answer_question", answer.c.question, answer.c.number)
 
 event = Table(
     "event",

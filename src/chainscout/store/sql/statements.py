@@ -8,25 +8,42 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, extract, func, insert, or_, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, delete, extract, func, insert, or_, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, PathRecord, StudyRecord
-from .schema import chain, event, history, label_list, log, path, prefix, prior, row, state, study
+from ..records import ChainRecord, PathRecord, QuestionRecord, StudyRecord
+from .schema import (
+    answer,
+    chain,
+    event,
+    evidence,
+    history,
+    label_list,
+    log,
+    path,
+    prefix,
+    prior,
+    question,
+    row,
+    state,
+    study,
+)
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "PARTS_OF_NEEDED", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "WORST", "Bulk", "add_chain", "add_event",
-    "add_history", "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_row", "add_state",
-    "add_study", "best", "chain_by_name", "chain_by_number", "chain_log_after", "chains_after", "events_after",
-    "expired", "expired_now", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
-    "get_prefixes", "get_prior", "get_row", "get_rows", "get_states", "get_study", "held", "history_after",
-    "history_of_all", "latest_path", "latest_used_path", "least", "lock_study", "log_after", "move_chain", "move_path",
-    "needed", "number_found", "outlines", "path_log_after", "pattern", "set_chain", "set_path", "set_row", "set_study",
-    "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS", "PARTS_OF_NEEDED", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "WORST", "Bulk", "add_answer", "add_chain",
+    "add_event", "add_evidence", "add_history", "add_label_list", "add_observation", "add_path", "add_prefix",
+    "add_prior", "add_question", "add_row", "add_state", "add_study", "answers_after", "best", "chain_by_name",
+    "chain_by_number", "chain_draws_after", "chain_log_after", "chains_after", "drawing", "draws_after",
+    "drop_evidence", "events_after", "expired", "expired_now", "get_evidence", "get_label_list", "get_observation",
+    "get_path", "get_paths", "get_position", "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows",
+    "get_states", "get_study", "held", "history_after", "history_of_all", "latest_path", "latest_used_path", "least",
+    "lock_study", "log_after", "move_chain", "move_path", "needed", "number_found", "outlines", "path_log_after",
+    "pattern", "questions_of", "set_chain", "set_path", "set_question", "set_row", "set_study", "stale_after", "top",
+    "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -102,7 +119,7 @@ add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
 #: The columns of a chain and of a path that an observation seldom changes and that have indices. A statement that does
 #: not name them leaves the pages of these indices alone, which are a third of what a commit would write.
-SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "aside", "blocked", "stale")
+SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "error", "aside", "blocked", "stale")
 SELDOM_OF_PATH = ("worker",)
 move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
 chain_by_name = _lookup(chain, "name")
@@ -138,6 +155,7 @@ latest_path, latest_used_path = (
 )
 held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
 expired = held.where(path.c.expires <= bindparam("until"))
+drawing = select(path).where(path.c.issued > literal("0")).order_by(path.c.chain, path.c.number)
 # A chain, a length and a digest, and the first path that has them: the others of the group are its twins.
 _beginning = (prefix.c.chain, prefix.c.length, prefix.c.digest)
 _group = (
@@ -202,6 +220,11 @@ log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c
 chain_log_after = _ordered(
     select(log).where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
 )
+_draw = select(log.c.number, log.c.chain, log.c.path, log.c.step, log.c.state, log.c.issued)
+draws_after = _ordered(_draw.where(log.c.number > bindparam("after")), log.c.number)
+chain_draws_after = _ordered(
+    _draw.where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
+)
 path_log_after = _ordered(
     select(log.c.number, log.c.state).where(
         log.c.chain == bindparam("chain"), log.c.path == bindparam("path"), log.c.number > bindparam("after")
@@ -212,6 +235,21 @@ add_history = _insert(history)
 _line = history.c.number > bindparam("after")
 history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
 history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
+
+_of_chain = evidence.c.chain == bindparam("chain")
+get_evidence = select(evidence).where(_of_chain)
+drop_evidence = delete(evidence).where(_of_chain)
+add_evidence = _insert(evidence)
+
+add_question = _insert(question)
+set_question = _update(question, ("number",), QuestionRecord.FIXED)
+get_questions = select(question).order_by(question.c.number)
+questions_of = get_questions.where(question.c.chain == bindparam("chain"))
+add_answer = _insert(answer)
+answers_after = _ordered(
+    select(answer).where(answer.c.question == bindparam("question"), answer.c.number > bindparam("after")),
+    answer.c.number,
+)
 
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)

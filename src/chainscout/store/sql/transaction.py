@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain as chained
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
 from ..records import (
+    AnswerLine,
     ChainRecord,
     Event,
     HistoryLine,
@@ -17,6 +21,7 @@ from ..records import (
     Outline,
     PathRecord,
     Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
     Twins,
@@ -39,6 +44,7 @@ _ADDITIONS = (
     (statements.add_prefix, "_prefixes"),
     (statements.add_event, "_events"),
     (statements.add_history, "_history"),
+    (statements.add_answer, "_answers"),
 )
 #: How many records a store keeps between transactions.
 _MOST_KEPT = 50_000
@@ -116,6 +122,8 @@ class SqlTransaction:
         self._states: list[dict[str, Any]] = []
         self._events: list[dict[str, Any]] = []
         self._history: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
+        self._changed_questions: dict[int, QuestionRecord] = {}
         self._foreseen = foreseen
         for values in foreseen.get("needed", ()):
             self._note_needed(values)
@@ -254,6 +262,9 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return map(self._walked, self._all(statements.drawing))
+
     def twins(self) -> Iterator[Twins]:
         return (Twins(*found) for found in self._all(statements.twins))
 
@@ -327,16 +338,43 @@ class SqlTransaction:
             pages = self._pages(statements.chain_log_after, 0, after, chain=chain.number)
         return (Observation(*values) for page in pages for values in page)
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        if chain is None:
+            pages = self._pages(statements.draws_after, 0, after)
+        else:
+            pages = self._pages(statements.chain_draws_after, 0, after, chain=chain.number)
+        flat = chained.from_iterable(chained.from_iterable(pages))
+        return np.ascontiguousarray(np.fromiter(flat, dtype=np.int64).reshape(-1, 6).T)
+
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         if chain is None:
             pages = self._pages(statements.history_of_all, 0, after)
         else:
             pages = self._pages(statements.history_after, 0, after, chain=chain.number)
-        return (HistoryLine(*values) for page in pages for values in page)
+        return (codec.history_line(values) for page in pages for values in page)
 
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
+
+    def kept(self, chain: int | None) -> bytes | None:
+        found = self._all(statements.get_evidence, chain=-1 if chain is None else chain)
+        return codec.evidence_record(found[0]) if found else None
+
+    # -- questions and answers
+
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        if not self.study.questions:
+            return []
+        if chain is None:
+            found = self._all(statements.get_questions)
+        else:
+            found = self._all(statements.questions_of, chain=chain.number)
+        return [codec.question_record(values) for values in found]
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        pages = self._pages(statements.answers_after, 0, after, question=question)
+        return (AnswerLine(*values) for page in pages for values in page)
 
     # -- what only readers ask
 
@@ -403,7 +441,21 @@ class SqlTransaction:
         study.lines += 1
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
-        self._history.append(line._asdict())
+        self._history.append(codec.history_columns(line))
+
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers.append(line._asdict())
+        self._changed_questions[question.number] = question
+        self._saved = True
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        columns = codec.evidence_columns(chain, content)
+        self._database.run(statements.drop_evidence, {"chain": columns["chain"]})
+        self._database.run(statements.add_evidence, columns)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
@@ -467,6 +519,10 @@ class SqlTransaction:
                 row.stored = True
             changes += (statements.add_row, new), (statements.set_row, old)
             self._changed_rows = {}
+        if self._changed_questions:
+            questions = [codec.question_columns(question) for question in self._changed_questions.values()]
+            changes.append((statements.set_question, questions))
+            self._changed_questions = {}
         for statement, name in _ADDITIONS:
             added = getattr(self, name)
             if added:
