@@ -179,6 +179,7 @@ def test_a_finished_study_is_extended(lab):
     assert said == {
         "budget": 1e6,
         "target_loss": 0.25,
+        "target_width": None,
         "deadline": "2020-05-01T16:00:00+00:00",
         "stop_reason": "deadline",
     }

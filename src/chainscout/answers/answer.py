@@ -12,6 +12,7 @@ from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import InputError
 from ..frames import frame
+from ..markup import html_table
 from ..paths import START, Paths
 from ..validation import one_of, real_number, shown, whole_number
 from . import exact, plug_in, robust
@@ -66,6 +67,14 @@ class Answer:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
         return frame({name: [value] for name, value in values.items()})
+
+    def __repr__(self) -> str:
+        return f"Answer({str(self).partition(chr(10))[0]})"
+
+    def _repr_html_(self) -> str:
+        """The answer as a table for a notebook."""
+        known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
+        return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
 
     def __str__(self) -> str:
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"

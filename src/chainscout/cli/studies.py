@@ -16,7 +16,6 @@ from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
     from ..chains import MarkovChain
-    from ..problems import Problem
     from ..study import StopReason, Study
 
 where_argument = click.argument("where", metavar="FILE|ADDRESS")
@@ -301,20 +300,6 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             echo(studies.ending(study))
     if nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
-
-
-def demonstrate(problem: "Problem", out: Path) -> None:
-    """A durable study of a simulated problem: the progress bar, the certificate, the estimates with intervals."""
-    from ..learning import learn as learn_study
-    from ..report import studies
-
-    out.mkdir(parents=True, exist_ok=True)
-    where = out / "study.db"
-    for suffix in ("", "-wal", "-shm"):  # of the last demonstration
-        where.with_name(where.name + suffix).unlink(missing_ok=True)
-    click.secho(f"$ chainscout learn study.toml  # {where}, budget 2000, target loss 0.3\n", bold=True)
-    with learn_study(problem, 2_000, where=where, target_loss=0.3, progress=sys.stderr.isatty()) as study:
-        show([*studies.status(study), *(studies.estimate(study, name) for name in study.names[:1])], json_output=False)
 
 
 def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":

@@ -7,6 +7,7 @@ append it to `PANELS`. It is called whenever somebody looks: it reads what the s
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from . import diagnosis
 from .cells import duration, finite, label
 from .tables import Table
 
@@ -58,4 +59,4 @@ def questions(report: "StudyReport") -> Table | None:
 
 
 #: In the order in which they are shown.
-PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (questions, leases)
+PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (questions, leases, diagnosis.panel)

@@ -4,9 +4,11 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ..counts import never_left
 from ..errors import InputError
 from ..study import AnswerPlan, Browser, StopReason, StudyPlan
 from ..study.settings import deadline_text
+from .diagnosis import in_one_line
 from .study_report import StudyReport
 from .tables import Table
 
@@ -21,7 +23,7 @@ MOST_STATES = 1_000
 
 def status(study: "Study") -> list[Table]:
     """Where a study stands, and its chains."""
-    state = study.progress()
+    state, report = study.progress(), StudyReport(study, "")
     rows = [
         ("chains", state.chains),
         ("observations", state.observations),
@@ -37,13 +39,14 @@ def status(study: "Study") -> list[Table]:
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
+        ("checks of what the bounds assume", in_one_line(report.checks())),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
     notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    panels = StudyReport(study, "").panels()
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
+    panels = report.panels()
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study, report), *panels]
 
 
 def _aims(state: "Progress") -> list[tuple[str, Any]]:
@@ -78,9 +81,12 @@ def set_aside(study: "Study") -> list[str]:
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
-def chains(study: "Study") -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
-    report = StudyReport(study, "")
+def chains(study: "Study", report: StudyReport | None = None) -> Table:
+    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known.
+
+    ``report``: the study's, if there is one already.
+    """
+    report = report or StudyReport(study, "")
     overview = report.overview()
     page = report.page(sort="certificate", descending=True, size=MOST)
     rows = (
@@ -103,6 +109,11 @@ def chains(study: "Study") -> Table:
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
+    browser = Browser(study)
+    for line in sorted(page.chains, key=attrgetter("number")):
+        unknown = browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
+        if unknown:
+            notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
     return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
 
 
@@ -175,7 +186,7 @@ def estimate(study: "Study", chain: str) -> Table:
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
         report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)
 
 
 def _share(used: float, budget: float | None) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -14,6 +15,7 @@ from .tables import Table
 from .views import Card, Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
+    from ..diagnostics import Diagnosis
     from ..store import HistoryLine
     from ..study import ChainLine, EventLine, Progress, QuestionLine, Study
 
@@ -61,6 +63,8 @@ class StudyReport:
         self._lock = threading.Lock()
         #: Observations, and chain → the share that the policy tends to if the estimates of then are the truth.
         self._aims: tuple[int, dict[int, float]] | None = None
+        #: Observations, and what the checks of all chains together said then.
+        self._checked: tuple[int, Diagnosis | None] | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -94,8 +98,18 @@ class StudyReport:
             notes=self._notes(progress),
         )
 
+    def checks(self) -> "Diagnosis | None":
+        """The checks of all chains together; of a study whose observations have grown by less than 1 % since."""
+        observations = self._study.progress().observations
+        with self._lock:
+            known = self._checked
+            if known is None or observations >= known[0] + max(1, known[0] // 100):
+                known = self._checked = observations, self._study.checks()
+            return known[1]
+
     def _notes(self, progress: "Progress") -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
+        known = replace(known, doubt=None if (found := self.checks()) is None else found.note)
         notes: tuple[str, ...] = (
             (f"as of the transitions named: {known.in_words()}",)
             if any(map(math.isfinite, known.loss.values()))

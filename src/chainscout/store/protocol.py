@@ -21,6 +21,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from .records import (
     AnswerLine,
     ChainRecord,
@@ -133,6 +136,9 @@ class Transaction(Protocol):
         ``until``: only the paths whose lease ends at this time or earlier.
         """
 
+    def drawing(self) -> Iterator[PathRecord]:
+        """The paths whose next draw was issued and is neither told nor given up, by chain and number."""
+
     def twins(self) -> Iterator[Twins]:
         """The stored prefixes that another path of the chain had before, by chain, second path and length."""
 
@@ -160,6 +166,9 @@ class Transaction(Protocol):
         ``chain``: only this chain.
         """
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        """The same as columns, without who told it and when: number, chain, path, step, state, number of issue."""
+
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""
 
@@ -182,6 +191,9 @@ class Transaction(Protocol):
 
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
+
+    def kept(self, chain: int | None) -> bytes | None:
+        """What `keep` kept of a chain by number, or of all chains together; None if nothing."""
 
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
@@ -215,6 +227,9 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        """Keeps where the checks of a chain stand, or of all chains together, in place of what was kept before."""
 
     def save_question(self, question: QuestionRecord) -> None:
         """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _history, _selection
+from . import _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
 from ._questions import Answering
 from ._solutions import Solutions
@@ -87,6 +87,7 @@ def settle(
     if study.questions and answering is not None and answering.refresh_due(transaction, live, moved):
         looked = True
     _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
+    _evidence.keep_if_due(transaction)
     if study.stop_reason is not None:
         return
     reason = _reason(transaction, live, looked)

@@ -16,6 +16,7 @@ from ..policies import Policy
 from ..store import ChainRecord, Content, RowRecord, StudyRecord, plug_in_variability
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
 from ._budget import check_affordable, checked_budget, horizon
+from ._evidence import first_look
 from ._index import LiveIndex
 from ._labels import Label, closed_states, first_states
 from ._questions import (
@@ -126,6 +127,7 @@ class StudySettings:
             method=method,
             policy=policy.name,
             parameters=json.dumps(dict(policy.parameters), sort_keys=True),
+            judge_at=first_look(len(chains)),
             version=policy.version,
             shared=self.paths == "shared",
             budget=budget,

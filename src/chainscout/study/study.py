@@ -33,9 +33,9 @@ from . import (
     _selection,
     _stop,
     _transitions,
+    portrait,
 )
 from ._certificate import StudyCertificate
-from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
@@ -151,6 +151,9 @@ class Study:
 
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
+
+    # A line, a table, and tables for notebooks, where ``study.live()`` shows one that follows the study.
+    __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
 
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
@@ -523,7 +526,7 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction, transaction.every())
+            return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
     def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
         """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
@@ -547,9 +550,8 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
-    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
-        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
-        return _diagnosis.of_study(self, reference, other, delta)
+    diagnose = _diagnosis.diagnose
+    checks = _diagnosis.checks
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
@@ -679,11 +681,7 @@ class Study:
         """
         with self._lock, self._store.reading() as transaction:
             after = after if after >= 0 else max(0, transaction.study.events + after)
-            found = []
-            for event in islice(transaction.events(after), limit):
-                name = None if event.chain is None else transaction.numbered(event.chain).name
-                found.append(EventLine(event.number, event.time, EventKind(event.kind), name, event.detail))
-            return found
+            return [EventLine.stored(transaction, event) for event in islice(transaction.events(after), limit)]
 
     def audit(self) -> None:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""

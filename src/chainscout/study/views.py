@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from ..errors import FileError
 
 if TYPE_CHECKING:
+    from ..store import Event, Transaction
     from ._stop import StopReason
 
 __all__ = [
@@ -175,6 +176,12 @@ class EventLine:
     kind: EventKind
     chain: str | None
     detail: dict[str, Any]
+
+    @classmethod
+    def stored(cls, transaction: "Transaction", event: "Event") -> Self:
+        """An event in the user's words."""
+        chain = None if event.chain is None else transaction.numbered(event.chain).name
+        return cls(event.number, event.time, EventKind(event.kind), chain, event.detail)
 
 
 @dataclass(frozen=True)

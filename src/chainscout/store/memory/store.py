@@ -13,6 +13,9 @@ from dataclasses import fields
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..protocol import ORDERS
 from ..records import (
     AnswerLine,
@@ -81,6 +84,7 @@ class MemoryStore:
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._history: list[HistoryLine] = []
+        self._evidence: dict[int | None, bytes] = {}
         #: The questions, and by chain; and the lines of their answers, by question.
         self._questions = list(content.questions)
         self._asked: dict[int, list[QuestionRecord]] = {}
@@ -199,6 +203,9 @@ class MemoryStore:
         found.sort(key=lambda path: (path.expires, path.chain, path.number))
         return [self._given(path) for path in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return (path for _, paths in sorted(self._paths.items()) for path in paths if path.issued)
+
     def twins(self) -> Iterator[Twins]:
         found = []
         for kept in self._prefixes.values():
@@ -237,6 +244,12 @@ class MemoryStore:
         places = self._places.get(chain.number, ())
         return map(self._line, places[bisect_left(places, after) :])
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        chains, paths, steps, states, _, issues, _ = (np.array(column, dtype=np.int64) for column in self._log)
+        places = np.arange(after, len(chains)) if chain is None else np.array(self._places.get(chain.number, ()), int)
+        places = places[places >= after]
+        return np.stack([places + 1, *(column[places] for column in (chains, paths, steps, states, issues))])
+
     def _line(self, place: int) -> Observation:
         chain, path, step, state, moment, issued, teller = (column[place] for column in self._log)
         return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued), int(teller))
@@ -257,6 +270,9 @@ class MemoryStore:
 
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
+
+    def kept(self, chain: int | None) -> bytes | None:
+        return self._evidence.get(chain)
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -331,6 +347,11 @@ class MemoryStore:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line)
 
+    def keep(self, chain: int | None, content: bytes) -> None:
+        if self._undo is not None:
+            self._undo.kept.setdefault(chain, self._evidence.get(chain))
+        self._evidence[chain] = content
+
     def save_question(self, question: QuestionRecord) -> None:
         study = self.study
         study.answers += 1
@@ -372,7 +393,7 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "questions", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "kept", "paths", "questions", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -392,6 +413,8 @@ class _Writing:
         self.counts: dict[int, tuple[RowRecord, dict[int, int], dict[int, tuple[int, int, int]] | None]] = {}
         #: Rows that were added or replaced: where, at which position, and what was there.
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
+        #: Chain → where its checks stood.
+        self.kept: dict[int | None, bytes | None] = {}
         store._undo = self
         return store
 
@@ -425,6 +448,10 @@ class _Writing:
             _put_back(question, _QUESTION, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
+        for chain, content in self.kept.items():
+            store._evidence.pop(chain, None)
+            if content is not None:
+                store._evidence[chain] = content
         store._shorten(self.chains)
         held = store._held | {(path.chain, path.number): path for path, _ in self.paths.values()}
         store._held = {

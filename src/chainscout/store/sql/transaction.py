@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain as chained
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
@@ -201,6 +204,9 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return map(self._walked, self._all(statements.drawing))
+
     def twins(self) -> Iterator[Twins]:
         return (Twins(*found) for found in self._all(statements.twins))
 
@@ -258,6 +264,14 @@ class SqlTransaction:
             pages = self._pages(statements.chain_log_after, 0, after, chain=chain.number)
         return (Observation(*values) for page in pages for values in page)
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        if chain is None:
+            pages = self._pages(statements.draws_after, 0, after)
+        else:
+            pages = self._pages(statements.chain_draws_after, 0, after, chain=chain.number)
+        flat = chained.from_iterable(chained.from_iterable(pages))
+        return np.ascontiguousarray(np.fromiter(flat, dtype=np.int64).reshape(-1, 6).T)
+
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         if chain is None:
             pages = self._pages(statements.history_of_all, 0, after)
@@ -268,6 +282,10 @@ class SqlTransaction:
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
+
+    def kept(self, chain: int | None) -> bytes | None:
+        found = self._all(statements.get_evidence, chain=-1 if chain is None else chain)
+        return codec.evidence_record(found[0]) if found else None
 
     # -- questions and answers
 
@@ -355,6 +373,11 @@ class SqlTransaction:
         self._answers.append(codec.answer_columns(line))
         self._changed_questions[question.number] = question
         self._saved = True
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        columns = codec.evidence_columns(chain, content)
+        self._database.run(statements.drop_evidence, {"chain": columns["chain"]})
+        self._database.run(statements.add_evidence, columns)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
