@@ -11,7 +11,7 @@ from . import shares
 from .cells import cell, finite, label, shown_index
 from .panels import PANELS
 from .tables import Table
-from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
+from .views import Card, Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
@@ -26,6 +26,8 @@ MOST_STATES = 60
 FEW = 100
 #: Chains that are drawn unless others are asked for.
 DRAWN = 6
+#: Questions that have a card.
+MOST_CARDS = 24
 #: Characters of a name that are looked for.
 LONGEST_SEARCH = 200
 #: A row is known if its intervals are no wider than this.
@@ -244,6 +246,38 @@ class StudyReport:
     def questions(self) -> "list[QuestionLine]":
         """The registered questions with their answers as stored."""
         return self._study.questions()
+
+    def cards(self) -> tuple[Card, ...]:
+        """A card for each of the first questions."""
+        progress = self._study.progress()
+        return tuple(self._card(line, progress) for line in self.questions()[:MOST_CARDS])
+
+    def _card(self, line: "QuestionLine", progress: "Progress") -> Card:
+        points: list[tuple[int, float, float, float | None]] = []
+        for at in self.browser.answers(line.number):
+            if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
+                points.append((at.observations, at.lower, at.upper, at.estimate))
+        if math.isfinite(line.upper) and line.transitions:
+            points.append((max(1, progress.observations), line.lower, line.upper, line.estimate))
+        columns = zip(*points, strict=True) if points else ((),) * 4
+        return Card(
+            line.number,
+            label(line.chain),
+            line.question,
+            line.delta,
+            finite(line.estimate),
+            finite(line.lower),
+            finite(line.upper),
+            finite(line.width),
+            line.episodes,
+            line.transitions,
+            line.met,
+            None if line.waiting_for is None else label(line.waiting_for),
+            line.notes,
+            progress.target_width,
+            progress.limit,
+            *columns,
+        )
 
     def panels(self) -> tuple[Table, ...]:
         """What is shown beside the chains: the panels that have something to show."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnosis
 from ..errors import InputError
-from ..store import ORDERS, HistoryLine, Outline
+from ..store import ORDERS, AnswerLine, HistoryLine, Outline
 from ..validation import one_of, shown
 from . import _certificate, _diagnosis, _evidence
 from ._certificate import StudyCertificate
@@ -135,6 +135,11 @@ class Browser:
         """What was known earlier of a chain, or of the study as a whole: the lines after number ``after``."""
         with self._lock, self._store.reading() as transaction:
             return list(transaction.history(None if chain is None else transaction.numbered(chain), after))
+
+    def answers(self, question: int) -> list[AnswerLine]:
+        """The answers to a registered question at earlier moments."""
+        with self._lock, self._store.reading() as transaction:
+            return list(transaction.answer_lines(question, 0))
 
     def pace(self) -> Pace:
         """How fast observations come in. The pace of a study that stands still falls."""

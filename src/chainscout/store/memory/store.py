@@ -99,7 +99,7 @@ class MemoryStore:
         self.now = self.clock()
         return self._reading
 
-    def writing(self) -> AbstractContextManager["MemoryStore"]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager["MemoryStore"]:
         self.now = self.clock()
         return self._writing
 
