@@ -2,7 +2,7 @@
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..errors import InputError
 from ..study import Browser, EventKind, StopReason
@@ -32,7 +32,7 @@ WIDE = 0.5
 #: A curve has a point when the observations have grown by this factor.
 GROWTH = 1.03
 
-SORTS = ("number", "name", "states", "observations", "certificate", "index")
+Sort = Literal["number", "name", "states", "observations", "certificate", "index"]
 
 
 def _whole(value: Any) -> Any:
@@ -119,7 +119,7 @@ class StudyReport:
         self, search: str = "", sort: str = "number", descending: bool = False, page: int = 1, size: int = 25
     ) -> Page:
         """Some chains, searched by name and sorted."""
-        one_of(sort, "sort", SORTS)
+        one_of(sort, "sort", get_args(Sort))
         whole_number(page, "page", meaning="from 1")
         whole_number(size, "size", meaning="chains on a page")
         if size > MOST_LINES or page > 10**9:
