@@ -296,9 +296,94 @@ def evidence() -> None:
         plt.close(figure)
 
 
+# ---------------------------------------------------------------- answers over time
+
+MOST, LOOKS = 40_000, 60
+
+
+def asked() -> dict[str, tuple[cs.MarkovChain, str]]:
+    """Title → chain and question, those of docs/answers-cases.md."""
+    queue = np.zeros((8, 8))
+    for x in range(8):
+        queue[x, min(x + 1, 7)] += 0.3
+        queue[x, max(x - 1, 0)] += 0.4
+        queue[x, x] += 0.3
+    channel = cs.problems.get("gilbert-elliott")["failure=0.02 recovery=0.2"]
+    return {
+        "queue: steps from 4 waiting to empty": (cs.MarkovChain(queue), "time to 0 from 4"),
+        "channel: share of the time that it is bad": (channel, "share of bad anchor good"),
+        "frozen lake: home before a hole": (
+            cs.problems.get("frozen-lake")["right"], "reach 15 before 5, 7, 11, 12 from 0 ever",
+        ),
+        "ratings: BBB defaults within 10 years": (
+            cs.problems.get("sp-ratings")["ratings"], "reach D from BBB within 10 given D absorbing",
+        ),
+    }  # fmt: skip
+
+
+def closing(last: int = LOOKS) -> dict[str, tuple[float, list[tuple[int, cs.Answer]]]]:
+    """Title → the true value, and the last answers while a path is walked that begins anew where it ends."""
+    found = {}
+    for title, (chain, question) in asked().items():
+        rng, walks = np.random.default_rng(SEED), [[0]]
+        upper = np.cumsum(chain.matrix, axis=1)
+        for u in rng.random(MOST):
+            x = walks[-1][-1]
+            if chain.matrix[x, x] == 1:
+                walks.append([int(rng.integers(chain.size - 1))])
+            else:
+                walks[-1].append(min(int(np.searchsorted(upper[x], u, side="right")), chain.size - 1))
+        whole = cs.Paths.from_walks([[chain.states[x] for x in walk] for walk in walks], list(chain.states))
+        looks = np.unique(np.geomspace(100, len(whole), LOOKS).astype(int))[-last:]
+        answers = [(int(look), cs.answer(first_cards(whole, int(look)), question, delta=DELTA)) for look in looks]
+        found[title] = cs.answer(chain, question).estimate, answers
+    return found
+
+
+def first_cards(paths: cs.Paths, number: int) -> cs.Paths:
+    """What was known after so many observations."""
+    cards = {name: getattr(paths, name)[:number] for name in ("path", "step", "source", "target")}
+    return cs.Paths(paths.states, **cards, worker=paths.worker[: cards["path"].max() + 1], workers=paths.workers)
+
+
+def answers_in_words() -> str:
+    """The third picture in words: the last intervals. A test compares it with the library's numbers of today."""
+    last = {title: (truth, answers[-1][1]) for title, (truth, answers) in closing(last=1).items()}
+    return "; ".join(f"{t}: {a.lower:.3g} to {a.upper:.3g}, exactly {truth:.3g}" for t, (truth, a) in last.items())
+
+
+def answers() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"svg.hashsalt": "chainscout", "font.family": "DejaVu Sans", "text.color": INK}):
+        figure, panels = plt.subplots(2, 2, figsize=(10, 6), facecolor=PAPER)
+        figure.subplots_adjust(left=0.06, right=0.98, top=0.94, bottom=0.09, wspace=0.14, hspace=0.36)
+        for axes, (title, (truth, looks)) in zip(panels.flat, closing().items(), strict=True):
+            when = [look for look, _ in looks]
+            most = max(2.5 * truth, *(answer.estimate or 0.0 for _, answer in looks))
+            high = [min(answer.upper, 10 * most) for _, answer in looks]
+            axes.fill_between(when, [answer.lower for _, answer in looks], high, color=SEA, alpha=0.22, linewidth=0)
+            axes.plot(when, [answer.estimate for _, answer in looks], color=SEA, linewidth=1.6)
+            axes.axhline(truth, color=RUST, linewidth=1, linestyle="--")
+            axes.set_title(title, fontsize=10.5, color=INK)
+            axes.set(xscale="log", ylim=(0, min(most, 1.0) if "steps" not in title else most), facecolor=PAPER)
+            axes.set_xlim(when[0], when[-1])
+            axes.tick_params(labelsize=9, labelcolor=PALE, length=0, which="both")
+            axes.grid(color=GRID, linewidth=1)
+            axes.spines[:].set_visible(False)
+        for axes in panels[1]:
+            axes.set_xlabel("observations", fontsize=9.5, color=PALE)
+        figure.savefig(HERE / "figures" / "answers.svg", metadata={"Date": None, "Description": answers_in_words()})
+        plt.close(figure)
+
+
 def main() -> None:
     picture()
     evidence()
+    answers()
     folder = HERE / "_generated"
     folder.mkdir(exist_ok=True)
     for name, (columns, rows) in TABLES.items():

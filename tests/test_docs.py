@@ -211,3 +211,8 @@ def test_the_picture_shows_the_numbers_of_today(figures: Any) -> None:
 def test_the_picture_of_evidence_shows_the_numbers_of_today(figures: Any) -> None:
     shown = (DOCS / "figures" / "evidence.svg").read_text(encoding="utf-8")
     assert f"<dc:description>{figures.evidence_in_words()}</dc:description>" in shown
+
+
+def test_the_picture_of_answers_shows_the_numbers_of_today(figures: Any) -> None:
+    shown = (DOCS / "figures" / "answers.svg").read_text(encoding="utf-8")
+    assert f"<dc:description>{figures.answers_in_words()}</dc:description>" in shown

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainscout as cs
-from chainscout.errors import InputError
+from chainscout.errors import InputError, SetAsideWarning
 from chainscout.learning import read_study_file
 from chainscout.problems import get
 from chainscout.sources import Recorded, simulated
@@ -51,7 +51,9 @@ def test_a_callable_begins_a_path_when_a_study_is_resumed(folder):
 
 def test_states_that_nobody_gave_are_discovered():
     rng = random.Random(0)
-    study = cs.learn({"a": lambda: rng.choice("xyz"), "b": Recorded([0, 1, 0, 1])}, 30, progress=False)
+    with pytest.warns(SetAsideWarning, match=r"1 chain was set aside \('b': all 4 .*take_up\(chain\)") as caught:
+        study = cs.learn({"a": lambda: rng.choice("xyz"), "b": Recorded([0, 1, 0, 1])}, 30, progress=False)
+    assert [warning.filename for warning in caught] == [__file__]
     assert sorted(study.states("a")) == ["x", "y", "z"]
     assert study.states("b") == [0, 1]
     assert study.certificate().aside == ("b",)

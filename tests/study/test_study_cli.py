@@ -245,7 +245,7 @@ def test_wrong_uses(folder, lab):
     ):
         assert words in run("new", folder / "x.db", "--chain", "a=2", "--deadline", moment, status=2)
         assert words in run("extend", lab, "--deadline", moment, status=2)
-    assert "could not be written" in run("export", lab, "--out", folder / "none" / "x.json", status=1)
+    assert "cannot be saved here" in run("export", lab, "--out", folder / "none" / "x.json", status=1)
     run("new", folder / "late.db", "--chain", "a=2", "--deadline", "2020-05-01T18:00+02:00")
     assert "the study is finished (deadline)" in run("ask", folder / "late.db", status=1)
     assert "there is no study at" in run("ask", folder / "none.db", status=1)

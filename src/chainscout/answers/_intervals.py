@@ -61,7 +61,7 @@ def cap_weight(k: int) -> float:
 def _caps(decks: Decks) -> Iterator[tuple[int, int]]:
     """(k, 4^k), as far as the cards reach. The split of δ does not depend on where this stops."""
     k = 0
-    while k == 0 or 4 ** (k - 1) <= len(decks.card):
+    while k == 0 or 4 ** (k - 1) <= decks.total:
         yield k, 4**k
         k += 1
 
@@ -163,7 +163,7 @@ def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: fl
     traps = [int(x) for x in wanted if terms.kind[x] == FAILED]
     if traps:
         return Longest(math.inf, f"the state {terms.label(traps[0])!r} is declared absorbing and may be reached")
-    silent = [int(x) for x in wanted if decks.first[x + 1] == decks.first[x]]
+    silent = [int(x) for x in wanted if decks.count[x] == 0]
     if silent:
         return Longest(
             math.inf,
@@ -242,7 +242,7 @@ def _share(decks: Decks, terms: Terms, delta: float) -> Interval:
     if terms.open:
         why = "the chain may have states that were never seen, unless they are declared complete"
         return Interval(0.0, 1.0, None, 0, None, (why,))
-    cards = np.diff(decks.first)[: terms.size]
+    cards = decks.count[: terms.size]
     if terms.anchor is not None:
         anchors, part = [terms.anchor], delta
     else:

@@ -1,6 +1,7 @@
 """``new``, ``learn``, ``extend``, ``status``, ``diagnose``, ``audit``, ``backup``, ``export``: a study end to end."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError
+from ..errors import InputError, SetAsideWarning
 from .problems import delta_option, find_problem
 from .rendering import as_json, echo, echo_json, show
 
@@ -191,31 +192,38 @@ def backup(file: str, copy: str, without_log: bool, json_output: bool) -> None:
 
 @click.command()
 @where_argument
-@click.option("--format", "kind", default="json", show_default=True, help="json, csv, npz or toml (a problem file).")
+@click.option(
+    "--format",
+    "kind",
+    help="json, csv, npz, toml (a problem file), or for model checkers prism, tra, drn or umb; without it, what the"
+    " name of the file ends in, or json.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
+@click.option("--chain", help="The chain of a model checker's file.")
+@click.option("--start", metavar="STATE", help="Its initial state; without it, the states in which paths began.")
 @as_json
-def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
-    """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate."""
-    from ..study.export import FORMATS, problem
+def export(
+    where: str, kind: str | None, out: Path | None, chain: str | None, start: str | None, json_output: bool
+) -> None:
+    """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate.
+
+    A model checker's file has the intervals of one chain.
+    """
+    from ..study.export import FORMATS, content, write
     from ..validation import one_of
 
-    one_of(kind, "--format", FORMATS)
-    if kind == "toml" and out is not None and out.suffix != ".toml":
-        raise InputError(f"the name of a problem file in TOML must end in .toml, not {str(out)!r}")
+    if kind is not None:
+        one_of(kind, "--format", FORMATS)
     with opened(where, read_only=True) as study:
-        if kind == "toml" and out is not None:
-            problem(study).save(out)
-        else:
-            content = FORMATS[kind](study)
-            if out is None:
-                if kind == "npz" and sys.stdout.isatty():
-                    raise InputError("npz is binary, and this is a terminal: name a file with --out")
-                sys.stdout.buffer.write(content)
-                return
-            try:
-                out.write_bytes(content)
-            except OSError as error:
-                raise FileError(f"{out} could not be written: {error.strerror or error}") from None
+        named = study.names[0] if chain is None else chain
+        state = None if start is None else study.state_from_text(named, start)
+        if out is None:
+            if kind in ("npz", "umb") and sys.stdout.isatty():
+                raise InputError(f"{kind} is binary, and this is a terminal: name a file with --out")
+            sys.stdout.buffer.write(content(study, kind or "json", chain=chain, start=state))
+            return
+        guessed = kind or (out.suffix[1:] if out.suffix[1:] in FORMATS else "json")
+        write(study, out, kind=guessed, chain=chain, start=state)
     say({"written": str(out)}, f"{out} written", json_output)
 
 
@@ -239,14 +247,16 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
-        study = learn_study(
-            found.sources,
-            where=found.where,
-            states=found.states,
-            executor=executor,
-            progress=not quiet and not json_output and sys.stderr.isatty(),
-            **found.settings.given(),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SetAsideWarning)  # it is said below, with the command that helps
+            study = learn_study(
+                found.sources,
+                where=found.where,
+                states=found.states,
+                executor=executor,
+                progress=not quiet and not json_output and sys.stderr.isatty(),
+                **found.settings.given(),
+            )
     except KeyboardInterrupt:
         echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
         raise SystemExit(130) from None

@@ -18,13 +18,15 @@ from ..paths import LOST, PENDING, Paths
 from ..validation import failure_probability, shown
 from . import _processes
 from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential
+from ._numbering import CONTEXTS
 from ._processes import AGES, Cards, Process
 from ._sentences import sentence
+from ._standing import CHECKS, DECLARED, thinned
 
-#: Checks that are always made: order, change, and sameness by worker, by path and by age.
-ALWAYS = 5
-#: A check's history has at most so many moments, and it names at most so many places.
-MOMENTS, PLACES = 200, 5
+#: How many checks are always made.
+ALWAYS = len(CHECKS)
+#: A check names at most so many places.
+PLACES = 5
 
 #: What a chain is compared with by ``other``.
 OTHER = "other data"
@@ -40,6 +42,9 @@ class _Part(NamedTuple):
     process: Process
     level: float
     where: tuple[Place, ...]
+    #: Whether there is anything to compare. The mean over chains has the others too, because whether a chain is in it
+    #: must not depend on what was seen.
+    shown: bool = True
 
 
 class _Chain(NamedTuple):
@@ -83,7 +88,7 @@ def diagnose(
     others = _by_name(other, Paths, "other", chains)
     weights = _weights(chains, later)
     parts = {
-        name: _parts(chain, known.get(name), others.get(name)) for name, chain in chains.items()
+        name: _parts(chain, known.get(name), others.get(name), len(chains) > 1) for name, chain in chains.items()
     }  # fmt: skip
     kinds = ALWAYS + bool(known) + bool(others)
     checks: list[Check] = []
@@ -93,11 +98,12 @@ def diagnose(
         together, blamed, more = _together(chains, parts, weights, delta / kinds)
         checks += together
         remarks += more
-    checks += [_check(chains[name], part, delta / kinds) for name, found in parts.items() for part in found]
+    checks += [_check(chains[name], part, delta / kinds) for name, found in parts.items() for part in found
+               if part.shown]  # fmt: skip
     left_out = max((check.left_out for check in checks), default=0)
     if left_out:
         remarks.append(
-            f"{left_out} transitions were left out of a check: more than {_processes.CONTEXTS} labels occur in a state."
+            f"{left_out} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
         )
     return Diagnosis(
         tuple(checks), delta, kinds, blamed, sum(chain.waiting for chain in chains.values()), tuple(remarks),
@@ -203,19 +209,20 @@ def _losses(chain: _Chain) -> Iterable[LossRate]:
 # -- one chain
 
 
-def _parts(chain: _Chain, known: MarkovChain | None, other: Paths | None) -> list[_Part]:
-    """All checks of one chain."""
+def _parts(chain: _Chain, known: MarkovChain | None, other: Paths | None, several: bool) -> list[_Part]:
+    """All checks of one chain. ``several``: there are other chains, and means over all of them."""
     paths, cards = chain.paths, chain.cards
     parts = [_order(chain), _change(chain)]
     workers = paths.worker[cards.path] if len(cards.path) else cards.path
-    for by, label, names, declared in (
-        ("worker", workers, paths.workers, None),
-        ("path", cards.path, None, None),
-        ("age", cards.ages(), age_names(), len(AGES) + 1),
+    for by, label, names in (
+        ("worker", workers, paths.workers),
+        ("path", cards.path, None),
+        ("age", cards.ages(), age_names()),
     ):
-        if len(np.unique(label)) > 1:
-            found = _processes.sameness(cards.source, cards.target, label, declared)
-            parts.append(_part(chain, Kind.SAMENESS, by, found, names))
+        compares = bool((label != label[:1]).any())
+        if compares or several:
+            found = _processes.sameness(cards.source, cards.target, label, DECLARED[by])
+            parts.append(_part(chain, Kind.SAMENESS, by, found, names)._replace(shown=compares))
     if known is not None:
         parts.append(_reference(chain, known))
     if other is not None:
@@ -342,14 +349,8 @@ def _check(chain: _Chain, part: _Part, delta: float) -> Check:
     return Check(
         chain.name, part.kind, part.by, exponential(found.log_value), exponential(found.log_largest), level,
         sentence(chain.name, part.kind, part.by, level, delta, part.where, unordered), part.where,
-        len(found.places), found.left_out, _history(issued, found.log_values),
+        len(found.places), found.left_out, thinned(issued, found.log_values),
     )  # fmt: skip
-
-
-def _history(issued: Wholes, log_values: npt.NDArray[np.float64]) -> tuple[tuple[int, float], ...]:
-    number = len(issued)
-    chosen = np.unique(np.linspace(0, number - 1, min(number, MOMENTS)).astype(np.int64)) if number else issued
-    return tuple((int(issued[j]), float(log_values[j])) for j in chosen)
 
 
 # -- all chains together
@@ -362,7 +363,7 @@ def _together(
     delta: float,
 ) -> tuple[list[Check], dict[tuple[Kind, str], tuple[str, ...]], list[str]]:
     """The checks of all chains, and the chains that are to blame where one rejects."""
-    kinds = list(dict.fromkeys((part.kind, part.by) for found in parts.values() for part in found))
+    kinds = list(dict.fromkeys((part.kind, part.by) for found in parts.values() for part in found if part.shown))
     end, why = _common_end(chains)
     unordered = any(chain.paths.unordered is not None for chain in chains.values())
     checks, blamed = [], {}
@@ -382,7 +383,7 @@ def _together(
             Check(
                 None, kind, by, exponential(merged.log_value), exponential(merged.log_largest), level, text, (),
                 merged.cards, sum(part.process.left_out for part in found.values()),
-                _history(merged.issued, merged.log_values),
+                thinned(merged.issued, merged.log_values),
             )
         )  # fmt: skip
     remarks = [] if why is None else [f"The checks of all chains together {why}."]

@@ -1,11 +1,13 @@
 """``learn``: runs sources until the study is finished, one at a time or on an executor."""
 
 import time
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from ..chains import MarkovChain
@@ -16,6 +18,7 @@ from ..errors import (
     NothingFree,
     OutOfStep,
     OverBudget,
+    SetAsideWarning,
     SourceEnded,
     SourceError,
     SourceNotStarted,
@@ -33,6 +36,9 @@ from ._position import Position
 from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
+
+#: A warning names at most this many chains.
+_MOST_NAMED = 5
 
 
 def learn(
@@ -99,6 +105,7 @@ def learn(
     study = _open_or_create(where, found, states, settings)
     try:
         run(study, found, factories=factories, executor=executor, workers=at_once, progress=progress)
+        _warn_of_chains_set_aside(study)
     except BaseException:
         study.close()
         raise
@@ -133,6 +140,21 @@ def _open_or_create(
         study.close()
         raise
     return study
+
+
+def _warn_of_chains_set_aside(study: Study) -> None:
+    """Says which chains are sampled no more, why, and what takes them up again."""
+    reasons = Browser(study).set_aside()
+    if not reasons:
+        return
+    named = "; ".join(f"{name!r}: {reason}" for name, reason in islice(reasons.items(), _MOST_NAMED))
+    more = f"; and {len(reasons) - _MOST_NAMED:,} more" if len(reasons) > _MOST_NAMED else ""
+    many = "1 chain was" if len(reasons) == 1 else f"{len(reasons):,} chains were"
+    warnings.warn(
+        f"{many} set aside ({named}{more}): study.take_up(chain) takes a chain up again",
+        SetAsideWarning,
+        stacklevel=3,
+    )
 
 
 def check_end(where: Where, settings: StudySettings) -> None:

@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..study import Browser, EventKind
+from ..study import Browser
 from ..study.settings import deadline_text
 from .study_report import StudyReport
 from .tables import Table
@@ -32,6 +32,7 @@ def status(study: "Study") -> list[Table]:
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
         ("certificate", state.method),
         ("paths begun (first observations)", state.paths),
+        *([("cost of first observations (cost units)", state.first_cost)] if state.priced else ()),
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
@@ -46,19 +47,7 @@ def status(study: "Study") -> list[Table]:
 
 def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in _reasons_aside(study).items()]
-
-
-def _reasons_aside(study: "Study") -> dict[str | None, str]:
-    """The chains that are set aside, and why."""
-    reasons: dict[str | None, str] = {}
-    if study.progress().aside:
-        for event in study.events():
-            if event.kind is EventKind.SET_ASIDE:
-                reasons[event.chain] = event.detail["reason"]
-            elif event.kind is EventKind.TAKEN_UP:
-                reasons.pop(event.chain, None)
-    return reasons
+    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
 def chains(study: "Study") -> Table:

@@ -7,7 +7,18 @@ from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
 from .study import Study
-from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress, Step
+from .views import (
+    ChainLine,
+    ChainProgress,
+    EventKind,
+    EventLine,
+    LeaseLine,
+    LogLine,
+    Pace,
+    Progress,
+    QuestionLine,
+    Step,
+)
 
 __all__ = [
     "Browser",
@@ -21,6 +32,7 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "QuestionLine",
     "Step",
     "StopReason",
     "Study",

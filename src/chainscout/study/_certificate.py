@@ -3,15 +3,15 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 
 from ..certificates import ASSUMPTION, EXITS, Certificate, Estimate, sharp
 from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ._labels import Labels
+from ._repetition import repeated
 from ._solutions import NEAR, Solutions
 
 #: Without a target, certificates are stored from this T on: they say little before, and one costs as much as two or
@@ -20,10 +20,6 @@ LONG = 100
 #: A study of at most so many chains computes all certificates when it stops.
 FEW = 100
 
-#: Two paths repeat each other if they begin alike and chance would bring that less often than this.
-UNLIKELY = 1e-9
-#: Pairs of paths that are named, and chains that are looked at for them.
-MOST_TWINS, MOST_LOOKED = 20, 100
 #: Chains whose counts are in memory at once.
 _BATCH = 1_000
 
@@ -218,45 +214,6 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
         entries=entries,
         opened=frozenset(opened),
     )
-
-
-def repeated(transaction: Transaction) -> tuple[str, ...]:
-    """A sentence for each two paths that repeat each other, unless that is likely by chance."""
-    if transaction.study.paths <= transaction.study.chains:
-        return ()
-    found: list[str] = []
-    for number, twins in islice(groupby(transaction.twins(), key=itemgetter(0)), MOST_LOOKED):
-        chain, pairs = transaction.numbered(number), [(first, second) for _, first, second in twins]
-        chances = _chances(transaction, chain, {first for first, _ in pairs})
-        for first, second in pairs:
-            if chances[first] < UNLIKELY:
-                found.append(
-                    f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: "
-                    "workers with one seed repeat each other, and then no bound holds"
-                )
-            if len(found) == MOST_TWINS:
-                return tuple(found)
-    return tuple(found)
-
-
-def _chances(transaction: Transaction, chain: ChainRecord, paths: set[int]) -> dict[int, float]:
-    """How likely the first states of each path are, by the estimate, given the first of them. Reads the log once."""
-    rows = transaction.rows(chain)
-    left, last, logarithms = dict.fromkeys(paths, PathRecord.PREFIX), dict[int, int](), dict.fromkeys(paths, 0.0)
-    for line in transaction.log(chain, 0):
-        if line.path not in left:
-            continue
-        if line.path in last:
-            row = rows[last[line.path]]
-            chance = (row.counts.get(line.state, 0) + 1 / (3 * chain.size)) / (row.exits + 1 / 3)
-            logarithms[line.path] += math.log(chance)
-        last[line.path] = line.state
-        left[line.path] -= 1
-        if not left[line.path]:
-            del left[line.path]
-            if not left:
-                break
-    return {path: math.exp(logarithm) for path, logarithm in logarithms.items()}
 
 
 def estimate(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Estimate | OpenEstimate:

@@ -8,7 +8,7 @@ from ..diagnostics import Diagnosis, diagnose
 from ..errors import InputError
 from ..paths import Paths
 from ..store import Transaction
-from . import _certificate, _paths
+from . import _paths, _repetition
 from ._labels import Labels
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def of_study(study: "Study", reference: Known, other: Other, delta: float | None
     """All checks of all chains. ``delta``: None: the study's."""
     with study._lock, study._store.reading() as transaction:
         chains = _data(transaction, study._labels)
-        repeated = _certificate.repeated(transaction)
+        repeated = _repetition.repeated(transaction)
         level = transaction.study.delta if delta is None else delta
     if other is not None and not isinstance(other, Mapping):
         there = set(other.names)

@@ -12,6 +12,13 @@ from ._transitions import MAIN
 
 IntegerArray = npt.NDArray[np.int64]
 
+#: Why the order of issue is not known.
+CONTINUED_PLAINLY = "a plain tell continued a path of a lease, so it is not known when its draw was issued"
+PLAIN_SIDE_BY_SIDE = (
+    "plain tells of a path were told between observations of another path of the chain, so it is not known when their "
+    "draws were issued; leases say it"
+)
+
 # A table of cards has the columns: number of issue, path, step, source, target, and when the value became known.
 
 
@@ -71,7 +78,7 @@ def _why_unordered(
     if not len(number):
         return None
     if (issued == 0).any():
-        return "a plain tell continued a path of a lease, so it is not known when its draw was issued"
+        return CONTINUED_PLAINLY
     if not any(record.worker == MAIN for record in known):
         return None
     paths, first = np.unique(path, return_index=True)
@@ -83,10 +90,7 @@ def _why_unordered(
     latest_plain = np.maximum.accumulate(np.where(plain, last, -1))
     overlaps = (plain[1:] & (latest[:-1] > first[1:])) | (latest_plain[:-1] > first[1:])
     if overlaps.any():
-        return (
-            "plain tells of a path were told between observations of another path of the chain, so it is not known "
-            "when their draws were issued; leases say it"
-        )
+        return PLAIN_SIDE_BY_SIDE
     return None
 
 

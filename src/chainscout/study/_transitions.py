@@ -14,6 +14,7 @@ from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
+from ._repetition import CHECKPOINTS, digested
 from .views import EventKind
 
 #: Who walks the paths of plain tells.
@@ -215,6 +216,7 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     study = transaction.study
     if path.last is None:
         study.paths += 1
+        study.first_cost += chain.cost
         live.reindex(chain)
     else:
         live.count(transaction, chain, path.last, state)  # what the rule raises, it raises before anything is changed
@@ -225,8 +227,9 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
         issue(transaction, path)
     path.last = state
     path.steps += 1
-    if path.steps <= PathRecord.PREFIX:
-        path.digest = (path.digest * 1_000_003 + state + 1) & 0x7FFFFFFFFFFFFFFF
+    path.digest = digested(path.digest, state)
+    if path.steps in CHECKPOINTS:
+        transaction.keep_prefix(path)
     chain.observations += 1
     transaction.save(chain)
     transaction.save_path(path)

@@ -13,7 +13,7 @@ from ..store import ORDERS, HistoryLine, Outline
 from ..validation import one_of, shown
 from . import _certificate
 from ._certificate import StudyCertificate
-from .views import ChainLine, LeaseLine, Pace
+from .views import ChainLine, EventKind, LeaseLine, Pace
 
 if TYPE_CHECKING:
     from .study import Study
@@ -34,6 +34,17 @@ class Browser:
     def notes(self) -> tuple[str, ...]:
         """What must be said of the place where the study is kept."""
         return self._store.notes()
+
+    def set_aside(self) -> dict[str, str]:
+        """The chains that are set aside, and why. Reads the events, if there are any such chains."""
+        reasons: dict[str, str] = {}
+        if self.study.progress().aside:
+            for event in self.study.events():
+                if event.kind is EventKind.SET_ASIDE:
+                    reasons[str(event.chain)] = event.detail["reason"]
+                elif event.kind is EventKind.TAKEN_UP:
+                    reasons.pop(str(event.chain), None)
+        return reasons
 
     # -- chains
 

@@ -1,6 +1,7 @@
 """What a study is created with: one record of settings, the checks of each, and the stored records that they become."""
 
 import json
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -16,6 +17,15 @@ from ..validation import did_you_mean, failure_probability, one_of, real_number,
 from ._budget import check_affordable, checked_budget, horizon
 from ._index import LiveIndex
 from ._labels import Label, closed_states, first_states
+from ._questions import (
+    LEAST,
+    check_goals,
+    checked_limit,
+    checked_questions,
+    checked_width,
+    checked_worst,
+    question_records,
+)
 
 __all__ = [
     "CHECKS",
@@ -65,6 +75,14 @@ class StudySettings:
     open_states: bool | Sequence[str] | None = None
     #: Counts to begin with.
     warm_start: Mapping[str, Counts] | None = None
+    #: What is wanted of the chains: name → a question, a line, or a list; or the same for all chains.
+    questions: Any = None
+    #: The study stops when every answer is at most so wide.
+    target_width: float | None = None
+    #: The study stops when of every answer it is known whether it is below this.
+    limit: float | None = None
+    #: The study stops when one chain is known to have the 'highest' or the 'lowest' answer of all.
+    worst: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that were given, by name."""
@@ -109,11 +127,21 @@ class StudySettings:
             shared=self.paths == "shared",
             budget=budget,
             target_loss=self.target_loss,
+            target_width=self.target_width,
+            limit=self.limit,
+            worst=self.worst,
             deadline=self.deadline,
             least_cost=min(prices),
             largest_cost=max(prices),
         )
         rows = _warm_rows(self.warm_start, states)
+        asked = checked_questions(self.questions, list(chains))
+        check_goals(self, asked)
+        known = {name: (states.of(number), number in states.open) for number, name in enumerate(chains)}
+        questions = question_records(asked, delta, list(chains), known) if asked else []
+        study.questions = study.unmet = len(questions)
+        if self.worst is not None:
+            study.unmet -= 1
         live = LiveIndex(policy.facing(horizon(study)))
 
         def records() -> Iterator[ChainRecord]:
@@ -124,12 +152,17 @@ class StudySettings:
                 chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
                 chain.constants = live.constants(study, chain)
                 _begin_warm(chain, rows.get(number, {}))
+                chain.asking = chain.transitions + LEAST if name in asked else 0
                 live.begin(chain, rows.get(number, {}))
+                if policy.answering and name not in asked:  # nothing is wanted of it
+                    chain.sums = (math.inf, 0.0, 0.0)
+                    live.reindex(chain)
                 chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
                 study.variability += chain.variability
                 yield chain
 
-        return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)
+        floor = policy.floor is not None
+        return Content(study, records(), states.lists, states.open, rows, floor, questions)
 
 
 _DEFAULTS: dict[str, Any] = {"delta": 0.05, "certificate": _CERTIFICATES[0], "policy": "scout", "paths": _PATHS[0]}
@@ -155,6 +188,9 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "certificate": lambda value: one_of(value, "certificate", _CERTIFICATES),
     "policy": policies.get,
     "target_loss": _checked_target,
+    "target_width": checked_width,
+    "limit": checked_limit,
+    "worst": checked_worst,
     "deadline": _checked_deadline,
     "paths": lambda value: one_of(value, "paths", _PATHS),
 }

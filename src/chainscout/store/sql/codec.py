@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, HistoryLine, PathRecord, RowRecord, StudyRecord
+from ..records import ChainRecord, Event, HistoryLine, PathRecord, QuestionRecord, RowRecord, StudyRecord
 from . import schema
 
 __all__ = [
@@ -29,6 +29,8 @@ __all__ = [
     "path_record",
     "prior_columns",
     "prior_record",
+    "question_columns",
+    "question_record",
     "row_columns",
     "row_record",
     "state_columns",
@@ -61,11 +63,13 @@ __all__ = [
         schema.history,
     )
 )
+_QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _SHARED = _STUDY_COLUMNS.index("shared")
+_MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
-_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
+_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "first_cost", "reserved")]
 _CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
     _CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside", "blocked")
 )
@@ -73,6 +77,7 @@ _CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
 #: All fields of a study's record; equal before and after means that nothing changed.
 study_values = attrgetter(*_STUDY_FIELDS)
 _chain_values = attrgetter(*_CHAIN_FIELDS)
+_question_values = attrgetter(*(field.name for field in fields(QuestionRecord)))
 _path_values = attrgetter(*(field.name for field in fields(PathRecord) if field.name != "stored"))
 
 
@@ -128,6 +133,21 @@ def path_record(values: Sequence[Any]) -> PathRecord:
     _check(values, _PATH_COLUMNS, f"the row of path {values[1]!r} of chain {values[0]!r}")
     record = PathRecord(*values[:-1])
     record.ended, record.stored = bool(record.ended), True
+    return record
+
+
+def question_columns(record: QuestionRecord) -> dict[str, Any]:
+    """A question's row."""
+    values = list(_question_values(record))
+    values[_MET] = int(record.met)
+    return _with_check_sum(values, _QUESTION_COLUMNS)
+
+
+def question_record(values: Sequence[Any]) -> QuestionRecord:
+    """A question from its row."""
+    _check(values, _QUESTION_COLUMNS, f"the row of question {values[0]!r}")
+    record = QuestionRecord(*values[:-1])
+    record.met = bool(record.met)
     return record
 
 

@@ -8,24 +8,25 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, func, insert, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, PathRecord
-from .schema import chain, event, history, label_list, log, path, prior, row, state, study
+from ..records import ChainRecord, PathRecord, QuestionRecord
+from .schema import answer, chain, event, history, label_list, log, path, prefix, prior, question, row, state, study
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_chain", "add_event", "add_history", "add_label_list",
-    "add_observation", "add_path", "add_prior", "add_row", "add_state", "add_study", "best", "chain_by_name",
-    "chain_by_number", "chain_log_after", "chains_after", "events_after", "expired", "get_label_list",
-    "get_observation", "get_path", "get_paths", "get_position", "get_prior", "get_row", "get_rows", "get_states",
-    "get_study", "held", "history_after", "history_of_all", "latest_path", "least", "lock_study", "log_after",
-    "move_chain", "move_path", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row", "set_study",
-    "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_answer", "add_chain", "add_event", "add_history",
+    "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_question", "add_row",
+    "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number", "chain_log_after",
+    "chains_after", "events_after", "expired", "get_label_list", "get_observation", "get_path", "get_paths",
+    "get_position", "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows", "get_states", "get_study",
+    "held", "history_after", "history_of_all", "latest_path", "latest_used_path", "least", "lock_study", "log_after",
+    "move_chain", "move_path", "number_found", "outlines", "path_log_after", "pattern", "questions_of", "set_chain",
+    "set_path", "set_question", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -126,19 +127,32 @@ get_paths = select(path).where(path.c.chain == bindparam("chain")).order_by(path
 _latest = select(func.max(path.c.number)).where(
     path.c.chain == bindparam("chain"), path.c.worker == bindparam("worker")
 )
-latest_path = select(path).where(
-    path.c.chain == bindparam("chain"), path.c.number == _latest.correlate(None).scalar_subquery()
+#: ``latest_used_path``: without the paths that were given back before their first observation.
+latest_path, latest_used_path = (
+    select(path).where(path.c.chain == bindparam("chain"), path.c.number == found.correlate(None).scalar_subquery())
+    for found in (
+        _latest,
+        _latest.where(or_(path.c.steps > literal("0"), path.c.ended == literal("1"), path.c.token.is_not(None))),
+    )
 )
 held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
 expired = held.where(path.c.expires <= bindparam("until"))
-_twin = path.alias("twin")
-twins = (
-    select(path.c.chain, func.min(path.c.number), _twin.c.number)
-    .join(_twin, and_(path.c.chain == _twin.c.chain, path.c.digest == _twin.c.digest, path.c.number < _twin.c.number))
-    .where(path.c.steps >= bindparam("least"), _twin.c.steps >= bindparam("least"))
-    .group_by(path.c.chain, _twin.c.number)
-    .order_by(path.c.chain, _twin.c.number)
+# A chain, a length and a digest, and the first path that has them: the others of the group are its twins.
+_beginning = (prefix.c.chain, prefix.c.length, prefix.c.digest)
+_group = (
+    select(*_beginning, func.min(prefix.c.path).label("first"))
+    .group_by(*_beginning)
+    .having(func.count() > literal("1"))
+    .subquery()
 )
+twins = (
+    select(prefix.c.chain, _group.c.first, prefix.c.path, prefix.c.length)
+    .join(_group, and_(*(column == _group.c[column.name] for column in _beginning)))
+    .where(prefix.c.path > _group.c.first)
+    .order_by(prefix.c.chain, prefix.c.path, prefix.c.length)
+)
+add_prefix = _insert(prefix)
+get_prefixes = select(prefix).where(prefix.c.chain == bindparam("chain")).order_by(*prefix.primary_key.columns)
 
 # -- rows and states
 
@@ -164,10 +178,26 @@ log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c
 chain_log_after = _ordered(
     select(log).where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
 )
+path_log_after = _ordered(
+    select(log.c.number, log.c.state).where(
+        log.c.chain == bindparam("chain"), log.c.path == bindparam("path"), log.c.number > bindparam("after")
+    ),
+    log.c.number,
+)
 add_history = _insert(history)
 _line = history.c.number > bindparam("after")
 history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
 history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
+
+add_question = _insert(question)
+set_question = _update(question, ("number",), QuestionRecord.FIXED)
+get_questions = select(question).order_by(question.c.number)
+questions_of = get_questions.where(question.c.chain == bindparam("chain"))
+add_answer = _insert(answer)
+answers_after = _ordered(
+    select(answer).where(answer.c.question == bindparam("question"), answer.c.number > bindparam("after")),
+    answer.c.number,
+)
 
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)

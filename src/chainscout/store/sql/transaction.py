@@ -8,7 +8,20 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
+from ..records import (
+    AnswerLine,
+    ChainRecord,
+    Event,
+    HistoryLine,
+    Observation,
+    Outline,
+    PathRecord,
+    Prefix,
+    QuestionRecord,
+    RowRecord,
+    StudyRecord,
+    Twins,
+)
 from . import codec, statements
 from .database import Database
 from .statements import Bulk
@@ -72,7 +85,10 @@ class SqlTransaction:
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._lines: list[dict[str, Any]] = []
+        self._prefixes: list[dict[str, Any]] = []
         self._history: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
+        self._changed_questions: dict[int, QuestionRecord] = {}
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
         """What a statement finds, with all changes so far in the database."""
@@ -168,7 +184,13 @@ class SqlTransaction:
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
         found = self._all(statements.latest_path, chain=chain.number, worker=worker)
         latest = self._walked(found[0]) if found else None
-        return None if latest is None or latest.ended else latest
+        if latest is None or latest.ended:
+            return None
+        if latest.steps == 0 and latest.token is None:  # it was given back
+            found = self._all(statements.latest_used_path, chain=chain.number, worker=worker)
+            used = self._walked(found[0]) if found else latest
+            return latest if used.ended or used.token is not None else used
+        return latest
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         return map(self._walked, self._all(statements.get_paths, chain=chain.number))
@@ -179,8 +201,15 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        return [tuple(found) for found in self._all(statements.twins, least=PathRecord.PREFIX)]
+    def twins(self) -> Iterator[Twins]:
+        return (Twins(*found) for found in self._all(statements.twins))
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        pages = self._pages(statements.path_log_after, 0, 0, chain=chain.number, path=path)
+        return (state for page in pages for _, state in page)
 
     # -- rows and states
 
@@ -240,6 +269,21 @@ class SqlTransaction:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
 
+    # -- questions and answers
+
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        if not self.study.questions:
+            return []
+        if chain is None:
+            found = self._all(statements.get_questions)
+        else:
+            found = self._all(statements.questions_of, chain=chain.number)
+        return [codec.question_record(values) for values in found]
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        pages = self._pages(statements.answers_after, 0, after, question=question)
+        return (AnswerLine(*values) for page in pages for values in page)
+
     # -- what only readers ask
 
     def listed(
@@ -280,6 +324,9 @@ class SqlTransaction:
         self._paths[path.chain, path.number] = path
         self._saved = True
 
+    def keep_prefix(self, path: PathRecord) -> None:
+        self._prefixes.append(Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+
     def append(self, path: PathRecord, issued: int) -> None:
         values = {
             "number": self.study.observations,
@@ -299,6 +346,15 @@ class SqlTransaction:
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(codec.history_columns(line))
+
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers.append(line._asdict())
+        self._changed_questions[question.number] = question
+        self._saved = True
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
@@ -348,9 +404,19 @@ class SqlTransaction:
         if self._lines:
             database.run_many(statements.add_observation, self._lines)
             self._lines = []
+        if self._prefixes:
+            database.run_many(statements.add_prefix, self._prefixes)
+            self._prefixes = []
         if self._history:
             database.run_many(statements.add_history, self._history)
             self._history = []
+        if self._changed_questions:
+            changed = [codec.question_columns(question) for question in self._changed_questions.values()]
+            database.run_many(statements.set_question, changed)
+            self._changed_questions.clear()
+        if self._answers:
+            database.run_many(statements.add_answer, self._answers)
+            self._answers = []
 
     def _run_sparingly(
         self,
