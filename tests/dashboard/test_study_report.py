@@ -10,7 +10,7 @@ from dashboard_studies import HOSTILE, PROBLEM, advance, new_study
 import chainscout as cs
 from chainscout.certificates import certify
 from chainscout.counts import Counts
-from chainscout.errors import InputError
+from chainscout.errors import InputError, SetAsideWarning
 from chainscout.report import studies
 from chainscout.report.cells import duration, label
 from chainscout.report.study_report import StudyReport
@@ -350,7 +350,8 @@ def test_the_unit_of_a_budget_is_known_before_the_first_cost_that_is_not_one():
 
 
 def test_an_iterator_that_has_ended_is_reported_as_that():
-    study = cs.learn({"a": iter([0, 1, 0]), "b": iter([0])}, states={"a": 2, "b": 2}, budget=30, progress=False)
+    with pytest.warns(SetAsideWarning):
+        study = cs.learn({"a": iter([0, 1, 0]), "b": iter([0])}, states={"a": 2, "b": 2}, budget=30, progress=False)
     said = [f"chain {name!r} was set aside: the iterator has no more states" for name in ("b", "a")]
     assert sorted(studies.set_aside(study)) == sorted(said)
     shown = [event.detail for event in StudyReport(study, "x").events() if event.kind == "set aside"]

@@ -1,6 +1,7 @@
 """A value as a person reads it."""
 
 import math
+import time
 from typing import Any
 
 from ..validation import printable
@@ -25,11 +26,6 @@ def cell(value: Any) -> str:
 def finite(value: float | None) -> float | None:
     """The number, or None if it is infinite or no number."""
     return value if value is not None and math.isfinite(value) else None
-
-
-def shown_index(chain: Any) -> float | None:
-    """A chain's index; None before its first transition, when the index is only a place in the order."""
-    return finite(chain.index) if chain.transitions else None
 
 
 def given(value: float | None) -> str:
@@ -58,3 +54,8 @@ def duration(seconds: float | None) -> str:
         if whole >= length:
             return f"{whole // length:,} {unit} {whole % length // part} {smaller}"
     return f"{whole} s"
+
+
+def moment(seconds: float) -> str:
+    """A moment in universal time."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -2,47 +2,38 @@
 
 import math
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from ..study import Browser
-from ..study.settings import deadline_text
 from .study_report import StudyReport
+from .study_report import facts as report_facts
 from .tables import Table
+from .views import Overview
 
 if TYPE_CHECKING:
     from ..study import Study
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
+#: Heading → field of a chain's line.
+COLUMNS = {
+    "chain": "name", "states": "states", "observations": "observations", "share": "share", "transitions": "transitions",
+    "paths": "paths", "index": "index", "loss ≤": "certificate", "as of transition": "certified",
+}  # fmt: skip
 #: States of a chain whose matrix is shown entry by entry.
 MOST_STATES = 1_000
 
 
 def status(study: "Study") -> list[Table]:
     """Where a study stands, and its chains."""
-    state = study.progress()
-    rows = [
-        ("chains", state.chains),
-        ("observations", state.observations),
-        (f"budget used ({state.unit})", _share(state.used, state.budget)),
-        ("policy", state.policy),
-        ("δ", state.delta),
-        ("target loss", state.target_loss),
-        ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
-        ("certificate", state.method),
-        ("paths begun (first observations)", state.paths),
-        *([("cost of first observations (cost units)", state.first_cost)] if state.priced else ()),
-        ("leases held by workers", state.leases),
-        ("lost observations", state.lost),
-        ("set aside", state.aside),
-        ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
-    ]
-    notes = [*Browser(study).notes(), *set_aside(study)]
+    report = StudyReport(study, "")
+    overview = report.overview()
+    notes = [*report.browser.notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    panels = StudyReport(study, "").panels()
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study), *panels]
+    facts = Table("study", ("quantity", "value"), tuple(report_facts(overview)), tuple(notes))
+    return [facts, _chains(report, overview), *report.panels()]
 
 
 def set_aside(study: "Study") -> list[str]:
@@ -50,32 +41,14 @@ def set_aside(study: "Study") -> list[str]:
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
-def chains(study: "Study") -> Table:
+def _chains(report: StudyReport, overview: Overview) -> Table:
     """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
-    report = StudyReport(study, "")
-    overview = report.overview()
     page = report.page(sort="certificate", descending=True, size=MOST)
-    rows = (
-        (
-            line.name,
-            line.states,
-            line.observations,
-            line.share,
-            line.transitions,
-            line.paths,
-            line.index,
-            line.certificate,
-            line.certified,
-        )
-        for line in sorted(page.chains, key=attrgetter("number"))
-    )
-    columns = (
-        "chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤", "as of transition",
-    )  # fmt: skip
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
-    return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
+    lines = sorted(page.chains, key=attrgetter("number"))
+    return Table.of("chains", lines, COLUMNS, (*notes, *overview.notes))
 
 
 def plan(study: "Study", target_loss: float | None, most: int | None = None) -> Table:
@@ -127,7 +100,3 @@ def estimate(study: "Study", chain: str) -> Table:
         report.words(report.browser.line(report.number(chain))),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
-
-
-def _share(used: float, budget: float | None) -> Any:
-    return f"{used:,.6g}" if budget is None else f"{used:,.6g} of {budget:,.6g}"

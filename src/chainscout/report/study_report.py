@@ -2,13 +2,15 @@
 
 import math
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..errors import InputError
 from ..study import Browser, EventKind, StopReason
+from ..study.settings import deadline_text
 from ..validation import one_of, whole_number
 from . import shares
-from .cells import cell, finite, label, shown_index
+from .cells import cell, duration, finite, given, label, moment
 from .panels import PANELS
 from .tables import Table
 from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
@@ -63,34 +65,24 @@ class StudyReport:
     def overview(self) -> Overview:
         """The study as a whole."""
         progress, pace = self._study.progress(), self.browser.pace()
-        return Overview(
+        found = Overview.of(
+            progress,
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
-            stop_reason=progress.stop_reason,
             stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
-            delta=progress.delta,
-            method=progress.method,
-            chains=progress.chains,
-            observations=progress.observations,
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            unit=progress.unit,
-            target_loss=progress.target_loss,
-            deadline=progress.deadline,
             certificate=finite(progress.certificate),
             variability=finite(progress.variability),
             rate=pace.rate,
             seconds_left=None if progress.finished else _seconds_left(progress, pace.rate, pace.now),
-            leases=progress.leases,
-            paths=progress.paths,
-            lost=progress.lost,
-            aside=progress.aside,
-            events=progress.events,
             now=pace.now,
             last=pace.last,
             notes=self._notes(progress),
+            facts=(),
         )
+        return replace(found, facts=tuple((name, cell(value)) for name, value in facts(found)))
 
     def _notes(self, progress: "Progress") -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
@@ -131,25 +123,14 @@ class StudyReport:
         return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
 
     def _line(self, line: "ChainLine", progress: "Progress") -> Line:
-        return Line(
-            number=line.number,
-            name=line.name,
+        return Line.of(
+            line,
             label=label(line.name),
-            states=line.size,
-            open=line.open,
-            weight=line.weight,
-            cost=line.cost,
-            observations=line.observations,
-            transitions=line.transitions,
-            paths=line.paths,
             share=line.observations / progress.observations if progress.observations else None,
             plug_in=line.variability / progress.variability if progress.variability > 0 else None,
             aim=self._aim(progress).get(line.number),
             certificate=finite(line.certificate),
-            certified=line.certified,
-            index=shown_index(line),
-            leases=line.leases,
-            aside=line.aside,
+            index=finite(line.index) if line.transitions else None,  # before, it is only a place in the order
         )
 
     def _aim(self, progress: "Progress") -> dict[int, float]:
@@ -244,13 +225,41 @@ class StudyReport:
         """Who holds what."""
         now = self.browser.pace().now
         return tuple(
-            Held(line.number, label(line.chain), line.path, label(line.worker), line.expires - now, line.promised)
+            Held.of(line, label=label(line.chain), worker=label(line.worker), seconds_left=line.expires - now)
             for line in self.browser.leases(limit)
         )
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """What happened after the event ``after``, oldest first; a negative number counts from the end."""
         return tuple(happening(event) for event in self._study.events(after, limit))
+
+
+def facts(study: Overview) -> list[tuple[str, Any]]:
+    """What people read of the study as a whole, on every medium."""
+    spent = f"{cell(study.used)} of {cell(study.budget)}" if study.budget is not None else study.used
+    found: list[tuple[str, Any]] = [
+        ("chains", study.chains),
+        ("observations", study.observations),
+        (f"budget used ({study.unit})", spent),
+        ("certificate (largest)", study.certificate),
+        ("method", study.method),
+        ("target loss", given(study.target_loss)),
+        ("time left (estimate)", duration(study.seconds_left)),
+        ("observations a second", study.rate),
+        ("policy", study.policy),
+        ("δ", given(study.delta)),
+        ("Λ of the estimates", study.variability),
+        ("deadline", None if study.deadline is None else deadline_text(study.deadline)),
+        ("paths begun (first observations)", study.paths),
+        ("leases held by workers", study.leases),
+        ("lost observations", study.lost),
+        ("set aside", study.aside),
+        ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
+        ("finished", study.stopped or "no"),
+    ]
+    if study.unit == "cost units":
+        found.insert(13, ("cost of first observations (cost units)", study.first_cost))
+    return found
 
 
 #: Details of an event that are said in other words, or are for programs.
