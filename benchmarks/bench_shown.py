@@ -1,4 +1,4 @@
-"""What it costs to show a study: `status` and `report` of 100,000 chains, what history adds to a durable pair, file sizes.
+"""What it costs to show a study: `status` and `report` of 100,000 chains, what history adds to a pair, file sizes.
 
 `python benchmarks/bench_shown.py pairs` (or `times`, `bytes`) makes one part alone.
 """
@@ -84,8 +84,8 @@ def pairs(folder: Path) -> Iterator[Row]:
     for _ in range(TURNS):
         with_all.append(turn(shown, rng))
         with (
-            mock.patch.object(_history, "draw", lambda *_: None),
-            mock.patch.object(_certificate, "refresh_due", lambda *_: []),
+            mock.patch.object(_history, "draw", return_value=None),
+            mock.patch.object(_certificate, "refresh_due", return_value=[]),
         ):
             without.append(turn(bare, rng))
     middle = statistics.median(without)

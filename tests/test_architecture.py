@@ -18,7 +18,7 @@ LAYERS = [
     {"_version", "installation"},
     {"errors"},
     {"validation"},
-    {"specs", "rows", "frames", "logarithm"},
+    {"specs", "rows", "frames", "logarithm", "markup"},
     {"random", "compile"},
     {"chains", "counts"},
     {"formats"},

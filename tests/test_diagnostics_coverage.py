@@ -1,7 +1,8 @@
 """How often checks reject what they must not: the largest value over whole paths, looked at at every step.
 
 Twelve kinds of chain, with and without restarts; labels that a hostile chooser picks who sees every stake; several
-chains whose interleaving is chosen by who sees all e-values; workers whose delays depend on the value. Mutants of the
+chains whose interleaving is chosen by who sees all e-values, or by a live policy; workers whose delays depend on the
+value. Mutants of the
 rules that validity rests on raise far too many alarms.
 """
 
@@ -22,7 +23,7 @@ from diagnostics_simulation import (
     mutants,
     withheld,
 )
-from simulation import COMPILED
+from simulation import COMPILED, cumulated
 from test_certificate_coverage import check, lower_bound
 
 import chainscout as cs
@@ -192,6 +193,41 @@ def test_the_mean_over_chains_that_are_advanced_adaptively_in_full():
     hold_interleaved(SOAK_PATHS, SOAK_LENGTH, 16)
 
 
+def live_levels(policy, length, seed, restart):
+    """The levels of the checks of all chains together, of a study whose policy chooses the next chain."""
+    rng = np.random.default_rng(seed)
+    names = ("fair coin", "sticky pair", "dense five", "rare outcome")
+    study = cs.Study.create(None, {name: len(MATRICES[name]) for name in names}, budget=length, policy=policy)
+    uppers, states = {name: cumulated(MATRICES[name]) for name in names}, dict.fromkeys(names, 0)
+    uniforms = rng.random((length, 2))
+    for first, second in uniforms:
+        name = study.ask()
+        if first < restart and study.chain(name).last is not None:  # a new path, which begins where the caller likes
+            study.restart(name)
+            states[name] = int(second * len(uppers[name]))
+        states[name] = int(np.searchsorted(uppers[name][states[name]], second, side="right"))
+        study.tell(name, states[name])
+    return {(check.kind.value, check.by): check.level for check in study.diagnose() if check.chain is None}
+
+
+def hold_live(runs, length, seed):
+    policies = ("scout", "ba-mc", "uniform")
+    found = [
+        live_levels(policies[number % 3], length, seed + number, 0.02 * (number % 2)) for number in range(runs)
+    ]  # fmt: skip
+    for kind in dict.fromkeys(key for each in found for key in each):
+        check(f"a live policy, {kind}", np.array([each.get(kind, 1.0) <= DELTA for each in found]), DELTA)
+
+
+def test_several_chains_under_a_live_policy():
+    hold_live(6 if COMPILED else 2, 300 if COMPILED else 60, 100)
+
+
+@pytest.mark.soak
+def test_several_chains_under_a_live_policy_in_full():
+    hold_live(SOAK_PATHS, SOAK_LENGTH, 10_000)
+
+
 SLOW = np.array([[0.7, 0.3], [0.5, 0.5]])
 
 
@@ -219,7 +255,7 @@ def test_the_order_of_issue_holds_and_the_order_of_arrival_would_not():
 
 @pytest.mark.soak
 def test_the_order_of_issue_holds_in_full():
-    arrival = delayed_alarms(SOAK_PATHS // 2, 100, 400, 17)
+    arrival = delayed_alarms(SOAK_PATHS, 100, 400, 17)
     assert lower_bound(int(arrival.sum()), len(arrival)) > DELTA
 
 

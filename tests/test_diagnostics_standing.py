@@ -7,7 +7,7 @@ from diagnostics_simulation import MATRICES, cards_of
 import chainscout as cs
 from chainscout.diagnostics._numbering import CONTEXTS
 from chainscout.diagnostics._processes import Cards
-from chainscout.diagnostics._standing import (
+from chainscout.diagnostics.standing import (
     CHECKS,
     MOMENTS,
     ChainStanding,

@@ -17,19 +17,21 @@ def test_a_panel_that_is_appended_is_shown_everywhere(where: Path, monkeypatch: 
     monkeypatch.setattr("chainscout.report.study_report.PANELS", (*panels.PANELS, lambda _: shown, lambda _: None))
     with Study.open(where, read_only=True) as study:
         assert studies.status(study)[-1] == shown
-        assert StudyReport(study, "Study").panels() == (shown,)
+        assert StudyReport(study, "Study").panels()[-1] == shown
         text = study_page(study, "Study")
     assert "<h2>a &lt;new&gt; panel</h2>" in text
     assert "<td class=number>1,234</td>" in text
     assert "a &lt;note&gt;" in text
     client: Client
     for client in connect(where):
-        (found,) = client.get("/api/panels").json()
+        *_, found = client.get("/api/panels").json()
         assert found == {
             "title": "a <new> panel",
             "columns": ["what", "how many"],
             "rows": [["steps & more", 1234], [None, None]],
             "notes": ["a <note>"],
+            "drawing": None,
+            "keys": 1,
         }
 
 

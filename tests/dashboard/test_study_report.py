@@ -350,7 +350,7 @@ def test_the_unit_of_a_budget_is_known_before_the_first_cost_that_is_not_one():
 
 
 def test_an_iterator_that_has_ended_is_reported_as_that():
-    with pytest.warns(SetAsideWarning):
+    with pytest.warns(SetAsideWarning, match="the iterator has no more states"):
         study = cs.learn({"a": iter([0, 1, 0]), "b": iter([0])}, states={"a": 2, "b": 2}, budget=30, progress=False)
     said = [f"chain {name!r} was set aside: the iterator has no more states" for name in ("b", "a")]
     assert sorted(studies.set_aside(study)) == sorted(said)

@@ -1,15 +1,18 @@
 """``learn``: the loop that runs sources until a study is finished."""
 
 import collections
+import io
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
+import rich.console
 
 import chainscout as cs
 from chainscout.errors import InputError, SetAsideWarning
-from chainscout.learning import read_study_file
+from chainscout.learning import _progress_bar, read_study_file
 from chainscout.problems import get
 from chainscout.sources import Recorded, simulated
 from chainscout.study import Browser, Study
@@ -123,6 +126,22 @@ def test_the_progress_bar(capsys):
     cs.learn({"a": lambda: 0, "b": lambda: 1}, 50, states={"a": 1, "b": 2}, target_loss=1e-6).close()
     with pytest.raises(KeyboardInterrupt):
         cs.learn({"a": _interrupt}, 50, states={"a": 1})
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_progress_bar_fits_the_terminal(width, monkeypatch):
+    """Each time it is drawn, on one line: how much, how fast, how long, and the bound against the target, uncut."""
+    screen = rich.console.Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr(_progress_bar, "get_console", lambda: screen)
+    chains = {
+        f"a chain with a rather long name {number}": cs.MarkovChain([[0.5, 0.5], [0.2, 0.8]]) for number in range(5)
+    }
+    cs.learn(chains, 1_000, target_loss=1e-6, certificate="mixture").close()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "\n", screen.file.getvalue())
+    frames = [line for line in text.splitlines() if line.strip()]
+    assert max(map(len, frames)) <= width
+    assert re.search(r"^[━╸╺ ]+ 1,000 of 1,000 [\d,]+/s 0:00:00 loss ≤ [\d.]+ \(target 1e-06\)", frames[-1])
+    assert ("a chain with" in frames[-1]) == (width > 100)
 
 
 def _interrupt():

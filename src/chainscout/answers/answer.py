@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import InputError
+from ..markup import html_table
 from ..paths import START, Paths
 from ..validation import one_of, real_number, shown, whole_number
 from . import exact, plug_in, robust
@@ -59,6 +60,14 @@ class Answer:
     def width(self) -> float:
         """How far the ends are apart."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
+
+    def __repr__(self) -> str:
+        return f"Answer({str(self).partition(chr(10))[0]})"
+
+    def _repr_html_(self) -> str:
+        """The answer as a table for a notebook."""
+        known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
+        return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
 
     def __str__(self) -> str:
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"

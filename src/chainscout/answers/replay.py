@@ -65,7 +65,7 @@ class Decks:
         """How many cards there are."""
         return int(self.count.sum())
 
-    def add(self, row: int, cards: Sequence[int]) -> None:
+    def add(self, row: int, cards: Sequence[int] | _IntegerArray) -> None:
         """Puts cards behind those of a row. A full row moves to a place twice as long: O(1) a card, amortised."""
         needed = int(self.count[row]) + len(cards)
         if needed > self._capacity[row]:

@@ -7,7 +7,15 @@ from .answer import Answer, from_decks, vacuous
 from .question import Question
 from .replay import Decks
 
-__all__ = ["Running"]
+__all__ = ["LEAST", "Running", "next_look"]
+
+#: Answers are computed again when T has grown by so many transitions at least.
+LEAST = 10
+
+
+def next_look(transitions: int) -> int:
+    """The T at which the answers about a chain are computed again: when it has grown by 1 %."""
+    return transitions + max(LEAST, transitions // 100)
 
 
 class Running:

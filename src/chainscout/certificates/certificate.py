@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..counts import Counts
 from ..errors import InputError
-from ..validation import did_you_mean, failure_probability, one_of, shown, whole_number
+from ..markup import MOST, html_table
+from ..validation import did_you_mean, failure_probability, one_of, printable, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper, sharp
 
 #: method → what its number is worth.
@@ -96,6 +98,19 @@ class Certificate:
                 f" 'sharp' does: of the other chains, {words}."
             )
         return words[0].upper() + words[1:] + "."
+
+    def __repr__(self) -> str:
+        chains = ", ".join(f"{printable(name)} ≤ {loss:.3g}" for name, loss in islice(self.loss.items(), MOST))
+        more = ", …" if len(self.loss) > MOST else ""
+        return f"Certificate({self.method!r}, δ = {self.delta:g}: {chains}{more})"
+
+    def _repr_html_(self) -> str:
+        """The certificate as a table for a notebook, the largest bounds first."""
+        largest = sorted(self.loss.items(), key=lambda item: -item[1])
+        notes = str(self).splitlines()
+        if len(largest) > MOST:
+            notes.append(f"These are the {MOST} largest bounds of {len(largest):,}.")
+        return html_table(f"Certificate {self.method!r}", ("chain", "loss ≤"), largest[:MOST], notes)
 
     def __str__(self) -> str:
         opened = len(self.opened) if self.method == "sharp" else 0

@@ -1,4 +1,4 @@
-"""``inspect``, ``plan`` and ``demo``."""
+"""``inspect`` and ``plan``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import InputError
-from .rendering import as_json, echo, show
+from .rendering import as_json, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -69,32 +69,6 @@ def _plan_study(where: str, budget: int | None, target_loss: float | None, json_
         raise InputError("a study that exists is planned for a target loss alone: it has its own delta and budget")
     with opened(where, read_only=True) as study:
         show([studies.plan(study, target_loss, most=None if json_output else studies.MOST)], json_output)
-
-
-@click.command()
-@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
-def demo(out: Path) -> None:
-    """Run a durable study of a built-in problem of unlike chains, inspect and plan it, and compare policies on it."""
-    from .. import experiment, report
-    from ..report import experiments
-    from .experiments import PAGE, write
-    from .studies import demonstrate
-
-    problem = find_problem("unlike")
-    demonstrate(problem, out)
-    _announce("inspect unlike")
-    show(report.inspect_problem(problem), json_output=False)
-    _announce("plan unlike --budget 10000 --target-loss 0.01")
-    show(report.plan(problem, budget=10_000, target_loss=0.01), json_output=False)
-    _announce(f"compare unlike --budgets 100,300,1000,3000,10000 --out {out}")
-    results = experiment.compare(problem, budgets=(100, 300, 1_000, 3_000, 10_000), progress=True)
-    write(results, out)
-    show(experiments.tables(results), json_output=False)
-    echo(str(out / PAGE), exact=True)
-
-
-def _announce(command: str) -> None:
-    click.secho(f"$ chainscout {command}\n", bold=True)
 
 
 def find_problem(text: str) -> "Problem":

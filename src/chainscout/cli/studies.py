@@ -16,7 +16,6 @@ from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
     from ..chains import MarkovChain
-    from ..problems import Problem
     from ..study import StopReason, Study
 
 where_argument = click.argument("where", metavar="FILE|ADDRESS")
@@ -54,6 +53,13 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option("--policy", default="scout", show_default=True)
 @click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
 @click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
+@click.option(
+    "--question", "lines", multiple=True, metavar="LINE", help="As 'reach down from idle within 100': asked of all."
+)
+@click.option("--question-of", "own", multiple=True, nargs=2, metavar="NAME LINE", help="Asked of one chain.")
+@click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
+@click.option("--limit", type=float, help="Stop when of every answer it is known whether it is below this.")
+@click.option("--worst", help="highest or lowest: stop when one chain is known to have the highest or lowest answer.")
 @click.option("--paths", help="own: every worker has processes of its own; shared: a chain is one physical process.")
 @delta_option
 @as_json
@@ -67,6 +73,11 @@ def new(
     policy: str,
     weights: tuple[str, ...],
     costs: tuple[str, ...],
+    lines: tuple[str, ...],
+    own: tuple[tuple[str, str], ...],
+    target_width: float | None,
+    limit: float | None,
+    worst: str | None,
     paths: str | None,
     delta: float,
     json_output: bool,
@@ -89,6 +100,10 @@ def new(
         costs=_numbers(costs, "--cost"),
         paths=paths,
         open_states=opened_states,
+        questions=_questions(lines, own, states),
+        target_width=target_width,
+        limit=limit,
+        worst=worst,
     )
     study.close()
     say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains", json_output)
@@ -98,20 +113,27 @@ def new(
 @where_argument
 @click.option("--budget", type=float, help="The whole budget, not what is added to it.")
 @click.option("--target-loss", type=float, help="Stop when this loss is certified.")
+@click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
 @click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
 @as_json
 def extend(
-    where: str, budget: float | None, target_loss: float | None, deadline: str | None, json_output: bool
+    where: str,
+    budget: float | None,
+    target_loss: float | None,
+    target_width: float | None,
+    deadline: str | None,
+    json_output: bool,
 ) -> None:
     """Give a study another budget, target or deadline. One that was finished goes on."""
     from ..study.settings import deadline_text
 
     with opened(where) as study:
-        study.extend(budget=budget, target_loss=target_loss, deadline=_moment(deadline))
+        study.extend(budget=budget, target_loss=target_loss, target_width=target_width, deadline=_moment(deadline))
         state = study.progress()
     ends = {
         "budget": state.budget,
         "target_loss": state.target_loss,
+        "target_width": state.target_width,
         "deadline": None if state.deadline is None else deadline_text(state.deadline),
     }
     words = (
@@ -239,7 +261,6 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     from ..learning import learn as learn_study
     from ..learning import read_study_file
     from ..report import studies
-    from ..study import StopReason
     from ..validation import whole_number
 
     if workers is not None:
@@ -273,22 +294,10 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         state = study.progress()
         # Recorded sources that have given all they have are set aside too: they gave something, and have lost nothing.
         nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
-    if nothing_works or state.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST:
+        if not json_output:
+            echo(studies.ending(study))
+    if nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
-
-
-def demonstrate(problem: "Problem", out: Path) -> None:
-    """A durable study of a simulated problem: the progress bar, the certificate, the estimates with intervals."""
-    from ..learning import learn as learn_study
-    from ..report import studies
-
-    out.mkdir(parents=True, exist_ok=True)
-    where = out / "study.db"
-    for suffix in ("", "-wal", "-shm"):  # of the last demonstration
-        where.with_name(where.name + suffix).unlink(missing_ok=True)
-    click.secho(f"$ chainscout learn study.toml  # {where}, budget 2000, target loss 0.3\n", bold=True)
-    with learn_study(problem, 2_000, where=where, target_loss=0.3, progress=sys.stderr.isatty()) as study:
-        show([*studies.status(study), *(studies.estimate(study, name) for name in study.names[:1])], json_output=False)
 
 
 def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
@@ -335,6 +344,16 @@ def _moment(text: str | None) -> datetime | None:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
+
+
+def _questions(
+    lines: tuple[str, ...], own: tuple[tuple[str, str], ...], chains: dict[str, str]
+) -> dict[str, list[str]] | None:
+    """Chain → its questions: those for all chains, then its own."""
+    found = {name: list(lines) for name in chains}
+    for name, line in own:
+        found.setdefault(name, []).append(line)
+    return found if lines or own else None
 
 
 def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:

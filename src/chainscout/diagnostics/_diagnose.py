@@ -20,16 +20,16 @@ from . import _processes
 from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential
 from ._numbering import CONTEXTS
 from ._processes import AGES, Cards, Process
-from ._sentences import sentence
-from ._standing import CHECKS, DECLARED, thinned
+from ._sentences import NO_COMMON_ORDER, given_up, not_guaranteed, pending, sentence, why_waiting
+from .standing import CHECKS, DECLARED, thinned
 
 #: How many checks are always made.
 ALWAYS = len(CHECKS)
 #: A check names at most so many places.
 PLACES = 5
 
-#: What a chain is compared with by ``other``.
-OTHER = "other data"
+#: What a chain is compared with by ``reference`` and by ``other``.
+KNOWN, OTHER = "known matrix", "other data"
 
 Wholes = npt.NDArray[np.int64]
 
@@ -167,18 +167,16 @@ def _weights(chains: Mapping[str | None, _Chain], later: Sequence[str]) -> dict[
 def queue_end(paths: Paths) -> tuple[int, str | None]:
     """Where the queue of cards ends, and why: at a transition that is pending or was given up late."""
     draws = paths.source >= 0
-    pending = draws & (paths.target == PENDING)
+    waiting = draws & (paths.target == PENDING)
     late = draws & paths.late_losses(by_row=False)
-    stops = np.flatnonzero(pending | late)
+    stops = np.flatnonzero(waiting | late)
     if not len(stops):
         return len(paths), None
     stop = int(stops[0])
     number = int(paths.issued[stop])
     if late[stop]:
-        why = f"draw {number} was given up after a later one was known, and no check may go past it"
-    else:
-        why = f"draw {number} is pending"
-    return stop, why
+        return stop, given_up(number)
+    return stop, pending(number)
 
 
 def _cut(name: str | None, paths: Paths) -> _Chain:
@@ -186,12 +184,9 @@ def _cut(name: str | None, paths: Paths) -> _Chain:
     seen = (paths.source >= 0) & (paths.target >= 0)
     places = np.flatnonzero(seen[:end])
     waiting = int(seen[end:].sum())
-    owner = "" if name is None else f" of {name}"
-    remarks = [f"{waiting} transitions{owner} wait: {why}."] if waiting else []
+    remarks = [why_waiting(name, waiting, str(why))] if waiting else []
     if paths.unordered is not None:
-        remarks.append(
-            f"The checks{owner} are not guaranteed, because the order of issue is not known: {paths.unordered}"
-        )
+        remarks.append(not_guaranteed(name, paths.unordered))
     cards = Cards(paths.path[places], paths.step[places], paths.source[places], paths.target[places])
     return _Chain(name, paths, places, cards, waiting, tuple(remarks))
 
@@ -312,7 +307,7 @@ def _reference(chain: _Chain, known: MarkovChain) -> _Part:
     source, target = where[chain.cards.source], where[chain.cards.target]
     law = np.where((source >= 0) & (target >= 0), known.matrix[source, target], 0.0)
     found = _processes.reference(chain.cards.source, chain.cards.target, law)
-    return _part(chain, Kind.REFERENCE, "known matrix", found, None)
+    return _part(chain, Kind.REFERENCE, KNOWN, found, None)
 
 
 def _other(chain: _Chain, other: _Chain) -> _Part:
@@ -363,7 +358,8 @@ def _together(
     delta: float,
 ) -> tuple[list[Check], dict[tuple[Kind, str], tuple[str, ...]], list[str]]:
     """The checks of all chains, and the chains that are to blame where one rejects."""
-    kinds = list(dict.fromkeys((part.kind, part.by) for found in parts.values() for part in found if part.shown))
+    shown = {(part.kind, part.by) for found in parts.values() for part in found if part.shown}
+    kinds = [key for key in (*CHECKS, (Kind.REFERENCE, KNOWN), (Kind.SAMENESS, OTHER)) if key in shown]
     end, why = _common_end(chains)
     unordered = any(chain.paths.unordered is not None for chain in chains.values())
     checks, blamed = [], {}
@@ -386,7 +382,7 @@ def _together(
                 thinned(merged.issued, merged.log_values),
             )
         )  # fmt: skip
-    remarks = [] if why is None else [f"The checks of all chains together {why}."]
+    remarks = [] if why is None else [why]
     return checks, {key: value for key, value in blamed.items() if value}, remarks
 
 
@@ -468,7 +464,7 @@ def _common_end(chains: Mapping[str | None, _Chain]) -> tuple[int | None, str | 
     every = [chain.paths for chain in chains.values()]
     issued = np.concatenate([paths.issued for paths in every])
     if len(np.unique(issued)) < len(issued):
-        return None, "compare their values of this moment only, because their data have no common order of issue"
+        return None, NO_COMMON_ORDER
     order = np.argsort(issued)
     sizes = np.cumsum([0] + [paths.size for paths in every])
     source = np.concatenate(
@@ -488,4 +484,4 @@ def _common_end(chains: Mapping[str | None, _Chain]) -> tuple[int | None, str | 
         return int(issued.max(initial=0)) + 1, None
     number = int(united.issued[stop])
     behind = (united.source[stop:] >= 0) & (united.target[stop:] >= 0)
-    return number, f"end before {int(behind.sum())} transitions: {why}" if behind.any() else None
+    return number, why_waiting(None, int(behind.sum()), str(why), together=True) if behind.any() else None

@@ -28,6 +28,17 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+#: Larger indices are no number that a rule computes.
+_ONLY_A_PLACE = 1e100
+
+
+def shown_index(chain: Any) -> float | None:
+    """A chain's index; None while the index is only a place in the order: before the first transition, and where
+    nothing is known of its answers.
+    """
+    return finite(chain.index) if chain.transitions and chain.index < _ONLY_A_PLACE else None
+
+
 def given(value: float | None) -> str:
     """A number that somebody set, without digits that they did not give."""
     return "—" if value is None else f"{value:g}"

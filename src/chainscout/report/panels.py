@@ -7,7 +7,8 @@ append it to `PANELS`. It is called whenever somebody looks: it reads what the s
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .cells import duration
+from . import diagnosis
+from .cells import duration, finite, label
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -21,5 +22,41 @@ def leases(report: "StudyReport") -> Table | None:
     return Table("leases", columns, rows) if rows else None
 
 
+#: More questions are not listed one by one.
+MOST_QUESTIONS = 50
+
+
+def questions(report: "StudyReport") -> Table | None:
+    """The registered questions with their answers as stored, and what each waits for."""
+    lines = report.questions()
+    if not lines:
+        return None
+    rows = tuple(
+        (
+            label(line.chain),
+            line.question,
+            finite(line.estimate),
+            finite(line.lower),
+            finite(line.upper),
+            finite(line.width),
+            line.delta,
+            line.episodes,
+            line.transitions,
+            "yes" if line.met else "no",
+        )
+        for line in lines[:MOST_QUESTIONS]
+    )
+    sure = f"all answers hold at all times at once with probability ≥ {1 - sum(line.delta for line in lines):g}"
+    notes = [sure]
+    for line in lines[:MOST_QUESTIONS]:
+        notes += [f"{label(line.chain)}, {line.question}: {note}" for note in line.notes]
+    if len(lines) > MOST_QUESTIONS:
+        notes.append(f"the first {MOST_QUESTIONS} of {len(lines):,} questions")
+    columns = (
+        "chain", "question", "estimate", "at least", "at most", "width", "δ", "episodes", "as of transition", "done",
+    )  # fmt: skip
+    return Table("questions", columns, rows, tuple(notes))
+
+
 #: In the order in which they are shown.
-PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (leases,)
+PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (questions, leases, diagnosis.panel)

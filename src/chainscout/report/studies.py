@@ -4,8 +4,9 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from ..counts import never_left
 from ..errors import InputError
-from ..study import Browser
+from ..study import Browser, StopReason
 from .study_report import StudyReport
 from .study_report import facts as report_facts
 from .tables import Table
@@ -36,6 +37,23 @@ def status(study: "Study") -> list[Table]:
     return [facts, _chains(report, overview), *report.panels()]
 
 
+def ending(study: "Study") -> str:
+    """Why a study has ended, in a sentence; which chain is the worst, if that was asked."""
+    state = study.progress()
+    if state.stop_reason is None:
+        return "The study goes on."
+    words = state.stop_reason.words
+    if state.stop_reason is StopReason.TARGET_WIDTH:
+        words = f"every answer is at most {state.target_width:g} wide"
+    elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
+        below = sum(line.upper < state.limit for line in study.questions())
+        words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
+    elif state.stop_reason is StopReason.WORST:
+        (line,) = (line for line in study.questions() if not line.met)
+        words = f"chain {line.chain!r} has the {state.worst} answer: {line.lower:.6g} to {line.upper:.6g}"
+    return f"The study has ended: {words}."
+
+
 def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
@@ -48,6 +66,10 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
     lines = sorted(page.chains, key=attrgetter("number"))
+    for line in lines:
+        unknown = report.browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
+        if unknown:
+            notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
     return Table.of("chains", lines, COLUMNS, (*notes, *overview.notes))
 
 
@@ -99,4 +121,4 @@ def estimate(study: "Study", chain: str) -> Table:
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
         report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)

@@ -44,10 +44,22 @@ def study_page(study: "Study", title: str) -> str:
         f"<p class=note>{_which(len(drawn), overview.chains)}</p>" if overview.chains > len(drawn) else "",
         *(_chain(chain) for chain in drawn),
         "</section>",
-        *map(section, report.panels()),
+        *map(_panel, report.panels()),
         section(_events(report)),
     ]
     return document(title, parts, STYLE + charts.STYLE + heatmap.STYLE)
+
+
+def _panel(table: Table) -> str:
+    """A panel, with what is drawn of it."""
+    drawing = table.drawing
+    if drawing is None:
+        return section(table)
+    lines = [charts.Series(*line) for line in zip(drawing.names, drawing.x, drawing.y, strict=True)]
+    chart = charts.line_chart(
+        drawing.title, drawing.across, lines, logarithmic=True, target=drawing.level, level=drawing.level_name
+    )
+    return section(table) + chart
 
 
 def _header(overview: Overview) -> str:

@@ -10,14 +10,16 @@ from ..study import Browser, EventKind, StopReason
 from ..study.settings import deadline_text
 from ..validation import one_of, whole_number
 from . import shares
-from .cells import cell, duration, finite, given, label, moment
+from .cells import cell, duration, finite, given, label, moment, shown_index
+from .diagnosis import in_one_line
 from .panels import PANELS
 from .tables import Table
 from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
+    from ..diagnostics import Diagnosis
     from ..store import HistoryLine
-    from ..study import ChainLine, EventLine, Progress, Study
+    from ..study import ChainLine, EventLine, Progress, QuestionLine, Study
 
 #: The most chains on a page, chains drawn over time, and states of a window.
 MOST_LINES = 200
@@ -61,6 +63,8 @@ class StudyReport:
         self._lock = threading.Lock()
         #: Observations, and chain → the share that the policy tends to if the estimates of then are the truth.
         self._aims: tuple[int, dict[int, float]] | None = None
+        #: Observations, and what the checks of all chains together said then.
+        self._checked: tuple[int, Diagnosis | None] | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -80,12 +84,23 @@ class StudyReport:
             now=pace.now,
             last=pace.last,
             notes=self._notes(progress),
+            checks=in_one_line(self.checks()),
             facts=(),
         )
         return replace(found, facts=tuple((name, cell(value)) for name, value in facts(found)))
 
+    def checks(self) -> "Diagnosis | None":
+        """The checks of all chains together; of a study whose observations have grown by less than 1 % since."""
+        observations = self._study.progress().observations
+        with self._lock:
+            known = self._checked
+            if known is None or observations >= known[0] + max(1, known[0] // 100):
+                known = self._checked = observations, self._study.checks()
+            return known[1]
+
     def _notes(self, progress: "Progress") -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
+        known = replace(known, doubt=None if (found := self.checks()) is None else found.note)
         notes: tuple[str, ...] = (
             (f"as of the transitions named: {known.in_words()}",)
             if any(map(math.isfinite, known.loss.values()))
@@ -130,7 +145,7 @@ class StudyReport:
             plug_in=line.variability / progress.variability if progress.variability > 0 else None,
             aim=self._aim(progress).get(line.number),
             certificate=finite(line.certificate),
-            index=finite(line.index) if line.transitions else None,  # before, it is only a place in the order
+            index=shown_index(line),
         )
 
     def _aim(self, progress: "Progress") -> dict[int, float]:
@@ -217,6 +232,10 @@ class StudyReport:
 
     # -- what else there is
 
+    def questions(self) -> "list[QuestionLine]":
+        """The registered questions with their answers as stored."""
+        return self._study.questions()
+
     def panels(self) -> tuple[Table, ...]:
         """What is shown beside the chains: the panels that have something to show."""
         return tuple(table for panel in PANELS if (table := panel(self)) is not None)
@@ -237,13 +256,14 @@ class StudyReport:
 def facts(study: Overview) -> list[tuple[str, Any]]:
     """What people read of the study as a whole, on every medium."""
     spent = f"{cell(study.used)} of {cell(study.budget)}" if study.budget is not None else study.used
-    found: list[tuple[str, Any]] = [
+    return [
         ("chains", study.chains),
         ("observations", study.observations),
         (f"budget used ({study.unit})", spent),
         ("certificate (largest)", study.certificate),
         ("method", study.method),
         ("target loss", given(study.target_loss)),
+        *_aims(study),
         ("time left (estimate)", duration(study.seconds_left)),
         ("observations a second", study.rate),
         ("policy", study.policy),
@@ -251,15 +271,24 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         ("Λ of the estimates", study.variability),
         ("deadline", None if study.deadline is None else deadline_text(study.deadline)),
         ("paths begun (first observations)", study.paths),
+        *([("cost of first observations (cost units)", study.first_cost)] if study.unit == "cost units" else ()),
         ("leases held by workers", study.leases),
         ("lost observations", study.lost),
         ("set aside", study.aside),
+        ("checks of what the bounds assume", study.checks),
         ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
         ("finished", study.stopped or "no"),
     ]
-    if study.unit == "cost units":
-        found.insert(13, ("cost of first observations (cost units)", study.first_cost))
-    return found
+
+
+def _aims(study: Overview) -> list[tuple[str, Any]]:
+    """What the questions must be answered to, if there are any."""
+    if not study.questions:
+        return []
+    answered = None if study.worst is not None else f"{study.questions - study.unmet} of {study.questions}"
+    aims = {"target width": study.target_width, "limit": study.limit, "worst": study.worst}
+    aims["questions answered well enough"] = answered
+    return [(name, value) for name, value in aims.items() if value is not None]
 
 
 #: Details of an event that are said in other words, or are for programs.

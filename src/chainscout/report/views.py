@@ -23,6 +23,8 @@ class Overview(Progress):
     now: float
     last: float | None
     notes: tuple[str, ...]
+    #: What the checks of the assumptions say, in one line.
+    checks: str
     #: What people read of all this, on every medium: name and text.
     facts: tuple[tuple[str, str], ...] = ()
 

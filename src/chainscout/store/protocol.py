@@ -133,6 +133,9 @@ class Transaction(Protocol):
         ``until``: only the paths whose lease ends at this time or earlier.
         """
 
+    def drawing(self) -> Iterator[PathRecord]:
+        """The paths whose next draw was issued and is neither told nor given up, by chain and number."""
+
     def twins(self) -> Iterator[Twins]:
         """The stored prefixes that another path of the chain had before, by chain, second path and length."""
 
@@ -183,6 +186,9 @@ class Transaction(Protocol):
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
 
+    def kept(self, chain: int | None) -> bytes | None:
+        """What `keep` kept of a chain by number, or of all chains together; None if nothing."""
+
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
 
@@ -215,6 +221,9 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        """Keeps where the checks of a chain stand, or of all chains together, in place of what was kept before."""
 
     def save_question(self, question: QuestionRecord) -> None:
         """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""

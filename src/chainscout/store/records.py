@@ -86,6 +86,8 @@ class StudyRecord:
     #: How many lines of history there are, and how many observations there were at the last one of the whole study.
     lines: int = 0
     drawn: int = 0
+    #: The number of observations at which the checks' statistics go on; None: they are not kept, or go on no more.
+    judge_at: int | None = None
     #: How many questions are registered, how many of them are not answered well enough, and how many lines of answers
     #: there are.
     questions: int = 0

@@ -3,6 +3,7 @@
 from ..counts import Counts
 from ..errors import FileError, InputError
 from ..store import ChainRecord, HistoryLine, Observation, Prefix, Transaction
+from . import _evidence
 from ._repetition import CHECKPOINTS, digested
 
 
@@ -91,6 +92,7 @@ def audit(transaction: Transaction) -> None:
             raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
     if lines != study.lines:
         raise _damaged(f"the history has {lines} lines, and the study says {study.lines}")
+    _evidence.check(transaction)
 
 
 def _check_history(transaction: Transaction, chain: ChainRecord | None) -> int:

@@ -24,7 +24,7 @@ FEW = 100
 _BATCH = 1_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyCertificate(Certificate):
     """A certificate with what must be said beside it."""
 
@@ -34,11 +34,15 @@ class StudyCertificate(Certificate):
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other, as workers with one seed do.
     repeated: tuple[str, ...] = ()
+    #: That the data speak against what the bound assumes (`Diagnosis.note`), as of when that was last kept.
+    doubt: str | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the certificate rests on, in sentences."""
         notes = [f"assumes that {ASSUMPTION}"]
+        if self.doubt is not None:
+            notes.append(self.doubt)
         if self.lost:
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")

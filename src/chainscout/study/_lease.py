@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..counts import MOST_TRANSITIONS
 from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
+from ..markup import html_table
 from ..store import ChainRecord, PathRecord, Transaction
 from ..validation import real_number, shown, whole_number
 from . import _budget, _selection, _stop, _transitions
@@ -188,6 +189,22 @@ class Lease:
         #: How long it lasts, and when it was last renewed by this process's clock.
         self.seconds = seconds
         self.renewed = time.monotonic()
+
+    def __repr__(self) -> str:
+        return f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        """The lease as a table for a notebook."""
+        names, values = zip(*self._facts(), strict=True)
+        return html_table("Lease", names, [values])
+
+    def _facts(self) -> list[tuple[str, str]]:
+        worker = "nobody here" if self._worker is None else shown(self._worker.name)
+        state = "its beginning" if self.state is None else shown(self.state)
+        return [
+            ("of", shown(self.chain)), ("to", worker), ("path", str(self.path)), ("at", state),
+            ("to tell", str(self.steps)), ("is", self.status.value),
+        ]  # fmt: skip
 
     def tell(self, state: Hashable, *, observations: int | None = None) -> None:
         """Tells one observation, which is durable on return. After a lost connection it is told again, counted once.

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..answers import Answer, Question, answer, parse
-from ..answers.running import Running
+from ..answers.running import Running, next_look
 from ..errors import InputError
-from ..store import ChainRecord, QuestionRecord, Transaction
+from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
 from ..validation import did_you_mean, one_of, real_number, shown
 from . import _paths, _transitions
 from ._cards import ChainCards, Readings
@@ -23,9 +23,6 @@ from .views import QuestionLine
 if TYPE_CHECKING:
     from .settings import StudySettings
 
-#: Answers are computed again when T has grown by so many transitions at least; where the order of issue is not known,
-#: every answer reads the whole log, and T must have grown by a quarter.
-LEAST = 10
 #: Under `widest`, a chain is set aside after so many paths without an exit of the state that its replay waits for.
 MOST_BARREN = _transitions.MOST_BARREN
 #: Which answer is the worst.
@@ -113,7 +110,9 @@ def question_records(
     """The records of new questions. ``states``: chain → its states, and whether there may be others."""
     found: list[QuestionRecord] = []
     for number, name in enumerate(chains):
-        questions = asked.get(name, ())
+        questions = asked.get(name)
+        if questions is None:
+            continue
         known, is_open = states[name]
         for question, share in zip(questions, shares(delta, len(asked), len(questions)), strict=True):
             try:
@@ -125,11 +124,6 @@ def question_records(
 
 
 # -- what a study does with them
-
-
-def next_look(transitions: int) -> int:
-    """The T at which answers are computed again."""
-    return transitions + max(LEAST, transitions // 100)
 
 
 class Answering:
@@ -171,8 +165,9 @@ class Answering:
                 study.unmet += record.met - met
                 record.met = met
             transaction.save_question(record)
-        grown = next_look(chain.transitions)
-        chain.asking = grown if cards.unordered is None else max(grown, chain.transitions + chain.transitions // 4)
+        chain.asking = next_look(chain.transitions)
+        if cards.unordered is not None:  # every answer reads the whole log, so T must have grown by a quarter
+            chain.asking = max(chain.asking, chain.transitions + chain.transitions // 4)
         if study.worst is not None:
             self._compare(transaction, live)
             records = transaction.questions(chain)
@@ -304,13 +299,20 @@ def set_index(transaction: Transaction, live: LiveIndex, chain: ChainRecord, rec
     live.reindex(chain)
 
 
+def check_new_aim(study: StudyRecord, target_loss: float | None, target_width: float | None) -> None:
+    """Refuses to give a study an aim of another kind."""
+    if target_width is not None and not study.questions:
+        raise InputError("target_width is about the answers to questions, and the study has none")
+    by_answers = (study.target_width, study.limit, study.worst) != (None, None, None)
+    if (target_width is not None and target_loss is not None) or (target_loss is not None and by_answers):
+        raise InputError("a study aims at one thing: at a target loss, or at answers to its questions")
+    if target_width is not None and study.target_loss is not None:
+        raise InputError("a study aims at one thing, and this one at a target loss")
+
+
 def aim_at_width(transaction: Transaction, width: float) -> None:
     """Gives a study another aim: every answer at most so wide. Its answers must be computed afterwards."""
     study = transaction.study
-    if not study.questions:
-        raise InputError("a target width is about the answers to questions, and the study has none")
-    if study.target_loss is not None:
-        raise InputError("a study aims at one thing, and this one has a target loss")
     study.target_width, study.limit, study.worst = width, None, None
     records = transaction.questions()
     for record in records:

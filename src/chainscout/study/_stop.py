@@ -4,16 +4,12 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _history, _selection
+from . import _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
 from ._questions import Answering
 from ._solutions import Solutions
 from .views import EventKind, StopReason
 
-#: The reasons that leave out chains which were set aside.
-OF_THE_REST = frozenset(
-    {StopReason.TARGET_LOSS_OF_THE_REST, StopReason.TARGET_WIDTH_OF_THE_REST, StopReason.LIMIT_OF_THE_REST}
-)
 #: What lets a stopped study go on.
 _WAYS_ON = {
     StopReason.BUDGET: "extend it with a larger budget",
@@ -42,6 +38,7 @@ def settle(
     if study.questions and answering is not None and answering.refresh_due(transaction, live, moved):
         looked = True
     _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
+    _evidence.keep_if_due(transaction)
     if study.stop_reason is not None:
         return
     reason = _reason(transaction, live, looked)

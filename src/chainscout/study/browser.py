@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import InputError
 from ..store import ORDERS, ChainRecord, HistoryLine, Outline
 from ..validation import one_of, shown
-from . import _certificate
+from . import _certificate, _diagnosis
 from ._certificate import StudyCertificate
 from .views import ChainLine, EventKind, LeaseLine, Pace
 
@@ -70,6 +70,12 @@ class Browser:
                 raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
             return _line(transaction.numbered(chain))
 
+    def unknown_rows(self, chain: int) -> int:
+        """How many states of the chain of this number were never left. Reads the rows of the others."""
+        with self._lock, self._store.reading() as transaction:
+            record = transaction.numbered(chain)
+            return record.size - len(transaction.rows(record))
+
     def number_of(self, name: str) -> int:
         """The number of the chain of this name."""
         with self._lock, self._store.reading() as transaction:
@@ -94,7 +100,7 @@ class Browser:
         """What is stored of the certificates of these chains, or of all; `ChainLine.certified` says of which moment."""
         with self._lock, self._store.reading() as transaction:
             found = transaction.every() if chains is None else map(transaction.numbered, chains)
-            return _certificate.stored(transaction, found)
+            return _diagnosis.noted(transaction, _certificate.stored(transaction, found))
 
     def states(self, chain: str) -> Sequence[Hashable]:
         """The chain's states as far as they are known; numbered ones as a range, however many there are."""

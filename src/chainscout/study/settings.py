@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .. import policies
+from ..answers.running import next_look
 from ..certificates.certificate import need_certifiable
 from ..counts import Counts
 from ..errors import InputError
@@ -15,10 +16,10 @@ from ..policies import Policy
 from ..store import ChainRecord, Content, RowRecord, StudyRecord, plug_in_variability
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
 from ._budget import check_affordable, checked_budget, horizon
+from ._evidence import first_look
 from ._index import LiveIndex
 from ._labels import Label, closed_states, first_states
 from ._questions import (
-    LEAST,
     check_goals,
     checked_limit,
     checked_questions,
@@ -34,6 +35,7 @@ __all__ = [
     "check_known",
     "checked_budget",
     "checked_name",
+    "checked_questions",
     "closed_states",
     "deadline_text",
     "first_states",
@@ -123,6 +125,7 @@ class StudySettings:
             method=method,
             policy=policy.name,
             parameters=json.dumps(dict(policy.parameters), sort_keys=True),
+            judge_at=first_look(len(chains)),
             version=policy.version,
             shared=self.paths == "shared",
             budget=budget,
@@ -152,7 +155,7 @@ class StudySettings:
                 chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
                 chain.constants = live.constants(study, chain)
                 _begin_warm(chain, rows.get(number, {}))
-                chain.asking = chain.transitions + LEAST if name in asked else 0
+                chain.asking = next_look(chain.transitions) if name in asked else 0
                 live.begin(chain, rows.get(number, {}))
                 if policy.answering and name not in asked:  # nothing is wanted of it
                     chain.sums = (math.inf, 0.0, 0.0)

@@ -33,9 +33,9 @@ from . import (
     _selection,
     _stop,
     _transitions,
+    portrait,
 )
 from ._certificate import StudyCertificate
-from ._diagnosis import Diagnosis, Known, Other
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
@@ -78,26 +78,13 @@ class Study:
 
     @classmethod
     def create(
-        cls,
-        where: Where,
-        chains: Mapping[str, int | Sequence[Hashable]],
-        budget: float | None = None,
-        policy: str | Policy | None = None,
-        delta: float | None = None,
-        *,
-        target_loss: float | None = None,
-        deadline: Any = None,
-        certificate: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None,
-        paths: str | None = None,
-        open_states: bool | Sequence[str] | None = None,
-        warm_start: Mapping[str, Counts] | None = None,
-        questions: Any = None,
-        target_width: float | None = None,
-        limit: float | None = None,
-        worst: str | None = None,
-    ) -> Self:
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, *, target_loss: float | None = None,
+        deadline: Any = None, certificate: str | None = None, weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None, paths: str | None = None,
+        open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
+        questions: Any = None, target_width: float | None = None, limit: float | None = None, worst: str | None = None,
+    ) -> Self:  # fmt: skip
         """A new study.
 
         ``where``: a path (SQLite), a postgresql:// address, or None (in memory).
@@ -164,6 +151,9 @@ class Study:
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
 
+    # A line, a table, and tables for notebooks, where ``study.live()`` shows one that follows the study.
+    __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
+
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
         with self._lock:
@@ -187,6 +177,7 @@ class Study:
         target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
+            _questions.check_new_aim(study, target, checked.target_width)
             limit = _budget.checked_budget(budget, priced=study.priced)
             _budget.check_affordable(limit, study.least_cost)
             if limit is not None:
@@ -456,7 +447,7 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             _transitions.take_up(transaction, self._find(transaction, chain))
             study = transaction.study
-            if study.stop_reason == StopReason.ALL_SET_ASIDE or study.stop_reason in _stop.OF_THE_REST:
+            if study.stop_reason is not None and StopReason(study.stop_reason).lacks_chains:
                 study.stop_reason = None
             self._settle(transaction, self._live(study))
 
@@ -534,7 +525,7 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction, transaction.every())
+            return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
     def plan(self, target_loss: float | None = None) -> StudyPlan:
         """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
@@ -555,9 +546,8 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
-    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
-        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
-        return _diagnosis.of_study(self, reference, other, delta)
+    diagnose = _diagnosis.diagnose
+    checks = _diagnosis.checks
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
@@ -687,11 +677,7 @@ class Study:
         """
         with self._lock, self._store.reading() as transaction:
             after = after if after >= 0 else max(0, transaction.study.events + after)
-            found = []
-            for event in islice(transaction.events(after), limit):
-                name = None if event.chain is None else transaction.numbered(event.chain).name
-                found.append(EventLine(event.number, event.time, EventKind(event.kind), name, event.detail))
-            return found
+            return [EventLine.stored(transaction, event) for event in islice(transaction.events(after), limit)]
 
     def audit(self) -> None:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""

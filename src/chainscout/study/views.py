@@ -4,9 +4,12 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from ..errors import FileError
+
+if TYPE_CHECKING:
+    from ..store import Event, Transaction
 
 __all__ = [
     "ChainLine",
@@ -84,6 +87,16 @@ class StopReason(StoredEnum):
         """The reason in words."""
         return _WORDS.get(self, self.value)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the aim was reached for every chain but some that were set aside."""
+        return self in _OF_THE_REST
+
+    @property
+    def lacks_chains(self) -> bool:
+        """Whether a chain that is taken up lets the study go on."""
+        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
+
 
 _WORDS = {
     StopReason.TARGET_LOSS: "the target loss is certified",
@@ -94,6 +107,10 @@ _WORDS = {
     StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
     StopReason.WORST: "one chain is known to be the worst",
 }
+#: The reasons that leave out chains which were set aside.
+_OF_THE_REST = frozenset(
+    {StopReason.TARGET_LOSS_OF_THE_REST, StopReason.TARGET_WIDTH_OF_THE_REST, StopReason.LIMIT_OF_THE_REST}
+)
 
 
 @dataclass(frozen=True)
@@ -204,6 +221,12 @@ class EventLine:
     kind: EventKind
     chain: str | None
     detail: dict[str, Any]
+
+    @classmethod
+    def stored(cls, transaction: "Transaction", event: "Event") -> Self:
+        """An event in the user's words."""
+        chain = None if event.chain is None else transaction.numbered(event.chain).name
+        return cls(event.number, event.time, EventKind(event.kind), chain, event.detail)
 
 
 @dataclass(frozen=True)

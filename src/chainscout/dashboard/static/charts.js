@@ -8,6 +8,7 @@ const DASHES = [[], [9, 4], [3, 3], [12, 4, 3, 4], [6, 6], [1, 3]];
 const SHARES = [["share", "share"], ["η̂", "plug_in"], ["aim", "aim"]];
 const drawn = new Map(); // the element that a chart is in → the chart and what it was made for
 let latest = null;
+let evidence = null; // what the panel of the checks draws
 let chosen = null; // the number of the chain that is open
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -28,9 +29,26 @@ export async function refresh() {
 }
 
 export function draw() {
+  drawEvidence();
   if (latest === null) return;
   drawCertificates();
   drawShares();
+}
+
+// What a panel draws: the evidence of the checks over time, and the level at which it speaks against an assumption.
+export function showEvidence(drawing) {
+  evidence = drawing;
+  one("evidence-section").hidden = drawing === null;
+  drawEvidence();
+}
+
+function drawEvidence() {
+  if (evidence === null) return;
+  one("evidence-note").textContent = `${evidence.title}; a check ${evidence.level_name} from ${given(evidence.level)} on.`;
+  const lines = evidence.names.map((label, place) => ({ label, style: place % 6, x: evidence.x[place], y: evidence.y[place] }));
+  const all = [...new Set(evidence.x.flat())].sort((a, b) => a - b);
+  lines.push({ label: evidence.level_name, x: all, y: all.map(() => evidence.level), style: null, given: evidence.level });
+  plot(one("evidence"), one("evidence-legend"), "evidence over time", lines, { logarithmic: true, height: 260, across: evidence.across });
 }
 
 function drawCertificates() {
@@ -81,7 +99,7 @@ function highest(lines) {
   return Math.min(1, 1.15 * Math.max(...late, 1e-12));
 }
 
-function plot(box, list, title, named, { logarithmic = false, top = null, height, small = false }) {
+function plot(box, list, title, named, { logarithmic = false, top = null, height, small = false, across = "observations of the whole study" }) {
   legend(box, list, title, named); // of all lines, so that it has its height before they can be drawn
   const lines = named.filter((line) => line.x.length > 0);
   if (lines.length === 0) {
@@ -115,7 +133,7 @@ function plot(box, list, title, named, { logarithmic = false, top = null, height
   made.chart = new uPlot({
     width: Math.max(200, box.clientWidth), height, legend: { show: false }, cursor: { y: false },
     scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: () => [0, made.top] } },
-    axes: [{ ...axis, size: 36, values: whole, ...(small ? {} : { label: "observations of the whole study", labelSize: 22 }) }, upwards],
+    axes: [{ ...axis, size: 36, values: whole, ...(small ? {} : { label: across, labelSize: 22 }) }, upwards],
     series: [{}, ...series],
     hooks: { setCursor: [(chart) => legend(box, list, title, made.named, chart)] },
   }, data, box);

@@ -50,6 +50,7 @@ function showEvent(event) {
 // What the study shows beside its chains: a section and a table each.
 async function showPanels() {
   const panels = await get("/api/panels");
+  charts.showEvidence(panels.find((panel) => panel.drawing)?.drawing ?? null);
   one("panels").replaceChildren(...panels.map(({ title, columns, rows, notes }) => {
     const number = columns.map((_, place) => rows.every((row) => typeof row[place] === "number" || row[place] === null));
     const line = (tag, values, attributes) => make("tr", {}, ...values.map((value, place) =>

@@ -81,6 +81,7 @@ class MemoryStore:
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._history: list[HistoryLine] = []
+        self._evidence: dict[int | None, bytes] = {}
         #: The questions, and by chain; and the lines of their answers, by question.
         self._questions = list(content.questions)
         self._asked: dict[int, list[QuestionRecord]] = {}
@@ -199,6 +200,9 @@ class MemoryStore:
         found.sort(key=lambda path: (path.expires, path.chain, path.number))
         return [self._given(path) for path in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return (path for _, paths in sorted(self._paths.items()) for path in paths if path.issued)
+
     def twins(self) -> Iterator[Twins]:
         found = []
         for kept in self._prefixes.values():
@@ -257,6 +261,9 @@ class MemoryStore:
 
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
+
+    def kept(self, chain: int | None) -> bytes | None:
+        return self._evidence.get(chain)
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -331,6 +338,11 @@ class MemoryStore:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line)
 
+    def keep(self, chain: int | None, content: bytes) -> None:
+        if self._undo is not None:
+            self._undo.kept.setdefault(chain, self._evidence.get(chain))
+        self._evidence[chain] = content
+
     def save_question(self, question: QuestionRecord) -> None:
         study = self.study
         study.answers += 1
@@ -372,7 +384,7 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "questions", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "kept", "paths", "questions", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -392,6 +404,8 @@ class _Writing:
         self.counts: dict[int, tuple[RowRecord, dict[int, int], dict[int, tuple[int, int, int]] | None]] = {}
         #: Rows that were added or replaced: where, at which position, and what was there.
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
+        #: Chain → where its checks stood.
+        self.kept: dict[int | None, bytes | None] = {}
         store._undo = self
         return store
 
@@ -425,6 +439,10 @@ class _Writing:
             _put_back(question, _QUESTION, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
+        for chain, content in self.kept.items():
+            store._evidence.pop(chain, None)
+            if content is not None:
+                store._evidence[chain] = content
         store._shorten(self.chains)
         held = store._held | {(path.chain, path.number): path for path, _ in self.paths.values()}
         store._held = {

@@ -20,6 +20,8 @@ __all__ = [
     "chain_columns",
     "chain_record",
     "event_record",
+    "evidence_columns",
+    "evidence_record",
     "history_columns",
     "history_line",
     "label_list_columns",
@@ -63,6 +65,7 @@ __all__ = [
         schema.history,
     )
 )
+_EVIDENCE_COLUMNS = [column.name for column in schema.evidence.columns]
 _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
@@ -185,6 +188,18 @@ def row_record(values: Sequence[Any]) -> RowRecord:
 def event_record(number: int, time: float, kind: str, chain: int | None, detail: str) -> Event:
     """An event from its columns."""
     return Event(number, time, kind, chain, unpack_json(detail))
+
+
+def evidence_columns(chain: int | None, content: bytes) -> dict[str, Any]:
+    """Where the checks of a chain stand, or of all chains together."""
+    return _with_check_sum([-1 if chain is None else chain, content], _EVIDENCE_COLUMNS)
+
+
+def evidence_record(values: Sequence[Any]) -> bytes:
+    """Where the checks stand, from a row."""
+    values = [values[0], bytes(values[1]), values[2]]
+    _check(values, _EVIDENCE_COLUMNS, f"where the checks of chain {values[0]!r} stand")
+    return bytes(values[1])
 
 
 def history_columns(line: HistoryLine) -> dict[str, Any]:

@@ -35,13 +35,13 @@ from ..records import (
 
 # fmt: off
 __all__ = [
-    "FORMAT", "answer", "chain", "event", "history", "label_list", "log", "metadata", "path", "prefix", "prior",
-    "question", "row", "state", "study",
+    "FORMAT", "answer", "chain", "event", "evidence", "history", "label_list", "log", "metadata", "path", "prefix",
+    "prior", "question", "row", "state", "study",
 ]
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 8
+FORMAT = 9
 
 metadata = MetaData()
 
@@ -181,6 +181,15 @@ Index("log_chain", log.c.chain, log.c.number)
 #: What the page and the report draw: a line of the study as a whole has no chain.
 history = Table("history", metadata, *_columns(HistoryLine), _column("check_sum", BigInteger))
 Index("history_chain", history.c.chain, history.c.number)
+
+#: Where the checks stand, so that they go on without the log: of each chain, and of all together (chain −1).
+evidence = Table(
+    "evidence",
+    metadata,
+    _number("chain"),
+    _column("content", LargeBinary),
+    _column("check_sum", BigInteger),
+)
 
 #: The registered questions with their answers, and the answers at earlier moments.
 question = Table("question", metadata, *_columns(QuestionRecord), _column("check_sum", BigInteger))

@@ -8,25 +8,41 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
 from ..records import ChainRecord, PathRecord, QuestionRecord
-from .schema import answer, chain, event, history, label_list, log, path, prefix, prior, question, row, state, study
+from .schema import (
+    answer,
+    chain,
+    event,
+    evidence,
+    history,
+    label_list,
+    log,
+    path,
+    prefix,
+    prior,
+    question,
+    row,
+    state,
+    study,
+)
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_answer", "add_chain", "add_event", "add_history",
-    "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_question", "add_row",
-    "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number", "chain_log_after",
-    "chains_after", "events_after", "expired", "get_label_list", "get_observation", "get_path", "get_paths",
-    "get_position", "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows", "get_states", "get_study",
-    "held", "history_after", "history_of_all", "latest_path", "latest_used_path", "least", "lock_study", "log_after",
-    "move_chain", "move_path", "number_found", "outlines", "path_log_after", "pattern", "questions_of", "set_chain",
-    "set_path", "set_question", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_answer", "add_chain", "add_event", "add_evidence",
+    "add_history", "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_question",
+    "add_row", "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number", "chain_log_after",
+    "chains_after", "drawing", "drop_evidence", "events_after", "expired", "get_evidence", "get_label_list",
+    "get_observation", "get_path", "get_paths", "get_position", "get_prefixes", "get_prior", "get_questions", "get_row",
+    "get_rows", "get_states", "get_study", "held", "history_after", "history_of_all", "latest_path", "latest_used_path",
+    "least", "lock_study", "log_after", "move_chain", "move_path", "number_found", "outlines", "path_log_after",
+    "pattern", "questions_of", "set_chain", "set_path", "set_question", "set_row", "set_study", "stale_after", "top",
+    "twins", "worst", "worst_aside",
 ]
 # fmt: on
 
@@ -137,6 +153,7 @@ latest_path, latest_used_path = (
 )
 held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
 expired = held.where(path.c.expires <= bindparam("until"))
+drawing = select(path).where(path.c.issued > literal("0")).order_by(path.c.chain, path.c.number)
 # A chain, a length and a digest, and the first path that has them: the others of the group are its twins.
 _beginning = (prefix.c.chain, prefix.c.length, prefix.c.digest)
 _group = (
@@ -188,6 +205,11 @@ add_history = _insert(history)
 _line = history.c.number > bindparam("after")
 history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
 history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
+
+_of_chain = evidence.c.chain == bindparam("chain")
+get_evidence = select(evidence).where(_of_chain)
+drop_evidence = delete(evidence).where(_of_chain)
+add_evidence = _insert(evidence)
 
 add_question = _insert(question)
 set_question = _update(question, ("number",), QuestionRecord.FIXED)

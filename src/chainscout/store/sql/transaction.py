@@ -201,6 +201,9 @@ class SqlTransaction:
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
+    def drawing(self) -> Iterator[PathRecord]:
+        return map(self._walked, self._all(statements.drawing))
+
     def twins(self) -> Iterator[Twins]:
         return (Twins(*found) for found in self._all(statements.twins))
 
@@ -268,6 +271,10 @@ class SqlTransaction:
     def events(self, after: int) -> Iterator[Event]:
         pages = self._pages(statements.events_after, 0, after)
         return (codec.event_record(*values) for page in pages for values in page)
+
+    def kept(self, chain: int | None) -> bytes | None:
+        found = self._all(statements.get_evidence, chain=-1 if chain is None else chain)
+        return codec.evidence_record(found[0]) if found else None
 
     # -- questions and answers
 
@@ -355,6 +362,11 @@ class SqlTransaction:
         self._answers.append(line._asdict())
         self._changed_questions[question.number] = question
         self._saved = True
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        columns = codec.evidence_columns(chain, content)
+        self._database.run(statements.drop_evidence, {"chain": columns["chain"]})
+        self._database.run(statements.add_evidence, columns)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
