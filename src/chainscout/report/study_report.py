@@ -87,7 +87,7 @@ class StudyReport:
             checks=in_one_line(self.checks()),
             facts=(),
         )
-        return replace(found, facts=tuple((name, cell(value)) for name, value in facts(found)))
+        return replace(found, facts=tuple((name, cell(value)) for name, value in (*facts(found), *pace_facts(found))))
 
     def checks(self) -> "Diagnosis | None":
         """The checks of all chains together; of a study whose observations have grown by less than 1 % since."""
@@ -264,8 +264,6 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         ("method", study.method),
         ("target loss", given(study.target_loss)),
         *_aims(study),
-        ("time left (estimate)", duration(study.seconds_left)),
-        ("observations a second", study.rate),
         ("policy", study.policy),
         ("δ", given(study.delta)),
         ("Λ of the estimates", study.variability),
@@ -276,8 +274,16 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         ("lost observations", study.lost),
         ("set aside", study.aside),
         ("checks of what the bounds assume", study.checks),
-        ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
         ("finished", study.stopped or "no"),
+    ]
+
+
+def pace_facts(study: Overview) -> list[tuple[str, Any]]:
+    """What changes while nobody observes, and is shown where it is seen at once."""
+    return [
+        ("time left (estimate)", duration(study.seconds_left)),
+        ("observations a second", study.rate),
+        ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
     ]
 
 
