@@ -43,7 +43,10 @@ export function pairs(list, entries) {
   if (list.children.length !== entries.length) {
     list.replaceChildren(...entries.map(([name]) => make("div", {}, make("dt", {}, name), make("dd"))));
   }
-  entries.forEach(([, value], place) => write(list.children[place].lastChild, value));
+  entries.forEach(([, value], place) => {
+    write(list.children[place].lastChild, value);
+    list.children[place].className = value.length > 40 ? "wide" : ""; // a sentence has a line to itself
+  });
 }
 
 // JSON from the server, or an error with the server's own sentence.
