@@ -1,6 +1,8 @@
 """Sphinx configuration: MyST pages, the API from docstrings, nothing fetched while building or while reading."""
 
 import re
+import sys
+from pathlib import Path
 from typing import Any, NewType
 
 import numpy as np
@@ -46,6 +48,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from parameters import list_parameters  # noqa: E402 - a module of this folder
+
+
 def escape_formulas(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Docstrings are sentences with ``names``; a bar in them is an absolute value, not reStructuredText."""
     for place, line in enumerate(lines):
@@ -55,4 +61,5 @@ def escape_formulas(app: Sphinx, what: str, name: str, thing: Any, options: Any,
 
 def setup(app: Sphinx) -> None:
     app.add_lexer("csv", TextLexer)
+    app.connect("autodoc-process-docstring", list_parameters)
     app.connect("autodoc-process-docstring", escape_formulas)

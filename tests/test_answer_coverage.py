@@ -21,7 +21,12 @@ from chainscout.answers.replay import cycles, decks_of, episodes, returns
 from chainscout.paths import LOST
 
 #: How a chain is sampled.
-WAYS = {"one walker": {}, "four walkers": {"walkers": 4}, "cancelled draws": {"walkers": 4, "cancels": True}}
+WAYS = {
+    "one walker": {},
+    "four walkers": {"walkers": 4},
+    "cancelled draws": {"walkers": 4, "cancels": True},
+    "chosen rows": {"walkers": 2, "adaptive": True},
+}
 
 
 def most_misses(delta, runs):

@@ -17,8 +17,8 @@ def pace(monkeypatch):
     """The statistics are kept after every seventh observation."""
     monkeypatch.setattr(_evidence, "PACE", 7)
     monkeypatch.setattr(_evidence, "PACE_OF_CHAIN", 1)
+    monkeypatch.setattr(_evidence, "LEAST", 7)
     monkeypatch.setattr(_evidence, "BYTES_A_STEP", 2**30)
-    monkeypatch.setattr(_evidence, "first_look", lambda chains: 7)
     monkeypatch.setattr(cs.study.settings, "first_look", lambda chains: 7)
 
 
@@ -166,6 +166,17 @@ def test_shared_paths_and_open_states(place, pace):
     assert hold_equal(study) == 149
 
 
+def test_paths_beyond_those_told_apart_are_left_out_and_counted(pace):
+    study = cs.Study.create(None, {"a": 2})
+    for _ in range(70):
+        study.tell_many([("a", 0), ("a", 1)])
+        study.restart("a")
+    assert hold_equal(study) == 70
+    found = study.checks()
+    assert next(check.left_out for check in found if check.by == "path") == 6
+    assert "6 transitions were left out of a check: more than 64 labels occur in a state." in found.remarks
+
+
 def test_order_that_is_not_known_ends_the_checks(place, pace):
     study = place.create({"a": 3, "b": 3})
     study.tell_many([("a", 0)] * 30 + [("b", 1)] * 10)
@@ -246,11 +257,30 @@ def test_a_study_that_was_tampered_with_is_noticed(place, pace):
         study.checks()
 
 
+def test_it_is_kept_when_a_small_study_stops(place):
+    study = place.create({"a": 3, "b": 3}, budget=30)
+    study.tell_many([("ab"[number % 2], number % 3) for number in range(29)])
+    assert kept_draws(study) == 0
+    study.tell("a", 0)
+    assert kept_draws(study) > 25
+    assert hold_equal(study) == 27  # the last one waits for a draw of b
+    study.extend(budget=60)
+    study.tell_many([("ab"[number % 2], number % 3) for number in range(30)])
+    assert hold_equal(study) >= 55
+    study.audit()
+
+
 def test_how_often_it_is_kept():
-    assert _evidence.first_look(1) == 16_384
-    assert _evidence.first_look(100) == 25_600
-    assert _evidence.first_look(1000) == 256_000
-    assert _evidence.first_look(1001) is None
+    assert [_evidence.first_look(chains) for chains in (1, 100, 1000, 1001)] == [1024, 12_800, 128_000, None]
+    study = cs.Study.create(None, {"a": 2})
+    kept = []
+    for number in range(45):
+        study.tell_many([("a", place % 2) for place in range(1024)])
+        if study._store.study.judge_at != (kept[-1][1] if kept else 1024):
+            kept.append((1024 * (number + 1), study._store.study.judge_at))
+    # Twice as many each time, and later after 16,384.
+    first = [(1024, 2048), (2048, 4096), (4096, 8192), (8192, 16_384)]
+    assert kept == [*first, (16_384, 32_768), (32_768, 49_152)]
     many = cs.Study.create(None, {f"chain {number}": 2 for number in range(1001)})
     assert many.checks() is None
 
@@ -262,8 +292,8 @@ def test_a_look_reads_the_end_of_the_log(pace):
     study.tell_many([("ab"[number % 2], int(rng.integers(3))) for number in range(600)])
     study.tell_many([("ab"[number % 2], int(rng.integers(3))) for number in range(6)])
     read = []
-    log = study._store.log
-    study._store.log = lambda chain, after: read.append(after) or log(chain, after)
+    draws = study._store.draws
+    study._store.draws = lambda chain, after: read.append(after) or draws(chain, after)
     assert study.checks()[1].cards == 606 - 2
     assert len(read) == 1
     assert 590 < read[0] <= 600

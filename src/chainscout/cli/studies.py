@@ -74,7 +74,9 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @_target_loss
 @_deadline
 @click.option("--certificate", help="sharp (the default) or mixture: what the study promises and stops by.")
-@click.option("--policy", default="scout", show_default=True)
+@click.option(
+    "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
+)
 @click.option(
     "--weight",
     "weights",

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ..errors import ChainscoutError, InputError
 from ..report import Table
 from ..report.study_report import StudyReport
-from ..report.views import Chain, Curves, Happening, Held, Overview, Page
+from ..report.views import Card, Chain, Curves, Happening, Held, Overview, Page
 from ..study import Step, Study
 from .parameters import (
     Ask,
@@ -114,6 +114,13 @@ READS = (
         NoQuery,
         list[Table],
         lambda report, _: report.panels(),
+    ),
+    Read(
+        "/api/questions",
+        "registered questions, with their answers over time",
+        NoQuery,
+        list[Card],
+        lambda report, _: report.cards(),
     ),
     Read(
         "/api/log",

@@ -21,6 +21,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from .records import (
     AnswerLine,
     ChainRecord,
@@ -163,6 +166,9 @@ class Transaction(Protocol):
         ``chain``: only this chain.
         """
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        """The same as columns, without who told it and when: number, chain, path, step, state, number of issue."""
+
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""
 
@@ -245,9 +251,11 @@ class Store(Protocol):
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view of the study. It must not change a record."""
 
-    def writing(self) -> AbstractContextManager[Transaction]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager[Transaction]:
         """The exclusive right to change the study; waits until other writers are done.
 
+        ``chain``, ``path``: the name of a chain and the number of its path that the caller reads first, so that a
+        database on a server can read them at once. They need not exist.
         Raises `InputError` if the store is read-only.
         """
 

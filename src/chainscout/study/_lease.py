@@ -226,7 +226,7 @@ class Lease:
                 if time.monotonic() > patience:
                     raise
         if self._worker is not None:
-            self._worker._walker.remember(told)
+            self._worker._walker.remember(self.chain, told)
         self.state = state
         self.step += 1
         self.steps -= 1

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..paths import LOST, PENDING, START, Paths
-from ..store import ChainRecord, Observation, PathRecord, Transaction
+from ..store import ChainRecord, PathRecord, Transaction
 from ._labels import Labels
 from ._transitions import MAIN
 
@@ -24,7 +24,7 @@ PLAIN_SIDE_BY_SIDE = (
 
 def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Paths:
     """Every draw of the chain that was issued. What the study was warm-started with is not among them."""
-    number, path, step, state, issued = _log(transaction, chain)
+    number, _, path, step, state, issued = transaction.draws(chain, 0)
     known = list(transaction.paths(chain))
     told = _told_cards(number, path, step, state, issued)
     unordered = None if transaction.study.shared else _why_unordered(known, number, path, issued)
@@ -47,13 +47,6 @@ def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) ->
         open_states=chain.open,
         unordered=unordered,
     )
-
-
-def _log(transaction: Transaction, chain: ChainRecord) -> tuple[IntegerArray, ...]:
-    """The chain's log as columns: number, path, step, state and number of issue."""
-    columns = [(name, np.float64 if name == "time" else np.int64) for name in Observation._fields]
-    table = np.fromiter(transaction.log(chain, 0), dtype=columns)
-    return tuple(np.ascontiguousarray(table[name]) for name in ("number", "path", "step", "state", "issued"))
 
 
 def _told_cards(

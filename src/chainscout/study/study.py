@@ -39,7 +39,7 @@ from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
-from ._plan import StudyPlan
+from ._plan import AnswerPlan, StudyPlan
 from ._questions import Answering
 from ._solutions import Solutions
 from ._transitions import MAIN, Walker
@@ -294,7 +294,7 @@ class Study:
         with self._lock:
             told, own = self._tell(chain, state, path, step, token, begin=begin)
             if token is None and own:
-                self._main.remember(told)
+                self._main.remember(chain, told)
             return Step(told.number, told.steps + 1)
 
     def tell_next(
@@ -313,7 +313,7 @@ class Study:
         """
         with self._lock:
             told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
-            self._main.remember(told)
+            self._main.remember(chain, told)
 
     def continue_path(self, chain: str) -> ChainProgress:
         """Says that the process of this chain stands where plain tells left it, and gives where that is."""
@@ -321,7 +321,7 @@ class Study:
             record = self._find(transaction, chain)
             path = transaction.open_path(record, MAIN)
             if path is not None and not self._main.walks(record):
-                self._main.remember(path)
+                self._main.remember(chain, path)
             return self._progress_of(transaction, record)
 
     def _tell(
@@ -337,7 +337,8 @@ class Study:
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
         """The path, and whether whoever told this goes on with it; a retry says nothing of that."""
-        with self._lock, self._store.writing() as transaction:
+        walked = self._main.latest(name) if number is None else number
+        with self._lock, self._store.writing(name, walked) as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
@@ -396,8 +397,8 @@ class Study:
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
                 self._settle(transaction, live, [chain for chain, _ in moved.values()])
-            for _, path in moved.values():
-                self._main.remember(path)
+            for record, path in moved.values():
+                self._main.remember(record.name, path)
 
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
@@ -527,9 +528,12 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
-    def plan(self, target_loss: float | None = None) -> StudyPlan:
-        """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
-        return _plan.plan(self, target_loss)
+    def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
+        """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
+
+        ``target_loss``, ``target_width``: what for; if none is given, what the study aims at.
+        """
+        return _plan.plan(self, target_loss, target_width)
 
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""

@@ -13,6 +13,9 @@ from dataclasses import fields
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..protocol import ORDERS
 from ..records import (
     AnswerLine,
@@ -96,7 +99,7 @@ class MemoryStore:
         self.now = self.clock()
         return self._reading
 
-    def writing(self) -> AbstractContextManager["MemoryStore"]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager["MemoryStore"]:
         self.now = self.clock()
         return self._writing
 
@@ -240,6 +243,12 @@ class MemoryStore:
             return map(self._line, range(after, len(self._log[0])))
         places = self._places.get(chain.number, ())
         return map(self._line, places[bisect_left(places, after) :])
+
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        chains, paths, steps, states, _, issues, _ = (np.array(column, dtype=np.int64) for column in self._log)
+        places = np.arange(after, len(chains)) if chain is None else np.array(self._places.get(chain.number, ()), int)
+        places = places[places >= after]
+        return np.stack([places + 1, *(column[places] for column in (chains, paths, steps, states, issues))])
 
     def _line(self, place: int) -> Observation:
         chain, path, step, state, moment, issued, teller = (column[place] for column in self._log)

@@ -19,9 +19,9 @@ import stat
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.dialects import sqlite as dialects
@@ -29,7 +29,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, FileError
 from . import sqlite_files as files
-from .database import PATIENCE, Database
+from .database import PATIENCE, Begun, Database, Wanted
 from .fork import INSIDE, pause
 
 __all__ = ["Sqlite", "open_file"]
@@ -157,7 +157,7 @@ class Sqlite(Database):
     def _has_changed(self) -> bool:
         return files.stamp(self.path) != self._frozen
 
-    def begin(self, write: bool, first: Executable | None) -> Any:
+    def begin(self, write: bool, first: Executable | None, wanted: Mapping[str, Wanted]) -> Begun:
         """Begins a transaction. A writer waits for its turn."""
         end = time.monotonic() + self.patience
         if write:
@@ -169,7 +169,7 @@ class Sqlite(Database):
         self._queue(self.begin_writing if write else self.begin_reading, end)
         if write:
             self._check_files()
-        return None if first is None else self.run(first).fetchone()
+        return Begun(None if first is None else self.run(first).fetchone(), {})
 
     def _queue(self, statement: str, end: float) -> None:
         """Runs a statement that may have to wait, until the moment ``end`` of the monotonic clock."""

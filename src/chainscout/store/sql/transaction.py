@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain as chained
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
@@ -23,7 +27,7 @@ from ..records import (
     Twins,
 )
 from . import codec, statements
-from .database import Database
+from .database import Begun, Database, Wanted
 from .statements import Bulk
 
 __all__ = ["SqlStore", "SqlTransaction"]
@@ -33,6 +37,15 @@ _PAGE = 1000
 _chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
 _seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
 _seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
+#: What is only ever added, and where a transaction keeps it until it is written.
+_ADDITIONS = (
+    (statements.add_observation, "_lines"),
+    (statements.add_state, "_states"),
+    (statements.add_prefix, "_prefixes"),
+    (statements.add_event, "_events"),
+    (statements.add_history, "_history"),
+    (statements.add_answer, "_answers"),
+)
 #: How many records a store keeps between transactions.
 _MOST_KEPT = 50_000
 
@@ -46,7 +59,11 @@ class _Cache:
         self.chains: dict[int, ChainRecord] = {}
         self.numbers: dict[str, int] = {}
         self.rows: dict[tuple[int, int], RowRecord] = {}
+        #: Chain → all its rows by position, of the chains for which all were read.
+        self.whole: dict[int, dict[int, RowRecord]] = {}
         self.paths: dict[tuple[int, int], PathRecord] = {}
+        #: Chain and label in JSON → position, of open states: they are only ever added to.
+        self.positions: dict[tuple[int, str], int] = {}
         #: What the database has in the columns that seldom change, as far as it is known.
         self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
         self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -54,15 +71,30 @@ class _Cache:
     def move_to(self, changes: int) -> None:
         """Forgets the records if the study has changed since, or if there are too many."""
         if changes != self.changes or len(self.chains) + len(self.rows) + len(self.paths) > _MOST_KEPT:
-            self.forget()
+            self._forget_records()
             self.changes = changes
+            if len(self.positions) > _MOST_KEPT:
+                self.positions.clear()
+
+    def has(self, name: str, path: int | None) -> bool:
+        """Whether it has a chain, this path of it, and the row of the state that the path is in."""
+        chain = self.numbers.get(name)
+        if chain is None or chain not in self.chains:
+            return False
+        walked = None if path is None else self.paths.get((chain, path))
+        return path is None or (walked is not None and (walked.last is None or (chain, walked.last) in self.rows))
 
     def forget(self) -> None:
         """The next transaction reads everything again."""
+        self.positions.clear()
+        self._forget_records()
+
+    def _forget_records(self) -> None:
         self.changes = -1
         self.chains.clear()
         self.numbers.clear()
         self.rows.clear()
+        self.whole.clear()
         self.paths.clear()
         self.seldom_of_chains.clear()
         self.seldom_of_paths.clear()
@@ -71,7 +103,7 @@ class _Cache:
 class SqlTransaction:
     """One transaction: each record is read once, and everything that changed is written together."""
 
-    def __init__(self, store: "SqlStore", study: StudyRecord) -> None:
+    def __init__(self, store: "SqlStore", study: StudyRecord, foreseen: Mapping[str, list[Any]]) -> None:
         self.study = study
         self.now = store.database.now()
         self._store = store
@@ -80,15 +112,31 @@ class SqlTransaction:
         cache = self._cache = store.cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
-        self._saved = False
+        #: Whether anything was saved, and whether anything of it was written already.
+        self._saved = self._flushed = False
         self._changed: dict[int, ChainRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._lines: list[dict[str, Any]] = []
         self._prefixes: list[dict[str, Any]] = []
+        self._states: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
         self._history: list[dict[str, Any]] = []
         self._answers: list[dict[str, Any]] = []
         self._changed_questions: dict[int, QuestionRecord] = {}
+        self._foreseen = foreseen
+        for values in foreseen.get("needed", ()):
+            self._note_needed(values)
+
+    def _note_needed(self, values: Any) -> None:
+        """Notes a chain, its path and the row of the path's last state, which were read with the beginning."""
+        chain, path, row = (values[part] for part in statements.PARTS_OF_NEEDED)
+        self._known(chain)
+        if path[0] is not None:
+            walked = self._walked(path)
+            if walked.last is not None:
+                key = walked.chain, walked.last
+                self._rows[key] = RowRecord() if row[0] is None else codec.row_record(row)
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
         """What a statement finds, with all changes so far in the database."""
@@ -153,16 +201,24 @@ class SqlTransaction:
                 self._chains.clear()
 
     def top(self, number: int) -> list[ChainRecord]:
-        if number == 1 and self._database.foreseen is not None:  # a transaction that reads, so nothing has changed
-            return [self._known(values) for values in self._database.foreseen]
+        if number == 1 and "best" in self._foreseen and not self._saved:
+            return [self._known(values) for values in self._foreseen["best"]]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
         return [self._known(values) for values in self._all(statements.least, limit=number)]
 
     def worst(self, *, aside: bool = False) -> float:
-        found = self._all(statements.worst_aside if aside else statements.worst)
-        return float(found[0][0]) if found else 0.0
+        if aside:
+            found = self._all(statements.worst_aside, limit=1)
+            return float(found[0][1]) if found else 0.0
+        # The chains that were saved and not written yet are left out of what the database says.
+        known = [chain.certificate for chain in self._changed.values() if not chain.aside]
+        foreseen = None if self._flushed else self._foreseen.get("worst")
+        if foreseen is None or len(self._changed) >= statements.WORST:
+            foreseen = self._database.run(statements.worst, {"limit": 1 + len(self._changed)}).fetchall()
+        others = (value for number, value in foreseen if number not in self._changed)
+        return max([*islice(others, 1), *known], default=0.0)
 
     # -- paths
 
@@ -198,6 +254,11 @@ class SqlTransaction:
     def held(self, until: float | None = None) -> list[PathRecord]:
         if not self.study.leases:
             return []
+        if until == self.now and "expired" in self._foreseen:
+            paths = (self._walked(values) for values in self._foreseen["expired"])
+            return [
+                path for path in paths if path.token is not None and path.expires is not None and path.expires <= until
+            ]
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
@@ -232,12 +293,28 @@ class SqlTransaction:
             self._rows[values[0], values[1]] = codec.row_record(values)
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
-        return {values[1]: codec.row_record(values) for values in self._all(statements.get_rows, chain=chain.number)}
+        whole = self._cache.whole.get(chain.number)
+        if whole is None:
+            found = self._database.run(statements.get_rows, {"chain": chain.number}).fetchall()
+            whole = {
+                values[1]: self._rows.get((chain.number, values[1])) or codec.row_record(values) for values in found
+            }
+            for (number, position), row in self._changed_rows.items():  # they may not be written yet
+                if number == chain.number:
+                    whole[position] = row
+            if len(self._rows) + len(whole) <= _MOST_KEPT:
+                self._cache.whole[chain.number] = whole
+                self._rows.update(((chain.number, position), row) for position, row in whole.items())
+        return dict(sorted(whole.items()))
 
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
-        key = {"chain": chain.number, "label": codec.pack_json(label)}  # nothing to flush: `discover` writes at once
-        found = self._database.run(statements.get_position, key).fetchone()
-        return None if found is None else codec.state_record(found)[0]
+        key = chain.number, codec.pack_json(label)
+        position = self._cache.positions.get(key)
+        if position is None:  # nothing to flush: what was discovered is known
+            found = self._database.run(statements.get_position, {"chain": key[0], "label": key[1]}).fetchone()
+            if found is not None:
+                position = self._cache.positions[key] = codec.state_record(found)[0]
+        return position
 
     def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
         found = [codec.state_record(values) for values in self._all(statements.get_states, chain=chain.number)]
@@ -260,6 +337,14 @@ class SqlTransaction:
         else:
             pages = self._pages(statements.chain_log_after, 0, after, chain=chain.number)
         return (Observation(*values) for page in pages for values in page)
+
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        if chain is None:
+            pages = self._pages(statements.draws_after, 0, after)
+        else:
+            pages = self._pages(statements.chain_draws_after, 0, after, chain=chain.number)
+        flat = chained.from_iterable(chained.from_iterable(pages))
+        return np.ascontiguousarray(np.fromiter(flat, dtype=np.int64).reshape(-1, 6).T)
 
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         if chain is None:
@@ -289,7 +374,7 @@ class SqlTransaction:
 
     def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
         pages = self._pages(statements.answers_after, 0, after, question=question)
-        return (AnswerLine(*values) for page in pages for values in page)
+        return (codec.answer_line(values) for page in pages for values in page)
 
     # -- what only readers ask
 
@@ -322,9 +407,13 @@ class SqlTransaction:
     def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
         self._changed_rows[chain.number, position] = row
         self._rows[chain.number, position] = row
+        whole = self._cache.whole.get(chain.number)
+        if whole is not None:
+            whole[position] = row
 
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
-        self._database.run(statements.add_state, codec.state_columns(chain.number, position, label))
+        self._states.append(codec.state_columns(chain.number, position, label))
+        self._cache.positions[chain.number, codec.pack_json(label)] = position
 
     def save_path(self, path: PathRecord) -> None:
         self._changed_paths[path.chain, path.number] = path
@@ -359,7 +448,7 @@ class SqlTransaction:
         study.answers += 1
         ends = question.lower, question.upper, question.estimate
         line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
-        self._answers.append(line._asdict())
+        self._answers.append(codec.answer_columns(line))
         self._changed_questions[question.number] = question
         self._saved = True
 
@@ -377,87 +466,96 @@ class SqlTransaction:
             "chain": None if chain is None else chain.number,
             "detail": codec.pack_json(detail),
         }
-        self._database.run(statements.add_event, values)
+        self._events.append(values)
 
     def _flush(self) -> None:
         """Writes what was saved, so that the database can search it."""
-        database, cache = self._database, self._cache
+        changes = self._changes()
+        if changes:
+            self._flushed = True
+            self._database.change(changes)
+
+    def _changes(self) -> list[tuple[Bulk, list[dict[str, Any]]]]:
+        """What was saved and is not written yet: statements, each with its sets of parameters."""
+        cache = self._cache
+        changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
         if self._changed:
             floor = self._store.floor
             chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
-            self._run_sparingly(
-                statements.set_chain,
-                statements.move_chain,
-                chains,
-                _chain_key,
-                _seldom_of_chain,
-                cache.seldom_of_chains,
+            changes.append(
+                _sparingly(
+                    statements.set_chain,
+                    statements.move_chain,
+                    chains,
+                    _chain_key,
+                    _seldom_of_chain,
+                    cache.seldom_of_chains,
+                )
             )
-            self._changed.clear()
+            self._changed = {}
         if self._changed_paths:
-            paths = [(path, codec.path_columns(path)) for path in self._changed_paths.values()]
-            database.run_many(statements.add_path, [columns for path, columns in paths if not path.stored])
-            stored = [columns for path, columns in paths if path.stored]
-            self._run_sparingly(
-                statements.set_path, statements.move_path, stored, _path_key, _seldom_of_path, cache.seldom_of_paths
-            )
-            for path in self._changed_paths.values():
-                path.stored = True
-            self._changed_paths.clear()
-        if self._changed_rows:
             new: list[dict[str, Any]] = []
             old: list[dict[str, Any]] = []
+            for path in self._changed_paths.values():
+                (old if path.stored else new).append(codec.path_columns(path))
+                path.stored = True
+            changes.append((statements.add_path, new))
+            if old:
+                changes.append(
+                    _sparingly(
+                        statements.set_path,
+                        statements.move_path,
+                        old,
+                        _path_key,
+                        _seldom_of_path,
+                        cache.seldom_of_paths,
+                    )
+                )
+            self._changed_paths = {}
+        if self._changed_rows:
+            new, old = [], []
             for (chain, state), row in self._changed_rows.items():
                 (old if row.stored else new).append(codec.row_columns(chain, state, row))
                 row.stored = True
-            database.run_many(statements.add_row, new)
-            database.run_many(statements.set_row, old)
-            self._changed_rows.clear()
-        if self._lines:
-            database.run_many(statements.add_observation, self._lines)
-            self._lines = []
-        if self._prefixes:
-            database.run_many(statements.add_prefix, self._prefixes)
-            self._prefixes = []
-        if self._history:
-            database.run_many(statements.add_history, self._history)
-            self._history = []
+            changes += (statements.add_row, new), (statements.set_row, old)
+            self._changed_rows = {}
         if self._changed_questions:
-            changed = [codec.question_columns(question) for question in self._changed_questions.values()]
-            database.run_many(statements.set_question, changed)
-            self._changed_questions.clear()
-        if self._answers:
-            database.run_many(statements.add_answer, self._answers)
-            self._answers = []
-
-    def _run_sparingly(
-        self,
-        whole: Bulk,
-        short: Bulk,
-        lines: list[dict[str, Any]],
-        key: Callable[[Any], Any],
-        seldom: Callable[[Any], Any],
-        known: dict[Any, Any],
-    ) -> None:
-        """Updates rows; where the columns that seldom change are as the database has them, without naming them."""
-        if len(lines) == 1:
-            (line,) = lines
-            place, values = key(line), seldom(line)
-            self._database.run(short if known.get(place) == values else whole, line)
-            known[place] = values
-            return
-        self._database.run_many(whole, lines)
-        for line in lines:
-            known[key(line)] = seldom(line)
+            questions = [codec.question_columns(question) for question in self._changed_questions.values()]
+            changes.append((statements.set_question, questions))
+            self._changed_questions = {}
+        for statement, name in _ADDITIONS:
+            added = getattr(self, name)
+            if added:
+                changes.append((statement, added))
+                setattr(self, name, [])
+        return [change for change in changes if change[1]]
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
-        self._database.read_no_more()
-        self._flush()
+        changes = self._changes()
         if self._saved or codec.study_values(self.study) != self._before:
             self.study.changes += 1
-            self._database.run(statements.set_study, codec.study_columns(self.study))
+            changes.append((statements.set_study, [codec.study_columns(self.study)]))
+        self._database.conclude(changes)
         self._cache.changes = self.study.changes
+
+
+def _sparingly(
+    whole: Bulk,
+    short: Bulk,
+    lines: list[dict[str, Any]],
+    key: Callable[[Any], Any],
+    seldom: Callable[[Any], Any],
+    known: dict[Any, Any],
+) -> tuple[Bulk, list[dict[str, Any]]]:
+    """The update of these rows; where the columns that seldom change are as the database has them, without naming them.
+
+    ``known``: what the database has in these columns, as far as it is known.
+    """
+    is_known = len(lines) == 1 and known.get(key(lines[0])) == seldom(lines[0])
+    for line in lines:
+        known[key(line)] = seldom(line)
+    return short if is_known else whole, lines
 
 
 class SqlStore:
@@ -471,33 +569,52 @@ class SqlStore:
         self.floor = floor
         self.cache = _Cache()
         self._label_lists: dict[int, tuple[Hashable, ...]] = {}
+        #: Whether the study had leases and a target when it was last read.
+        self._has_leases = self._has_target = False
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
         try:
-            with self.database.transaction(False, statements.get_study) as found:
-                yield self._begun(found)
+            with self.database.transaction(False, statements.get_study, self._wanted(best=True)) as begun:
+                yield self._begun(begun)
         except FileError:
             self.cache.forget()  # the records may have been read at two different moments
             raise
 
     @contextmanager
-    def writing(self) -> Iterator[SqlTransaction]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> Iterator[SqlTransaction]:
         # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
         first = statements.lock_study if self.database.locks_rows else statements.get_study
         try:
-            with self.database.transaction(True, first) as found:
-                transaction = self._begun(found)
+            with self.database.transaction(True, first, self._wanted(chain, path, best=chain is None)) as begun:
+                transaction = self._begun(begun)
                 yield transaction
                 transaction.finish()
         except BaseException:
             self.cache.forget()  # its records were changed, and the study was not
             raise
 
-    def _begun(self, found: Any) -> SqlTransaction:
-        if found is None:
+    def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:
+        """What a transaction is likely to read, as far as it can be read with the beginning."""
+        wanted: dict[str, Wanted] = {}
+        if self.database.foresees:
+            if isinstance(chain, str) and self.database.can_store(chain):
+                changes = self.cache.changes if self.cache.has(chain, path) else -1
+                wanted["needed"] = statements.needed, {"name": chain, "path": path, "changes": changes}
+            if best:
+                wanted["best"] = statements.best, {}
+            if self._has_leases:
+                wanted["expired"] = statements.expired_now, {}
+            if self._has_target:
+                wanted["worst"] = statements.worst, {"limit": statements.WORST}
+        return wanted
+
+    def _begun(self, begun: Begun) -> SqlTransaction:
+        if begun.first is None:
             raise FileError(f"there is no study in {self.database.where}")
-        return SqlTransaction(self, codec.study_record(found))
+        study = codec.study_record(begun.first)
+        self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
+        return SqlTransaction(self, study, begun.foreseen)
 
     def forget_labels(self) -> None:
         """Reads lists of labels again."""
