@@ -191,6 +191,67 @@ def test_order_that_is_not_known_ends_the_checks(place, pace):
     assert hold_equal(study) == -1
 
 
+def test_a_lease_that_goes_on_after_plain_tells_is_noticed_long_after(pace):
+    study = cs.Study.create(None, {"a": 3})
+    with study.worker("one", renews=False) as one:
+        lease = one.lease(steps=20)
+        for step in range(10):
+            lease.tell(step % 3)
+        lease.give_back()
+        study.tell_many([("a", step % 3) for step in range(40)])
+        assert hold_equal(study) == 9 + 39
+        study.restart("a")
+        lease = one.lease(steps=20, continuing=True)
+        assert lease.path == 1
+        lease.tell(0)
+        assert hold_equal(study) == -1
+
+
+def test_a_path_that_was_left_is_not_waited_for(pace):
+    study = cs.Study.create(None, {"a": 3, "b": 3})
+    study.tell_many([("a", step % 3) for step in range(20)])
+    cards = hold_equal(study)
+    study.tell("a", 0, path=2, step=1)
+    for step in range(20):
+        study.tell("a", step % 3, path=2, step=step + 2)
+    assert hold_equal(study) == cards + 20
+
+
+def test_a_first_state_that_was_given_up_late_ends_nothing(pace):
+    study = cs.Study.create(None, {"a": 3})
+    with study.worker("one", renews=False) as one, study.worker("two", renews=False) as two:
+        other = two.lease(steps=60)
+        other.tell(0)  # its next draw is pending, so that nothing later is judged
+        never = one.lease(steps=5)
+        with study.worker("three", renews=False) as three:
+            third = three.lease(steps=60)
+            for step in range(20):
+                third.tell(step % 3)
+            never.give_back()
+            assert hold_equal(study) == 0
+            for step in range(20):
+                other.tell(step % 3)
+            third.tell(0)
+            assert hold_equal(study) > 35
+
+
+def test_a_path_that_has_ended_while_its_draws_wait(pace):
+    study = cs.Study.create(None, {"a": 3})
+    with study.worker("one", renews=False) as one, study.worker("two", renews=False) as two:
+        slow, quick = one.lease(steps=60), two.lease(steps=60)
+        slow.tell(0)
+        for step in range(4):
+            quick.tell(step % 3)
+        quick.restart()
+        for step in range(2):
+            quick.tell(step % 3)
+        assert kept_draws(study) > 1
+        assert hold_equal(study) == 0  # all wait for the second draw of the slow one
+        for _ in range(10):
+            slow.tell(1)
+        assert hold_equal(study) > 3
+
+
 def test_a_draw_given_up_late_ends_the_checks_for_good(place, pace):
     study = place.create({"a": 3})
     with study.worker("one", renews=False) as one, study.worker("two", renews=False) as two:
