@@ -265,3 +265,17 @@ def test_a_failing_study_is_said(browser: Browser, run: Start, where: Path) -> N
     server.end()
     browser.until(lambda: "the server does not answer" in browser.text("#failure"))
     browser.complaints()  # the browser reports the lost connection
+
+
+def test_a_card_a_question(browser: Browser, run: Start, tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    questions = ["reach 1 from 0 within 3", "time to 1 from 0"]
+    with Study.create(where, {"north": 2}, questions=questions, target_width=0.01) as study:
+        browser.show(run(where))
+        browser.until(lambda: len(browser.all("#cards figure")) == 2)
+        assert "nothing to draw yet" in browser.text("#cards")
+        study.tell_many([("north", int(t % 3 == 0)) for t in range(400)])
+        browser.until(lambda: len(browser.all("#cards canvas")) == 2)
+        assert "north: time to 1 from 0" in browser.text("#cards")
+        assert "and is to be 0.01 wide" in browser.text("#cards")
+        assert "the replay waits for an exit of" in browser.text("#cards")

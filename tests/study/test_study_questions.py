@@ -10,7 +10,7 @@ from study_places import set_clock
 
 import chainscout as cs
 from chainscout.answers.running import LEAST, next_look
-from chainscout.errors import ChainscoutError, InputError, StudyFinished
+from chainscout.errors import ChainscoutError, FileError, InputError, StudyFinished
 from chainscout.study import StopReason
 from chainscout.study._questions import contenders, shares
 
@@ -236,6 +236,22 @@ def test_what_a_failed_transaction_showed_is_not_remembered(folder, monkeypatch)
     study.close()
 
 
+def test_the_audit_looks_at_answers(place):
+    study = place.create({"a": 3}, questions=QUESTIONS[:2])
+    run(study, most=120)
+    study.audit()
+    if place.kind != "memory":
+        study.close()
+        with study._store.writing() as transaction:
+            transaction._database.query("UPDATE answer SET upper = 0.5 WHERE number = 3")
+        with pytest.raises(FileError, match="line 3 of the answers is not what was written"):
+            study.audit()
+        with study._store.writing() as transaction:
+            transaction._database.query("DELETE FROM answer WHERE number = 3")
+        with pytest.raises(FileError, match="lines of answers, and there are"):
+            study.audit()
+
+
 def test_a_limit_is_decided(place):
     loaded = {"low": np.array([[0.95, 0.05], [0.5, 0.5]]), "high": np.array([[0.4, 0.6], [0.5, 0.5]])}
     study = place.create({"low": 2, "high": 2}, questions="reach 1 from 0 within 1", limit=0.3, policy="widest")
@@ -356,7 +372,8 @@ def test_the_widest_goes_first_and_infinite_widths_take_turns():
 
 
 def test_pending_observations_make_a_width_smaller():
-    study = cs.Study.create(None, {"a": 3, "b": 3}, questions=QUESTIONS[0], policy="widest", target_width=0.01)
+    study = cs.Study.create(None, {"a": 3, "b": 3}, questions=QUESTIONS[0], target_width=0.01)
+    assert study.policy.name == "widest"  # unless another one is given
     run(study, most=600)
     planned = study.ask(2000)
     assert min(planned.count("a"), planned.count("b")) > 700  # not all of them to the one that is widest now

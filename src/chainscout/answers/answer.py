@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import InputError
+from ..frames import frame
 from ..markup import html_table
 from ..paths import START, Paths
 from ..validation import one_of, real_number, shown, whole_number
@@ -68,6 +69,12 @@ class Answer:
         """The answer as a table for a notebook."""
         known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with one row. `pandas.concat` puts several below each other."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
+        return frame({name: [value] for name, value in values.items()})
 
     def __str__(self) -> str:
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"

@@ -41,12 +41,20 @@ def inspect(problem: str | None, chain: str | None, delta: float, json_output: b
 @click.argument("problem", metavar="FILE|NAME|STUDY")
 @click.option("--budget", type=int, help="Observations that can be paid for.")
 @click.option("--target-loss", type=float, help="The largest loss that is good enough.")
+@click.option("--target-width", type=float, help="Of a study with questions: how wide every answer may be.")
 @delta_option
 @as_json
-def plan(problem: str, budget: int | None, target_loss: float | None, delta: float, json_output: bool) -> None:
+def plan(
+    problem: str,
+    budget: int | None,
+    target_loss: float | None,
+    target_width: float | None,
+    delta: float,
+    json_output: bool,
+) -> None:
     """Show what a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side.
 
-    Of a study that exists: how many more observations a loss needs, and of which chains.
+    Of a study that exists: how many more observations a loss needs, or its questions need, and of which chains.
     """
     from .. import report
 
@@ -54,21 +62,25 @@ def plan(problem: str, budget: int | None, target_loss: float | None, delta: flo
         from ..store import holds_database
 
         if holds_database(problem):
-            _plan_study(problem, budget, target_loss, json_output)
+            _plan_study(problem, budget, target_loss, target_width, json_output)
             return
+    if target_width is not None:
+        raise InputError("--target-width is for a study that exists, with questions")
     show(report.plan(find_problem(problem), budget=budget, target_loss=target_loss, delta=delta), json_output)
 
 
-def _plan_study(where: str, budget: int | None, target_loss: float | None, json_output: bool) -> None:
+def _plan_study(
+    where: str, budget: int | None, target_loss: float | None, target_width: float | None, json_output: bool
+) -> None:
     """What a study that exists needs."""
     from ..report import studies
     from .studies import opened
 
     given = click.get_current_context().get_parameter_source("delta")
     if budget is not None or given is ParameterSource.COMMANDLINE:
-        raise InputError("a study that exists is planned for a target loss alone: it has its own delta and budget")
+        raise InputError("a study that exists is planned for a target alone: it has its own delta and budget")
     with opened(where, read_only=True) as study:
-        show([studies.plan(study, target_loss, most=None if json_output else studies.MOST)], json_output)
+        show([studies.plan(study, target_loss, target_width, most=None if json_output else studies.MOST)], json_output)
 
 
 def find_problem(text: str) -> "Problem":

@@ -50,7 +50,9 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 @click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
 @click.option("--certificate", help="sharp (the default) or mixture: what the study promises and stops by.")
-@click.option("--policy", default="scout", show_default=True)
+@click.option(
+    "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
+)
 @click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
 @click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
 @click.option(
@@ -70,7 +72,7 @@ def new(
     target_loss: float | None,
     deadline: str | None,
     certificate: str | None,
-    policy: str,
+    policy: str | None,
     weights: tuple[str, ...],
     costs: tuple[str, ...],
     lines: tuple[str, ...],

@@ -85,6 +85,7 @@ class Dashboard:
             Route("/api/curves", self.curves),
             Route("/api/leases", self.leases),
             Route("/api/panels", self.panels),
+            Route("/api/questions", self.questions),
             Route("/api/log", self.log),
             Route("/api/events", self.events),
             Route("/api/openapi.json", self.openapi),
@@ -162,6 +163,10 @@ class Dashboard:
     async def panels(self, request: Request) -> Response:
         """GET /api/panels."""
         return await self._give(request, (), self.report.panels)
+
+    async def questions(self, request: Request) -> Response:
+        """GET /api/questions."""
+        return await self._give(request, (), self.report.cards)
 
     async def log(self, request: Request) -> Response:
         """GET /api/log."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..counts import never_left
 from ..errors import InputError
-from ..study import Browser, StopReason
+from ..study import AnswerPlan, Browser, StopReason, StudyPlan
 from ..study.settings import deadline_text
 from .diagnosis import in_one_line
 from .study_report import StudyReport
@@ -117,9 +117,15 @@ def chains(study: "Study", report: StudyReport | None = None) -> Table:
     return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
 
 
-def plan(study: "Study", target_loss: float | None, most: int | None = None) -> Table:
-    """How many more observations a loss needs, and of which chains. ``most``: only so many chains, the neediest."""
-    found = study.plan(target_loss)
+def plan(
+    study: "Study", target_loss: float | None = None, target_width: float | None = None, most: int | None = None
+) -> Table:
+    """How many more observations a loss or the questions need, and of which chains. ``most``: only so many lines."""
+    found = study.plan(target_loss, target_width=target_width)
+    return _plan_loss(study, found, most) if isinstance(found, StudyPlan) else _plan_answers(study, found, most)
+
+
+def _plan_loss(study: "Study", found: StudyPlan, most: int | None) -> Table:
     names = sorted(
         found.more, key=lambda name: -found.more[name] if found.more[name] == found.more[name] else -math.inf
     )
@@ -134,6 +140,21 @@ def plan(study: "Study", target_loss: float | None, most: int | None = None) -> 
     if len(rows) < len(names):
         notes.append(f"{len(names) - len(rows):,} chains that need fewer are not shown")
     return Table("how many more", ("chain", "observations", "more observations"), rows, tuple(notes))
+
+
+def _plan_answers(study: "Study", found: AnswerPlan, most: int | None) -> Table:
+    told = study.allocation()
+    asked = sorted(found.questions.items(), key=lambda pair: -pair[1] if pair[1] == pair[1] else -math.inf)
+    rows = tuple((chain, question, told[chain], _whole(more)) for (chain, question), more in asked[:most])
+    notes = [
+        str(found),
+        "a prediction from the cards so far, no bound: each row of a chain keeps its share and its frequencies",
+    ]
+    if found.cost != found.total:
+        notes.append(f"they cost about {found.cost:,.6g}")
+    if len(rows) < len(asked):
+        notes.append(f"{len(asked) - len(rows):,} questions that need fewer are not shown")
+    return Table("how many more", ("chain", "question", "observations", "more observations"), rows, tuple(notes))
 
 
 def _whole(number: float) -> int | None:

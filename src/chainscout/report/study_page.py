@@ -1,6 +1,7 @@
 """A study as one self-contained HTML file."""
 
 import time
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from .cells import cell, duration, given
 from .html import document, section
 from .study_report import StudyReport
 from .tables import Table
-from .views import Chain, Curve, Curves, Overview, Page
+from .views import Card, Chain, Curve, Curves, Overview, Page
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -40,6 +41,7 @@ def study_page(study: "Study", title: str) -> str:
         _header(overview),
         section(_figures(overview)),
         *_charts(curves, overview),
+        *_cards(report.cards()),
         section(_chains(worst, overview)),
         "<section><h2>Transition matrices</h2>",
         f"<p class=note>{_which(len(drawn), overview.chains)}</p>" if overview.chains > len(drawn) else "",
@@ -116,6 +118,34 @@ def _charts(curves: Curves, overview: Overview) -> list[str]:
         " paper's rule; aim: the share that the policy tends to if the estimates of now are the truth.</p>",
         f"<div class=charts>{''.join(_allocation(curve) for curve in curves.curves)}</div></section>",
     ]
+
+
+def _cards(cards: Sequence[Card]) -> list[str]:
+    """A card a question: its interval over time, what it is to become, and what it waits for."""
+    if not cards:
+        return []
+    return ["<section><h2>Questions over time</h2><div class=charts>", *map(_card, cards), "</div></section>"]
+
+
+def _card(card: Card) -> str:
+    title = f"{card.chain}: {card.question}"
+    late = [y for x, y in zip(card.observations, card.uppers, strict=True) if x >= card.observations[-1] / 20]
+    top = 1.15 * max([*late, card.limit or 0.0]) if late and max(late) > 0 else None
+    ends = [("at most", card.uppers), ("estimate", card.estimates), ("at least", card.lowers)]
+    lines = [charts.Series(name, card.observations, values) for name, values in ends if values]
+    drawn = charts.line_chart(
+        title, "observations of the whole study", lines, top=top, small=True, target=card.limit, level="limit"
+    )
+    words = [answered_words(card), *card.notes]
+    return f"<div>{drawn}{''.join(f'<p class=note>{escape(one)}</p>' for one in words)}</div>"
+
+
+def answered_words(card: Card) -> str:
+    """How far the answer is, in a sentence."""
+    width = "infinitely wide" if card.width is None else f"{cell(card.width)} wide"
+    wanted = "" if card.target_width is None else f", and is to be {card.target_width:g} wide"
+    sure = f"with probability {1 - card.delta:.6g}"
+    return f"{'Done' if card.met else 'Not done'}: {width} {sure}{wanted}"
 
 
 def _allocation(curve: Curve) -> str:

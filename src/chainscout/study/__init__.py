@@ -2,7 +2,7 @@
 
 from ._certificate import StudyCertificate
 from ._lease import Lease, LeaseStatus, Worker
-from ._plan import StudyPlan
+from ._plan import AnswerPlan, StudyPlan
 from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
@@ -21,6 +21,7 @@ from .views import (
 )
 
 __all__ = [
+    "AnswerPlan",
     "Browser",
     "ChainLine",
     "ChainProgress",

@@ -78,6 +78,7 @@ def audit(transaction: Transaction) -> None:
         )
     if sum(len(replay.paths) for replay in replays.values()) != study.paths:
         raise _damaged(f"the study says that {study.paths} paths have begun, and its log has another number")
+    _check_answers(transaction)
     lines = _check_history(transaction, None)
     for replay in replays.values():
         chain = replay.chain
@@ -93,6 +94,18 @@ def audit(transaction: Transaction) -> None:
     if lines != study.lines:
         raise _damaged(f"the history has {lines} lines, and the study says {study.lines}")
     _evidence.check(transaction)
+
+
+def _check_answers(transaction: Transaction) -> None:
+    """Raises ``FileError`` unless every question's answer is its last line, and no line is missing."""
+    study, records, lines = transaction.study, transaction.questions(), 0
+    for record in records:
+        found = list(transaction.answer_lines(record.number, 0))
+        lines += len(found)
+        if found and tuple(found[-1][4:]) != (record.lower, record.upper, record.estimate):
+            raise _damaged(f"the answer to question {record.number} is not the last one that was written")
+    if len(records) != study.questions or lines != study.answers:
+        raise _damaged(f"the study says that there are {study.answers} lines of answers, and there are {lines}")
 
 
 def _check_history(transaction: Transaction, chain: ChainRecord | None) -> int:

@@ -7,7 +7,7 @@ study may stop by looking at them.
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers import Answer, Question, answer, parse
 from ..answers.running import Running, next_look
@@ -180,13 +180,7 @@ class Answering:
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
     ) -> Answer:
         """The answer at this moment; one of which nothing is known, if the data contradict what is assumed."""
-        key = record.number, chain.size
-        running = self._running.get(key)
-        if running is None:
-            known = self._labels.all(transaction, chain)
-            states = range(known) if isinstance(known, int) else known
-            running = Running(parse(record.line), states, record.delta, open_states=chain.open)
-            self._running[key] = running
+        running = self._running_of(transaction, chain, record)
         try:
             if cards.unordered is None:
                 return running.answer(cards.decks, cards.lost)
@@ -194,6 +188,16 @@ class Answering:
             return answer(paths, running.question, delta=record.delta, asked=0)
         except InputError as error:
             return running.unknown(str(error))
+
+    def _running_of(self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord) -> Running:
+        key = record.number, chain.size
+        running = self._running.get(key)
+        if running is None:
+            known = self._labels.all(transaction, chain)
+            states = range(known) if isinstance(known, int) else known
+            running = Running(parse(record.line), states, record.delta, open_states=chain.open)
+            self._running[key] = running
+        return running
 
     def _wait(
         self,
@@ -243,6 +247,37 @@ class Answering:
                 return self._answered(transaction, chain, record, self._readings.of(transaction, chain))
         return None
 
+    def growth(self, transaction: Transaction, width: float | None) -> "Growth":
+        """By how much each chain must grow until its questions are answered: to this width, or to the study's aim."""
+        study = transaction.study
+        if not study.questions:
+            raise InputError("a plan for answers needs questions, and the study has none")
+        width = study.target_width if width is None else width
+        limit = study.limit
+        records = transaction.questions()
+        if width is not None:
+            aim = f"answers at most {width:g} wide"
+        elif limit is not None:
+            aim = f"knowing of every answer whether it is below {limit:g}"
+        elif study.worst is not None:
+            aim, limit = f"knowing which chain has the {study.worst} answer", _between(records, study.worst)
+        else:
+            raise InputError("a plan for answers needs a target width: none was given, and the study has no aim")
+
+        def good(lower: float, upper: float) -> bool:
+            if width is not None:
+                return upper - lower <= width
+            return limit is not None and (upper < limit or lower >= limit)
+
+        found = {}
+        for record in records:
+            chain = transaction.numbered(record.chain)
+            cards = self._readings.of(transaction, chain)
+            running = self._running_of(transaction, chain, record)
+            factor = math.nan if cards.unordered is not None else running.growth(cards.decks, good, width)
+            found[chain.name, record.line] = factor
+        return Growth(aim, found)
+
     def lines(self, transaction: Transaction) -> list[QuestionLine]:
         """The questions with their answers as they are stored."""
         return [self._line(transaction, record) for record in transaction.questions()]
@@ -254,6 +289,21 @@ class Answering:
             waits = self._labels.label(transaction, chain, record.waits)
         notes = tuple(record.notes.split("\n")) if record.notes else ()
         return QuestionLine.of(record, chain=chain.name, question=record.line, waiting_for=waits, notes=notes)
+
+
+class Growth(NamedTuple):
+    """By how much chains must grow, as far as it can be predicted."""
+
+    #: What for, in words.
+    aim: str
+    #: (chain, question) → the factor.
+    growth: dict[tuple[str, str], float]
+
+
+def _between(records: Sequence[QuestionRecord], worst: str) -> float | None:
+    """The middle between the estimate that is worst and the next one; None before there are two of them."""
+    known = sorted((r.estimate for r in records if r.estimate is not None), reverse=worst == "highest")
+    return (known[0] + known[1]) / 2 if len(known) > 1 else None
 
 
 def contenders(records: Sequence[QuestionRecord], highest: bool) -> set[int]:

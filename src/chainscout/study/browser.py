@@ -8,10 +8,11 @@ from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ..diagnostics import Diagnosis
 from ..errors import InputError
-from ..store import ORDERS, HistoryLine, Outline
+from ..store import ORDERS, AnswerLine, HistoryLine, Outline
 from ..validation import one_of, shown
-from . import _certificate, _diagnosis
+from . import _certificate, _diagnosis, _evidence
 from ._certificate import StudyCertificate
 from .views import ChainLine, EventKind, LeaseLine, Pace
 
@@ -103,6 +104,14 @@ class Browser:
             found = transaction.every() if chains is None else map(transaction.numbered, chains)
             return _diagnosis.noted(transaction, _certificate.stored(transaction, found))
 
+    def checks(self) -> Diagnosis | None:
+        """What the checks of all chains together said when that was last kept; None if it never was.
+
+        `Study.checks` goes on from there.
+        """
+        with self._lock, self._store.reading() as transaction:
+            return _evidence.stored(transaction)
+
     def states(self, chain: str) -> Sequence[Hashable]:
         """The chain's states as far as they are known; numbered ones as a range, however many there are."""
         with self._lock, self._store.reading() as transaction:
@@ -126,6 +135,11 @@ class Browser:
         """What was known earlier of a chain, or of the study as a whole: the lines after number ``after``."""
         with self._lock, self._store.reading() as transaction:
             return list(transaction.history(None if chain is None else transaction.numbered(chain), after))
+
+    def answers(self, question: int) -> list[AnswerLine]:
+        """The answers to a registered question at earlier moments."""
+        with self._lock, self._store.reading() as transaction:
+            return list(transaction.answer_lines(question, 0))
 
     def pace(self) -> Pace:
         """How fast observations come in. The pace of a study that stands still falls."""

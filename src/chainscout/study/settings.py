@@ -64,7 +64,7 @@ class StudySettings:
     #: The certificate that the study promises and stops by: 'sharp' (if not given) or 'mixture'. A chain with open
     #: states has 'mixture' in both cases.
     certificate: str | None = None
-    #: The rule that chooses the next chain; 'scout' if not given.
+    #: The rule that chooses the next chain; if not given, 'widest' where the study aims at answers, and else 'scout'.
     policy: str | Policy | None = None
     #: How much a chain's loss counts; 1 for a chain that is not named.
     weights: Mapping[str, float] | None = None
@@ -97,6 +97,8 @@ class StudySettings:
         Raises ``InputError`` for the first bad one; ``content`` checks the rest against the chains.
         """
         values = _DEFAULTS | self.given()
+        if self.policy is None and (self.target_width, self.limit, self.worst) != (None, None, None):
+            values["policy"] = "widest"
         return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
 
     def content(self, chains: Mapping[str, int | Sequence[Hashable]]) -> Content:

@@ -39,7 +39,7 @@ from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
-from ._plan import StudyPlan
+from ._plan import AnswerPlan, StudyPlan
 from ._questions import Answering
 from ._solutions import Solutions
 from ._stop import StopReason
@@ -529,9 +529,12 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
-    def plan(self, target_loss: float | None = None) -> StudyPlan:
-        """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
-        return _plan.plan(self, target_loss)
+    def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
+        """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
+
+        ``target_loss``, ``target_width``: what for; if none is given, what the study aims at.
+        """
+        return _plan.plan(self, target_loss, target_width)
 
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""

@@ -13,10 +13,12 @@ from operator import attrgetter
 from typing import Any
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, HistoryLine, PathRecord, QuestionRecord, RowRecord, StudyRecord
+from ..records import AnswerLine, ChainRecord, Event, HistoryLine, PathRecord, QuestionRecord, RowRecord, StudyRecord
 from . import schema
 
 __all__ = [
+    "answer_columns",
+    "answer_line",
     "chain_columns",
     "chain_record",
     "event_record",
@@ -68,6 +70,7 @@ __all__ = [
     )
 )
 _EVIDENCE_COLUMNS = [column.name for column in schema.evidence.columns]
+_ANSWER_COLUMNS = [column.name for column in schema.answer.columns]
 _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
@@ -214,6 +217,17 @@ def evidence_record(values: Sequence[Any]) -> bytes:
     values = [values[0], bytes(values[1]), values[2]]
     _check(values, _EVIDENCE_COLUMNS, f"where the checks of chain {values[0]!r} stand")
     return bytes(values[1])
+
+
+def answer_columns(line: AnswerLine) -> dict[str, Any]:
+    """An answer at an earlier moment."""
+    return _with_check_sum(list(line), _ANSWER_COLUMNS)
+
+
+def answer_line(values: Sequence[Any]) -> AnswerLine:
+    """An answer at an earlier moment, from its columns."""
+    _check(values, _ANSWER_COLUMNS, f"line {values[0]!r} of the answers")
+    return AnswerLine(*values[:-1])
 
 
 def history_columns(line: HistoryLine) -> dict[str, Any]:

@@ -41,7 +41,7 @@ __all__ = [
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 9
+FORMAT = 10
 
 metadata = MetaData()
 
@@ -195,7 +195,7 @@ evidence = Table(
 question = Table("question", metadata, *_columns(QuestionRecord), _column("check_sum", BigInteger))
 Index("question_chain", question.c.chain, question.c.number)
 
-answer = Table("answer", metadata, *_columns(AnswerLine))
+answer = Table("answer", metadata, *_columns(AnswerLine), _column("check_sum", BigInteger))
 Index("answer_question", answer.c.question, answer.c.number)
 
 event = Table(

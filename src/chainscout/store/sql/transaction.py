@@ -366,7 +366,7 @@ class SqlTransaction:
 
     def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
         pages = self._pages(statements.answers_after, 0, after, question=question)
-        return (AnswerLine(*values) for page in pages for values in page)
+        return (codec.answer_line(values) for page in pages for values in page)
 
     # -- what only readers ask
 
@@ -441,7 +441,7 @@ class SqlTransaction:
         study.answers += 1
         ends = question.lower, question.upper, question.estimate
         line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
-        self._add(statements.add_answer, line._asdict())
+        self._add(statements.add_answer, codec.answer_columns(line))
         self._changed_questions[question.number] = question
         self._saved = True
 
