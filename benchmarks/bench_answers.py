@@ -1,6 +1,7 @@
-"""How wide answers are, beside other methods on the same data; and what a replay of ten million transitions costs.
+"""How wide answers are, beside other methods on the same data; what a replay of ten million transitions costs; and how
+many observations a target width takes, by policy and as the plan of a study predicts it.
 
-``python benchmarks/bench_answers.py`` does both; ``… widths`` and ``… times`` one of them.
+``python benchmarks/bench_answers.py`` does all; ``… widths``, ``… times``, ``… stopping`` or ``… plans`` one of them.
 """
 
 import math
@@ -12,8 +13,9 @@ import numpy as np
 from recording import record
 
 import chainscout as cs
-from chainscout.answers import betting
+from chainscout.answers import betting, parse
 from chainscout.certificates import entrywise
+from chainscout.engine import answering
 from chainscout.errors import ChainscoutError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -170,6 +172,102 @@ def times() -> None:
     record("Ten million transitions replayed", f"{COMMAND} times", columns, rows, ("numba", "numpy"))
 
 
+# -- observations to a target width
+
+
+def link(bad: float, good: float) -> cs.MarkovChain:
+    """A channel that is good or bad."""
+    return cs.MarkovChain([[1 - bad, bad], [good, 1 - good]], states=["good", "bad"])
+
+
+def machine(wear: float, failure: float, repair: float) -> cs.MarkovChain:
+    """A machine that wears out, fails and is repaired."""
+    matrix = [[1 - wear, wear, 0], [repair, 1 - repair - failure, failure], [0.8, 0, 0.2]]
+    return cs.MarkovChain(matrix, states=["new", "worn", "down"])
+
+
+def station(arrivals: float, size: int = 8) -> cs.MarkovChain:
+    """A queue with room for a few."""
+    matrix = np.zeros((size, size))
+    for x in range(size):
+        matrix[x, min(x + 1, size - 1)] += arrivals
+        matrix[x, max(x - 1, 0)] += 0.5
+        matrix[x, x] += 0.5 - arrivals
+    return cs.MarkovChain(matrix)
+
+
+def trial(name: str) -> cs.MarkovChain:
+    return cs.MarkovChain(CHAINS[name]())
+
+
+#: Name → the chains, each with its question, and the target width. Every chain is one path that is never begun anew.
+PROBLEMS = {
+    "links": (
+        {f"link {k}": (link(bad, 0.4), "reach bad from good within 5") for k, bad in
+         enumerate((0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.2))},
+        0.05,
+    ),
+    "machines": (
+        {f"machine {k}": (machine(wear, failure, 0.3), "reach down from new within 20") for k, (wear, failure) in
+         enumerate(((0.02, 0.02), (0.05, 0.03), (0.1, 0.05), (0.3, 0.2)))},
+        0.08,
+    ),
+    "stations": (
+        {f"station {k}": (station(arrivals), "reach 0 before 7 from 3") for k, arrivals in
+         enumerate((0.25, 0.35, 0.45, 0.5))},
+        0.1,
+    ),
+    "unlike": (
+        {"dense": (trial("dense"), "reach 4 from 0 within 10"), "sticky": (trial("sticky"), "reach 2 from 0 within 10"),
+         "rare failure": (trial("rare failure"), "reach 3 from 1 within 10"),
+         "grid": (trial("grid"), "reach 15 from 0 within 10"),
+         "periodic": (trial("periodic"), "reach 3 from 0 within 10")},
+        0.1,
+    ),
+    "shares": (
+        {f"link {k}": (link(bad, good), "share of bad anchor good") for k, (bad, good) in
+         enumerate(((0.02, 0.1), (0.1, 0.2), (0.3, 0.3), (0.05, 0.6)))},
+        0.05,
+    ),
+}  # fmt: skip
+POLICIES = ("widest", "scout", "uniform")
+REPLICATIONS = 5
+MOST = 4_000_000
+
+
+def problem_of(name: str):
+    chains, target = PROBLEMS[name]
+    problem = cs.Problem({key: chain for key, (chain, _) in chains.items()})
+    return problem, {key: parse(line) for key, (_, line) in chains.items()}, target
+
+
+def stopping() -> None:
+    rows = []
+    for name in PROBLEMS:
+        problem, asked, target = problem_of(name)
+        found: dict[str, list[int]] = {policy: [] for policy in POLICIES}
+        shares = []
+        for replication in range(REPLICATIONS):
+            known = answering.curves(problem, asked, DELTA, replication=replication)
+            for policy in POLICIES:
+                run = answering.run(problem, known, [target] * len(problem), policy, MOST, replication=replication)
+                assert run.finished, (name, policy)
+                found[policy].append(run.observations)
+                if policy == "widest":
+                    shares.append([pulls / run.observations for pulls in run.pulls])
+        means = {policy: float(np.exp(np.log(found[policy]).mean())) for policy in POLICIES}
+        parts = "/".join(f"{share:.0%}" for share in np.mean(shares, axis=0))
+        over = [f"{means[policy] / means['widest']:.2f}" for policy in POLICIES[1:]]
+        rows.append((name, len(problem), f"{target:g}", *(f"{means[p]:,.0f}" for p in POLICIES), *over, parts))
+        print(rows[-1], flush=True)
+    columns = (
+        "problem", "chains", "target width", *POLICIES, "scout / widest", "uniform / widest", "shares of widest",
+    )  # fmt: skip
+    record("Observations until every answer has its target width", f"{COMMAND} stopping", columns, rows, ("numpy",))
+
+
+PARTS = {"widths": widths, "times": times, "stopping": stopping}
+
 if __name__ == "__main__":
-    for part in sys.argv[1:] or ["widths", "times"]:
-        {"widths": widths, "times": times}[part]()
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

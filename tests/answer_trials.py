@@ -107,15 +107,18 @@ def questions(name):
     return [(question, cs.answer(chain, question).lower) for question in asked]
 
 
-def sample(matrix, start, cards, rng, *, walkers=1, cancels=False):
+def sample(matrix, start, cards, rng, *, walkers=1, cancels=False, adaptive=False):
     """Cards of one chain, as hostile as the theory allows, in the order of issue.
 
     A path is restarted at ``start`` when its last state and the last one of all paths say so: it depends on values.
     ``walkers``: copies that walk side by side. A walker's draw takes longer the larger its value is, so that values
     arrive out of order. ``cancels``: a walker gives up a draw when a *later* draw of the same row has arrived with a
-    large value.
+    large value. ``adaptive``: a path begins in the state with the fewest exits where the last value was above that
+    state's mean so far, and at ``start`` otherwise: what is drawn next, and how often, depends on all values.
     """
     size = len(matrix)
+    exits, sums = [0] * size, [0.0] * size
+    lively = [x for x in range(size) if matrix[x, x] < 1]
     cumulative = matrix.cumsum(axis=1)
     uniform = rng.random(3 * cards + 100)
     used = 0
@@ -170,14 +173,19 @@ def sample(matrix, start, cards, rng, *, walkers=1, cancels=False):
                     issue(entry[2])
         state[walker] = y
         steps[walker] += 1
+        exits[x] += 1
+        sums[x] += y
         stuck = matrix[y, y] == 1
         if stuck or (y > x and used % 3 == 0) or steps[walker] > 40 + 10 * (y % 2):
-            where[walker], state[walker], steps[walker] = paths, start, 1
+            begin = start
+            if adaptive and y > sums[x] / exits[x]:
+                begin = min(lively, key=exits.__getitem__)
+            where[walker], state[walker], steps[walker] = paths, begin, 1
             paths += 1
             path.append(where[walker])
             step.append(0)
             source.append(START)
-            target.append(start)
+            target.append(begin)
             moment += 1
             told.append(moment)
         issue(walker)

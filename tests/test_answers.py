@@ -587,3 +587,16 @@ def test_an_answer_prints_as_a_person_wants_to_read_it():
     assert str(cs.answer(CHAIN, "time to down from idle")) == "time to down from idle: 34 (exact)"
     assert "not guaranteed (delta)" in str(cs.answer(walked(4000), "share of down", method="delta"))
     assert cs.answer(Paths.from_walks([["a"]], ["a", "b"]), "time to b from a").width == math.inf
+
+
+def test_an_answer_as_a_data_frame():
+    import pandas as pd
+
+    paths = Paths.from_walks([[0, 1, 0, 1, 1, 0] * 30], 2)
+    answers = [cs.answer(paths, line, delta=0.1) for line in ("reach 1 from 0 within 2", "time to 1 from 0")]
+    table = pd.concat([found.to_pandas() for found in answers], ignore_index=True)
+    assert list(table["question"]) == ["reach 1 from 0 within 2", "time to 1 from 0"]
+    assert list(table["upper"]) == [found.upper for found in answers]
+    assert list(table["width"]) == [found.width for found in answers]
+    assert list(table["waiting_for"]) == [found.waiting_for for found in answers]
+    assert bool(table["guaranteed"].all())

@@ -14,6 +14,7 @@ from chainscout.chains import MarkovChain
 from chainscout.counts import Counts, smoothing
 from chainscout.errors import ChainscoutError, InputError
 from chainscout.losses import loss
+from chainscout.sources import simulated
 
 GOOD = [[0.9, 0.1], [0.4, 0.6]]
 
@@ -363,3 +364,11 @@ def test_what_is_shown_fits_on_a_line():
     assert validation.shown(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
     assert validation.shown(list(range(100)), length=10) == "[0, 1, 2,…"
     assert validation.shown(Unprintable()) == "an object of type Unprintable that cannot be printed"
+
+
+def test_what_is_simulated_has_a_name():
+    chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(InputError, match="simulated takes a problem, or chains by their names, not MarkovChain"):
+        simulated(chain)
+    with pytest.raises(InputError, match="each chain must be a MarkovChain, but chain 'north' is 3"):
+        simulated({"north": 3})

@@ -21,23 +21,6 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_demo_ends_well_and_says_what_it_ran(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "chainscout", "demo"]
-    for _ in range(2):  # it may be run again
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-    assert "$ chainscout plan unlike" in done.stdout
-    assert "certificate 'mixture'" in done.stdout
-    said = next(line for line in done.stdout.splitlines() if line.startswith("$ chainscout compare unlike"))
-    assert "n·E[max L]/Λ" in done.stdout
-    page = tmp_path / done.stdout.splitlines()[-1]
-    assert page.name == "report.html"
-    # What it says that it ran gives the same files.
-    run(*said.split()[2:-1], str(tmp_path / "again"))
-    assert (tmp_path / "again" / "run.nc").read_bytes() == (page.parent / "run.nc").read_bytes()
-
-
 def test_the_change_log_names_every_command() -> None:
     text = (Path(__file__).resolve().parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
     listed = next(found for found in re.findall(r"`chainscout ([^`]*)`", text) if "|" in found)
@@ -196,6 +179,28 @@ def test_tables_break_no_word_and_no_number(
     longest = (columns - 7) // 2  # only words that are longer may be broken
     words = {word for word in wide.split() if len(word) <= longest and not set(word) <= {"─"}}
     assert words <= set(shown.split())
+
+
+def test_a_table_in_parts_repeats_what_its_rows_are_about() -> None:
+    arguments = ["compare", "unlike", "--policies", "uniform,oracle", "--budgets", "300,400", "--replications", "20"]
+    shown = in_terminal(60, *arguments)
+    losses = shown[: shown.index("differences")]
+    heads = [line.split() for line in losses.splitlines() if line.split()[:1] == ["policy"]]
+    assert len(heads) > 1
+    assert all(words[:2] == ["policy", "budget"] for words in heads)
+    assert losses.count("uniform") == 2 * len(heads)
+
+
+def test_status_says_which_rows_are_unknown(tmp_path: Path) -> None:
+    where = tmp_path / "lab.db"
+    with cs.Study.create(where, {"pump": ["idle", "hot", "down"], "saw": 2}) as study:
+        for state in ("idle", "idle", "hot"):
+            study.tell("pump", state)
+        for state in (0, 1, 0):
+            study.tell("saw", state)
+    shown = run("status", str(where)).output
+    assert "pump: 2 of 3 rows were never left: nothing is known of them" in shown
+    assert "saw: " not in shown
 
 
 def test_a_name_that_is_too_long_for_a_line_is_broken_and_nothing_is_lost(tmp_path: Path) -> None:

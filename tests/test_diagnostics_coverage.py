@@ -1,7 +1,8 @@
 """How often checks reject what they must not: the largest value over whole paths, looked at at every step.
 
 Twelve kinds of chain, with and without restarts; labels that a hostile chooser picks who sees every stake; several
-chains whose interleaving is chosen by who sees all e-values; workers whose delays depend on the value. Mutants of the
+chains whose interleaving is chosen by who sees all e-values, or by a live policy; workers whose delays depend on the
+value. Mutants of the
 rules that validity rests on raise far too many alarms.
 """
 
@@ -22,7 +23,7 @@ from diagnostics_simulation import (
     mutants,
     withheld,
 )
-from simulation import COMPILED
+from simulation import COMPILED, cumulated
 from test_certificate_coverage import check, lower_bound
 
 import chainscout as cs
@@ -154,6 +155,38 @@ def test_looks_that_are_multiplied_would_be_wrong():
     assert lower_bound(int((found >= math.log(1 / DELTA)).sum()), len(found)) > DELTA
 
 
+def multiplied_label_looks(source, label, target):
+    """The largest product of the e-values of all looks at labels, over rows too: a mutant of T."""
+    factorials = np.array([math.lgamma(n + 1) for n in range(len(source) + 2)])
+    size = int(target.max()) + 1
+    sides, total, largest = {}, 0.0, 0.0
+    for x, c, y in zip(source.tolist(), label.tolist(), target.tolist(), strict=True):
+        for other in range(4):
+            own = other == c
+            counts, reached, kept = sides.setdefault((x, other, own), [np.zeros(size), 0, {}])
+            counts[y] += 1
+            reached += 1
+            sides[x, other, own][1] = reached
+            if reached < 4 or reached & (reached - 1):
+                continue
+            kept[reached] = counts.copy()
+            for rest, held in sides.get((x, other, not own), [0, 0, {}])[2].items():
+                smaller = kept[reached] if (reached, not own) < (rest, own) else held
+                pool, drawn = kept[reached] + held, float(min(reached, rest))
+                total += math.log(_decks.evidence(factorials, smaller, pool, size, drawn, float(reached + rest)))
+        largest = max(largest, total)
+    return largest
+
+
+def test_looks_that_are_multiplied_would_be_wrong_with_hostile_labels_too():
+    rng = np.random.default_rng(15)
+    found = []
+    for _ in range(60):
+        _, arrays = hostile_path(MATRICES["fair coin"], 300, 4, WINNING, rng)
+        found.append(multiplied_label_looks(*arrays))
+    assert lower_bound(int((np.array(found) >= math.log(1 / DELTA)).sum()), len(found)) > DELTA
+
+
 # -- several chains, and workers with delays
 
 
@@ -192,6 +225,41 @@ def test_the_mean_over_chains_that_are_advanced_adaptively_in_full():
     hold_interleaved(SOAK_PATHS, SOAK_LENGTH, 16)
 
 
+def live_levels(policy, length, seed, restart):
+    """The levels of the checks of all chains together, of a study whose policy chooses the next chain."""
+    rng = np.random.default_rng(seed)
+    names = ("fair coin", "sticky pair", "dense five", "rare outcome")
+    study = cs.Study.create(None, {name: len(MATRICES[name]) for name in names}, budget=length, policy=policy)
+    uppers, states = {name: cumulated(MATRICES[name]) for name in names}, dict.fromkeys(names, 0)
+    uniforms = rng.random((length, 2))
+    for first, second in uniforms:
+        name = study.ask()
+        if first < restart and study.chain(name).last is not None:  # a new path, which begins where the caller likes
+            study.restart(name)
+            states[name] = int(second * len(uppers[name]))
+        states[name] = int(np.searchsorted(uppers[name][states[name]], second, side="right"))
+        study.tell(name, states[name])
+    return {(check.kind.value, check.by): check.level for check in study.diagnose() if check.chain is None}
+
+
+def hold_live(runs, length, seed):
+    policies = ("scout", "ba-mc", "uniform")
+    found = [
+        live_levels(policies[number % 3], length, seed + number, 0.02 * (number % 2)) for number in range(runs)
+    ]  # fmt: skip
+    for kind in dict.fromkeys(key for each in found for key in each):
+        check(f"a live policy, {kind}", np.array([each.get(kind, 1.0) <= DELTA for each in found]), DELTA)
+
+
+def test_several_chains_under_a_live_policy():
+    hold_live(6 if COMPILED else 2, 300 if COMPILED else 60, 100)
+
+
+@pytest.mark.soak
+def test_several_chains_under_a_live_policy_in_full():
+    hold_live(SOAK_PATHS, SOAK_LENGTH, 10_000)
+
+
 SLOW = np.array([[0.7, 0.3], [0.5, 0.5]])
 
 
@@ -217,9 +285,26 @@ def test_the_order_of_issue_holds_and_the_order_of_arrival_would_not():
     assert lower_bound(int(arrival.sum()), paths) > DELTA
 
 
+def test_the_order_of_arrival_would_be_wrong_for_bets_and_hostile_labels_too():
+    """Labels that a chooser gives who knows what has arrived: the first quarter of the cards, the second one, …"""
+    rng, found = np.random.default_rng(9), []
+    for _ in range(12):
+        data = delayed_workers(SLOW, 100, 200 if COMPILED else 150, 60, rng)
+        known = np.flatnonzero((data.source >= 0) & (data.target >= 0))
+        known = known[np.argsort(data.told[known])]
+        path, step, source, target = (getattr(data, name)[known] for name in ("path", "step", "source", "target"))
+        order = _processes.order(_processes.Cards(path, step, source, target))
+        hostile_label = 4 * np.arange(len(known)) // len(known)
+        looks = _processes.decks(source, target, hostile_label, 4)
+        bets = _processes.fair_bets(source, target, hostile_label)
+        found.append([process.log_largest >= math.log(1 / DELTA) for process in (order, looks, bets)])
+    for alarms in np.array(found).T:
+        assert lower_bound(int(alarms.sum()), len(alarms)) > DELTA
+
+
 @pytest.mark.soak
 def test_the_order_of_issue_holds_in_full():
-    arrival = delayed_alarms(SOAK_PATHS // 2, 100, 400, 17)
+    arrival = delayed_alarms(SOAK_PATHS, 100, 400, 17)
     assert lower_bound(int(arrival.sum()), len(arrival)) > DELTA
 
 

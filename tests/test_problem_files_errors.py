@@ -19,8 +19,16 @@ from chainscout.problems.writing import _toml
 BAD_FILES = {
     "missing": ("p.toml", None, "cannot be read: No such file or directory"),
     "missing, odd suffix": ("p.yaml", None, "cannot be read: No such file or directory"),
-    "odd suffix": ("p.yaml", b"format: 1", "ends in .toml, .json or .csv, or is a directory, not '.yaml'"),
-    "no suffix": ("p", b"format = 1", "ends in .toml, .json or .csv, or is a directory, not ''"),
+    "odd suffix": (
+        "p.yaml",
+        b"format: 1",
+        "ends in .toml, .* or .umb, or is a directory, not '.yaml'",
+    ),
+    "no suffix": (
+        "p",
+        b"format = 1",
+        "ends in .toml, .* or .umb, or is a directory, not ''",
+    ),
     "empty TOML": ("p.toml", b" \n", "this file is empty"),
     "empty JSON": ("p.json", b"", "this file is empty"),
     "empty CSV": ("p.csv", b"", "this file is empty"),

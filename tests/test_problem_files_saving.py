@@ -136,7 +136,7 @@ def test_the_labels_of_other_libraries(tmp_path):
 
 REFUSED = {
     "labels": ("p.toml", {"a": MarkovChain(CHANNEL.matrix, states=[(0, 1), 2.5])}, "only strings and integers"),
-    "suffix": ("p.yaml", {"a": CHANNEL}, "saved as .toml, .json or .csv, or as a directory .* not as '.yaml'"),
+    "suffix": ("p.yaml", {"a": CHANNEL}, "saved as .toml, .json or .csv, as a directory .* not as '.yaml'"),
     "Unicode": ("p.toml", {"a\ud800": CHANNEL}, "must be valid Unicode"),
     "two in a table": ("a.csv", {"a": CHANNEL, "b": CHANNEL}, "one chain of the file's name, here 'a'"),
     "another name": ("b.csv", {"a": CHANNEL}, "one chain of the file's name, here 'b'"),

@@ -58,6 +58,11 @@ def smoothed(transitions: npt.NDArray[Any], alpha: float) -> Array:
     return np.asarray(np.divide(raised, sums, out=uniform, where=sums > 0))
 
 
+def never_left(rows: int, states: int) -> str:
+    """How many rows are not known at all, as '3 of 5 rows were never left'."""
+    return f"{rows:,} of {states:,} rows {'was' if rows == 1 else 'were'} never left"
+
+
 class Counts:
     """Transitions of one chain, recorded one observation at a time.
 
@@ -275,6 +280,11 @@ class Counts:
     def visited_exits(self) -> list[int]:
         """N_x of the states left at least once, in the order of their positions."""
         return [self._exits[x] for x in sorted(self._exits)]
+
+    @property
+    def unknown_rows(self) -> int:
+        """How many states were never left: nothing is known of their rows."""
+        return self.size - len(self._exits)
 
     @property
     def exits(self) -> npt.NDArray[np.int64]:

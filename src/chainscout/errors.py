@@ -109,6 +109,10 @@ class BarePathsWarning(UserWarning):
     """Paths of a chain brought no transition one after the other, because the study was opened for each of them."""
 
 
+class SetAsideWarning(UserWarning):
+    """A chain was set aside while its source was learned: it is sampled no more."""
+
+
 class RenormalisedWarning(UserWarning):
     """A published table's rows did not sum to one and were divided by their sums, as was asked for."""
 

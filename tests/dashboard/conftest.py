@@ -17,14 +17,14 @@ import chainscout as cs
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file to copy: each of its observations waited for the disk."""
     path = tmp_path_factory.mktemp("observed") / "study.db"
-    with new_study(path) as study:
+    with new_study(path, target_loss=1e-6) as study:
         advance(study, 300)
     return path
 
 
 @pytest.fixture
 def where(observed: Path, tmp_path: Path) -> Path:
-    """The file of a study of three chains with 300 observations."""
+    """The file of a study of three chains with 300 observations, and a target that it does not meet."""
     return Path(shutil.copy(observed, tmp_path / "study.db"))
 
 

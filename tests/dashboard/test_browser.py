@@ -43,7 +43,7 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         lease.tell(sources[lease.chain].advance()[0])
         held = study.worker("rig 8").lease(600)
         assert held is not None
-        browser.until(lambda: "rig 8" in browser.text("#leases"))
+        browser.until(lambda: "rig 8" in browser.text("#panels"))
         held.give_back()
 
         def go_on() -> None:
@@ -66,7 +66,7 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         assert figures["certificate (largest)"] == cell(max(stored(study).values()))
         browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(stored(study)["sticky"]))
         browser.until(lambda: cell(stored(study)["sticky"]) in browser.text("#certificate-legend"))
-        browser.until(lambda: browser.text("#leases") == "no lease is held")
+        browser.until(lambda: not browser.all("#panels section"))
 
 
 def test_the_page_says_in_words_why_a_study_stopped(browser: Browser, run: Start, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_no_barriers(browser: Browser, run: Start, where: Path, width: int, sche
         browser.show(run(where))
         browser.one("#table tbody button").click()
         browser.until(
-            lambda: browser.all("#matrix td.p") and browser.all("#leases td") and browser.one("#share canvas")
+            lambda: browser.all("#matrix td.p") and browser.all("#panels td") and browser.one("#share canvas")
         )
         assert browser.barriers() == []
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
@@ -265,3 +265,17 @@ def test_a_failing_study_is_said(browser: Browser, run: Start, where: Path) -> N
     server.end()
     browser.until(lambda: "the server does not answer" in browser.text("#failure"))
     browser.complaints()  # the browser reports the lost connection
+
+
+def test_a_card_a_question(browser: Browser, run: Start, tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    questions = ["reach 1 from 0 within 3", "time to 1 from 0"]
+    with Study.create(where, {"north": 2}, questions=questions, target_width=0.01) as study:
+        browser.show(run(where))
+        browser.until(lambda: len(browser.all("#cards figure")) == 2)
+        assert "nothing to draw yet" in browser.text("#cards")
+        study.tell_many([("north", int(t % 3 == 0)) for t in range(400)])
+        browser.until(lambda: len(browser.all("#cards canvas")) == 2)
+        assert "north: time to 1 from 0" in browser.text("#cards")
+        assert "and is to be 0.01 wide" in browser.text("#cards")
+        assert "the replay waits for an exit of" in browser.text("#cards")

@@ -15,7 +15,7 @@ from chainscout.report import studies
 from chainscout.report.study_page import study_page
 from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
-from chainscout.study.export import FORMATS, problem
+from chainscout.study.export import FORMATS, content, problem
 
 
 def many_states(where: Path | None, size: int, *, is_open: bool) -> Study:
@@ -44,7 +44,7 @@ def test_a_chain_that_has_shown_no_state() -> None:
     assert all(part.shape == (0, 0) for part in parts)
     assert found.widths().shape == (0,)
     assert StudyReport(study, "x").chain(0).window.rows == ()
-    assert b'"open"' in FORMATS["json"](study)
+    assert b'"open"' in content(study, "json")
 
 
 @pytest.mark.parametrize("size", [10_000])
@@ -88,7 +88,7 @@ def test_a_matrix_is_streamed(tmp_path: Path) -> None:
 def test_a_hundred_thousand_states_are_shown_in_parts_or_refused() -> None:
     study = many_states(None, 100_000, is_open=False)
     assert "100,000" in study_page(study, "many")
-    refused: list[Callable[[], object]] = [lambda kind=kind: kind(study) for kind in FORMATS.values()]  # type: ignore[misc]
+    refused: list[Callable[[], object]] = [lambda kind=kind: content(study, kind) for kind in FORMATS]  # type: ignore[misc]
     for refuse in (*refused, lambda: problem(study)):
         with pytest.raises(InputError, match=r"every entry of every matrix.* have 10,000,000,000"):
             refuse()

@@ -14,7 +14,7 @@ from chainscout.cli import main
 from chainscout.report.cells import cell
 from chainscout.report.charts import Series, line_chart
 from chainscout.report.study_page import study_page
-from chainscout.study import Browser, Study
+from chainscout.study import Study
 
 
 class Reader(HTMLParser):
@@ -50,7 +50,7 @@ def test_the_page_of_a_study_shows_the_library_s_numbers(where: Path, tmp_path: 
     assert (done.exit_code, done.output) == (0, f"{out}\n")
     page = Reader(out.read_text(encoding="utf-8"))
     with Study.open(where, read_only=True) as study:
-        assert cell(Browser(study).progress().certificate) in page.cells
+        assert cell(study.progress().certificate) in page.cells
         for name in PROBLEM.names:
             assert cell(stored(study)[name]) in page.cells
             assert cell(study.indices()[name]) in page.cells

@@ -1,5 +1,7 @@
 """A page of chains is the same from every store."""
 
+import math
+
 import pytest
 from study_places import Place, lease
 
@@ -82,13 +84,41 @@ def test_lines_are_what_the_study_says(study: Study) -> None:
     )
 
 
-def test_without_a_target_lines_have_the_certificates_of_the_moment(place: Place) -> None:
-    study = place.create(dict.fromkeys(NAMES, 3), budget=10_000)
-    study.tell_many([(NAMES[k], (k * t + t // 3) % 3) for k in range(40) for t in range(k % 11)])
-    certificate = study.certificate().loss
-    for line in Browser(study).page(limit=100)[1]:
-        assert line.certificate == certificate[line.name]
-        assert line.certified == line.transitions
+def test_without_a_target_lines_have_what_is_stored_from_100_transitions_on(place: Place) -> None:
+    study = place.create({"a": 3, "b": 3, "c": 3}, budget=600)
+    study.tell_many([("a", t % 3) for t in range(101)] + [("b", (t + t // 3) % 3) for t in range(100)])
+    loss = study.certificate().loss
+    assert [(line.certificate, line.certified) for line in Browser(study).page()[1]] == [
+        (loss["a"], 100),
+        (math.inf, 0),
+        (math.inf, 0),
+    ]
+    study.tell_many([("a", t % 2) for t in range(99)])
+    assert Browser(study).line(0).certified == 100
+    study.tell("a", 0)
+    assert Browser(study).line(0).certified == 200
+    study.tell_many([("c", t % 2) for t in range(299)])
+    assert study.finished
+    loss = study.certificate().loss  # when a small study stops, everything is of the last moment
+    assert [line.certificate for line in Browser(study).page()[1]] == [loss[name] for name in "abc"]
+
+
+def test_what_is_stored_of_single_probabilities_is_what_was_certified(place: Place) -> None:
+    """Without a target, and with one, where the searches of the last time are gone on with."""
+    for target in (None, 1e-9):
+        study = place.create({"a": 2, "b": [], "c": 2}, target_loss=target, open_states=["b"])
+        study.tell_many([("a", t % 3 % 2) for t in range(801)] + [("b", str(t % 2)) for t in range(201)])
+        study.tell_many([("a", t % 5 % 2) for t in range(8)])
+        stored, known = Browser(study).certificate(), study.certificate()
+        certified = Browser(study).line(0).certified
+        assert certified == (800 if target is None else 808)
+        if target is not None:
+            assert stored.largest_error() == pytest.approx(known.largest_error(), rel=0.05)
+            assert stored.largest_error() >= known.largest_error() * (1 - 1e-9)
+        assert stored.loss["b"] == known.loss["b"] < math.inf
+        assert Browser(study).certificate([0]).in_words().startswith("With probability at least 0.95, no transition")
+        assert Browser(study).certificate([2]).in_words().endswith("was not kept.")
+        study.close()
 
 
 def test_the_report_of_any_store(study: Study) -> None:

@@ -15,7 +15,7 @@ from chainscout.errors import ChainscoutError, FileError, InputError
 from chainscout.experiment import files as experiment_files
 from chainscout.sources.recorded import read_recorded
 from chainscout.study import Study
-from chainscout.study.export import FORMATS
+from chainscout.study.export import content
 
 #: Clears the screen, sets its title, rings, turns the text round, and a control character of eight bits.
 HOSTILE = "a\x1b[2J\x1b]0;owned\x07\u202e\x9b31m\rz"
@@ -56,7 +56,7 @@ def test_no_name_steers_the_terminal(hostile: str, options: list[str]) -> None:
 
 def test_exported_tables_have_no_formulas(hostile: str) -> None:
     with Study.open(hostile, read_only=True) as study:
-        text = FORMATS["csv"](study).decode()
+        text = content(study, "csv").decode()
     assert "'=1+1" in text
     assert ",=1+1" not in text
 

@@ -1,15 +1,18 @@
 """``learn``: the loop that runs sources until a study is finished."""
 
 import collections
+import io
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
+import rich.console
 
 import chainscout as cs
-from chainscout.errors import InputError
-from chainscout.learning import read_study_file
+from chainscout.errors import InputError, SetAsideWarning
+from chainscout.learning import _progress_bar, read_study_file
 from chainscout.problems import get
 from chainscout.sources import Recorded, simulated
 from chainscout.study import Browser, Study
@@ -51,7 +54,9 @@ def test_a_callable_begins_a_path_when_a_study_is_resumed(folder):
 
 def test_states_that_nobody_gave_are_discovered():
     rng = random.Random(0)
-    study = cs.learn({"a": lambda: rng.choice("xyz"), "b": Recorded([0, 1, 0, 1])}, 30, progress=False)
+    with pytest.warns(SetAsideWarning, match=r"1 chain was set aside \('b': all 4 .*take_up\(chain\)") as caught:
+        study = cs.learn({"a": lambda: rng.choice("xyz"), "b": Recorded([0, 1, 0, 1])}, 30, progress=False)
+    assert [warning.filename for warning in caught] == [__file__]
     assert sorted(study.states("a")) == ["x", "y", "z"]
     assert study.states("b") == [0, 1]
     assert study.certificate().aside == ("b",)
@@ -121,6 +126,22 @@ def test_the_progress_bar(capsys):
     cs.learn({"a": lambda: 0, "b": lambda: 1}, 50, states={"a": 1, "b": 2}, target_loss=1e-6).close()
     with pytest.raises(KeyboardInterrupt):
         cs.learn({"a": _interrupt}, 50, states={"a": 1})
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_progress_bar_fits_the_terminal(width, monkeypatch):
+    """Each time it is drawn, on one line: how much, how fast, how long, and the bound against the target, uncut."""
+    screen = rich.console.Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr(_progress_bar, "get_console", lambda: screen)
+    chains = {
+        f"a chain with a rather long name {number}": cs.MarkovChain([[0.5, 0.5], [0.2, 0.8]]) for number in range(5)
+    }
+    cs.learn(chains, 1_000, target_loss=1e-6, certificate="mixture").close()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "\n", screen.file.getvalue())
+    frames = [line for line in text.splitlines() if line.strip()]
+    assert max(map(len, frames)) <= width
+    assert re.search(r"^[━╸╺ ]+ 1,000 of 1,000 [\d,]+/s 0:00:00 loss ≤ [\d.]+ \(target 1e-06\)", frames[-1])
+    assert ("a chain with" in frames[-1]) == (width > 100)
 
 
 def _interrupt():

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from study_checks import replayed_counts
 
 import chainscout as cs
-from chainscout.errors import ChainscoutError, SourceError
+from chainscout.errors import ChainscoutError, SetAsideWarning, SourceError
 from chainscout.problems import get
 from chainscout.sources import Factory, Place, simulated
 from chainscout.study import Study
@@ -46,7 +46,7 @@ def test_failing_sources_on_an_executor_give_their_chains_up():
     def broken():
         raise SourceError("out of order")
 
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(3) as pool, pytest.warns(SetAsideWarning, match="2 chains were set aside"):
         study = cs.learn(
             {"a": broken, "b": lambda: 0, "c": iter("zz")}, 20, states={"a": 1, "b": 1}, executor=pool, progress=False
         )

@@ -13,7 +13,7 @@ from study_checks import replayed_counts
 from study_places import set_clock
 
 import chainscout as cs
-from chainscout.errors import InputError, NothingFree, SourceError
+from chainscout.errors import InputError, NothingFree, SetAsideWarning, SourceError
 from chainscout.random import Walk
 from chainscout.sources import Environment, Place, Program, Source
 from chainscout.store import exists
@@ -97,7 +97,9 @@ def test_another_process_that_spends_the_rest_is_no_reason_to_fail(folder):
 
     source = Cycle()
     source.calls, source.meanwhile = 4, spend  # in its second step
-    with cs.learn({"a": source, "b": lambda: 0}, where=where, progress=False) as study:
+    with pytest.warns(SetAsideWarning, match="'a': it is too dear"):
+        study = cs.learn({"a": source, "b": lambda: 0}, where=where, progress=False)
+    with study:
         assert study.finished
         assert study.progress().used <= 30
         assert [event.chain for event in study.events() if event.kind == "observation lost"] == ["a"]

@@ -352,6 +352,40 @@ def test_a_path_under_a_lease_is_not_continued_by_another_of_its_name(place):
     check(study, ONE, RULE)
 
 
+def test_a_path_that_was_given_back_empty_hides_no_other(place):
+    study = place.create(ONE, policy=RULE)
+    worker = study.worker("w", renews=False)
+    worker.lease().tell(0)
+    worker.lease().tell(1)
+    for number in (2, 3):  # two processes that were asked for nothing in the end
+        held = study.worker("w", renews=False).lease()
+        assert (held.path, held.state) == (number, None)
+        held.give_back()
+    held = study.worker("w", renews=False).lease(continuing=True)
+    assert (held.path, held.step, held.state) == (1, 3, 1)
+    held.tell(0)
+    assert walked_paths(study) == {("a", 1): [0, 1, 0]}
+    # After a path that has ended there is nothing to continue: the empty one is walked.
+    held = study.worker("w", renews=False).lease(continuing=True)
+    held.abandon()
+    held = study.worker("w", renews=False).lease(continuing=True)
+    assert (held.path, held.state) == (3, None)
+    # While somebody holds an empty path of the name, nobody knows who walks the one before it.
+    other = study.worker("w", renews=False).lease(continuing=True)
+    assert (other.path, other.state) == (4, None)
+    check(study, ONE, RULE)
+
+
+def test_a_plain_tell_that_continues_a_path_of_a_lease_passes_the_audit(place):
+    """Nobody knows when its draw was issued, and the log says so."""
+    study = place.create(ONE, policy=RULE)
+    held = study.worker("w", renews=False).lease()
+    held.tell(0)
+    study.tell("a", 1, path=held.path, step=2)
+    assert [line.issued for line in study.log()] == [1, 0]
+    study.audit()
+
+
 @pytest.mark.parametrize("workers", [8, 16])
 def test_each_path_is_what_its_worker_wrote_down(place, workers):
     """Threads on one study object, or with a connection each; every worker has a simulator of its own."""
@@ -459,4 +493,19 @@ def test_paths_of_one_seed_are_found_alike_in_every_place(place):
         study.tell_many([(name, state) for state in states[:60]])
         study.restart(name)
     with study._store.reading() as transaction:
-        assert transaction.twins() == [(0, 1, 2), (1, 1, 2), (1, 1, 3)]
+        found = list(transaction.twins())
+        prefixes = [list(transaction.prefixes(chain)) for chain in transaction.every()]
+        walks = [list(transaction.walk(transaction.numbered(1), path)) for path in (2, 5, 6)]
+    short, long = (16, 32), (16, 32, 64)
+    assert found == [
+        *((0, 1, 2, length) for length in long),
+        *((0, 1, 4, length) for length in short),
+        *((1, 1, second, length) for second in (2, 3) for length in long),
+        *((1, 1, 5, length) for length in short),
+    ]
+    assert walks == [states, states[:60], []]
+    for kept, paths in zip(prefixes, (4, 5), strict=True):
+        assert kept == sorted(kept)
+        assert len({line.digest for line in kept}) == 6
+        assert len(kept) == 3 * paths - 1
+    study.audit()

@@ -1,10 +1,18 @@
 """One seed in several workers breaks every bound: paths that repeat each other are named."""
 
+import contextlib
+import itertools
+import math
 import random
+import sqlite3
+from itertools import combinations, product
 
+import numpy
 import pytest
 
 import chainscout as cs
+from chainscout.errors import FileError, InputError
+from chainscout.study import _repetition
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
 
@@ -71,3 +79,141 @@ def test_simulated_chains_have_a_stream_for_every_path(place):
     assert counts.paths == 4
     estimate = study.estimate("a").matrix
     assert estimate == pytest.approx(CHAIN.matrix, abs=0.15)  # 800 steps, at least 200 exits a row: 4 standard errors
+
+
+# -- laws of every kind, and paths of every length
+
+CIRCLE = numpy.roll(numpy.eye(100), 1, axis=1)
+LAWS = {
+    "dense": CHAIN.matrix,
+    "many states": numpy.full((150, 150), 1 / 150),
+    "sticky": numpy.array([[0.99, 0.01], [0.01, 0.99]]),
+    "very sticky": numpy.array([[0.999, 0.001], [0.002, 0.998]]),
+    "nearly a circle": 0.99 * CIRCLE + 0.01 / 100,
+    "circle": CIRCLE,
+    "still": numpy.eye(3),
+}
+#: After how many states two workers of one seed are noticed.
+LENGTHS = {"dense": 64, "many states": 128, "sticky": 1024, "very sticky": 8192, "nearly a circle": 1024}
+
+
+def states_of(law, length, rng):
+    """The states of one path from state 0."""
+    edges = numpy.cumsum(law, axis=1)
+    state, found = 0, []
+    for draw in rng.random(length):
+        found.append(state)
+        state = min(int(numpy.searchsorted(edges[state], draw, side="right")), len(law) - 1)
+    return found
+
+
+def told(study, *paths):
+    """A study of one chain after these paths, one after another."""
+    for states in paths:
+        study.tell_many([("a", state) for state in states])
+        study.restart("a")
+    return study
+
+
+@pytest.mark.parametrize("law", LENGTHS)
+def test_one_seed_is_noticed_whatever_the_law_is(law):
+    for seed in range(5):
+        one, other = (numpy.random.default_rng((seed, k)) for k in range(2))
+        same = states_of(LAWS[law], LENGTHS[law], one)
+        study = told(cs.Study.create(None, {"a": len(LAWS[law])}), same, states_of(LAWS[law], 100, other), same)
+        (note,) = study.repeated_paths()
+        assert f"paths 1 and 3 of a begin with the same {LENGTHS[law]} states" in note
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_independent_paths_are_not_named(law):
+    """Five paths for each of 20 seeds: 200 pairs, which chance names with probability 2e-5 at most."""
+    begun_alike = 0
+    for seed in range(20):
+        rng = numpy.random.default_rng(seed)
+        paths = [states_of(LAWS[law], 300, rng) for _ in range(5)]
+        study = told(cs.Study.create(None, {"a": len(LAWS[law])}), *paths)
+        assert study.repeated_paths() == ()
+        begun_alike += any(one[:16] == other[:16] for one, other in combinations(paths, 2))
+    assert (begun_alike > 10) == (law not in ("dense", "many states"))  # or the test says nothing
+
+
+def test_what_is_needed_is_never_found_by_chance_whatever_the_law_is():
+    """Σ P(w)² over the words of 14 states that are unlikely enough, exactly, for laws from even to nearly certain."""
+    words = numpy.array(list(product((0, 1), repeat=14)))
+    found = numpy.array([_repetition.surprise(iter(word)) for word in words.tolist()])
+    before, after = words[:, :-1], words[:, 1:]
+    for change, change_back in product((0.5, 0.3, 0.1, 0.03, 0.01, 0.001), repeat=2):
+        leave = numpy.where(before == 0, change, change_back)
+        chances = numpy.where(before != after, leave, 1 - leave).prod(axis=1)
+        chances[words[:, 0] == 1] = 0.0  # all begin in state 0
+        assert chances.sum() == pytest.approx(1.0)
+        assert (chances <= numpy.exp(-found) * (1 + 1e-12)).all()  # no law makes a word more likely than that
+        for nats in (1.0, 3.0, 6.0, 9.0):
+            assert (chances[found >= nats] ** 2).sum() <= math.exp(-nats)
+
+
+def test_the_chances_of_all_pairs_are_one_in_a_million_together():
+    for chains in (1, 7):
+        alone = sum((j - 1) * math.exp(-_repetition.needed_surprise(chains, j)) for j in range(2, 200_000))
+        assert chains * alone == pytest.approx(1e-6, rel=1e-5)
+
+
+def test_the_surprise_is_that_of_the_best_law():
+    states = states_of(CHAIN.matrix, 500, numpy.random.default_rng(1))
+    counts = numpy.zeros((3, 3))
+    numpy.add.at(counts, (states[:-1], states[1:]), 1)
+    best = counts / counts.sum(axis=1, keepdims=True)
+    expected = -sum(n * math.log(p) for n, p in zip(counts.flat, best.flat, strict=True) if n)
+    assert _repetition.surprise(iter(states)) == pytest.approx(expected, rel=1e-12)
+    enough = _repetition.surprise(iter(states), 20.0)
+    assert 20.0 <= enough < 20.0 + math.log(500) + 1
+
+
+def test_what_is_needed_to_be_named_is_what_is_documented(place):
+    """A pair that is unlikely enough in a study of one chain, and not in one of two chains: ε is 1e-6 / (2·K)."""
+    rng = numpy.random.default_rng(0)
+    least, most = (math.log(2 * chains / 1e-6) for chains in (1, 2))
+    candidates = (states_of(CHAIN.matrix, 33, rng) for _ in itertools.count())
+    same = next(states for states in candidates if least < _repetition.surprise(iter(states[:32])) < most)
+    (note,) = told(place.create({"a": 3}), same, same).repeated_paths()
+    assert "paths 1 and 2 of a begin with the same 32 states" in note
+    assert told(place.create({"a": 3, "b": 3}), same, same).repeated_paths() == ()
+    # A third path needs more: ε is 1e-6 / 12.
+    rng = numpy.random.default_rng(1)
+    other = states_of(CHAIN.matrix, 33, rng)
+    assert told(place.create({"a": 3}), same, other, same).repeated_paths() == ()
+
+
+def test_paths_of_fewer_than_64_states_are_noticed(place):
+    same = states_of(CHAIN.matrix, 40, numpy.random.default_rng(5))
+    study = told(place.create({"a": 3, "b": 3}), same, same[:39])
+    (note,) = study.repeated_paths()
+    assert "paths 1 and 2 of a begin with the same 32 states" in note
+    assert note in study.certificate().notes
+    study = place.reopen(study)
+    assert study.repeated_paths() == (note,)
+    study.audit()
+
+
+def test_what_is_not_told_is_not_kept(place):
+    """A batch that fails at its end has kept no prefix."""
+    study = place.create({"a": 2})
+    with pytest.raises(InputError):
+        study.tell_many([("a", t % 2) for t in range(20)] + [("a", 2)])
+    study.tell_many([("a", 0)] * 20)
+    with study._store.reading() as transaction:
+        assert [line.length for line in transaction.prefixes(transaction.numbered(0))] == [16]
+    study.audit()
+
+
+@pytest.mark.parametrize("change", ["UPDATE prefix SET digest = digest + 1", "DELETE FROM prefix"])
+def test_audit_finds_a_prefix_that_was_changed(folder, change):
+    path = folder / "study.db"
+    with cs.Study.create(path, {"a": 2}) as study:
+        study.tell_many([("a", t % 2) for t in range(20)])
+        study.audit()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(change)
+    with cs.Study.open(path) as study, pytest.raises(FileError, match="the paths of the chain 'a' are not those"):
+        study.audit()

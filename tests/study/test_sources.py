@@ -13,7 +13,7 @@ from study_checks import replayed_counts
 from test_docs_studies import code_blocks
 
 import chainscout as cs
-from chainscout.errors import FileError, InputError, SourceEnded, SourceError
+from chainscout.errors import FileError, InputError, SetAsideWarning, SourceEnded, SourceError
 from chainscout.sources import Environment, Factory, Place, Program, Recorded, Restartable, convert, read_recorded
 
 
@@ -154,7 +154,7 @@ def test_recorded_labels_are_kept_apart(tmp_path):
     numbers = {"7": 7, "1000": 1000, "-3": -3, "0": 0}
     source = read_recorded(table)["a"]
     assert [state for state, _ in taken(source, len(words))] == [numbers.get(word, word) for word in words]
-    with cs.learn(read_recorded(table), 20, progress=False) as study:
+    with pytest.warns(SetAsideWarning), cs.learn(read_recorded(table), 20, progress=False) as study:
         assert study.states("a") == [numbers.get(word, word) for word in words]
     table.write_text("chain,state,path\n7,x,1\n007,y,1\n7,y,01\n", encoding="utf-8")
     found = read_recorded(table)
@@ -168,7 +168,7 @@ def test_blanks_after_the_commas_of_a_recorded_file_do_not_count(tmp_path):
     (source,) = read_recorded(table).values()
     assert taken(source, 4) == [(1, True), (0, False), ("up", False), (1, True)]
     table.write_text("chain,state\na, 1\na, 0\na, 1\n", encoding="utf-8")
-    with cs.learn(read_recorded(table), 5, states={"a": 2}, progress=False) as study:
+    with pytest.warns(SetAsideWarning), cs.learn(read_recorded(table), 5, states={"a": 2}, progress=False) as study:
         assert study.counts("a").transitions.tolist() == [[0, 1], [1, 0]]
     table.write_text("chain,state\na, 1\na, \n", encoding="utf-8")
     with pytest.raises(FileError, match=r"row 2 of .* has no state"):
@@ -272,7 +272,8 @@ def test_a_program_that_dies_now_and_then_loses_steps(tmp_path):
 
 def test_a_program_that_never_works_is_set_aside():
     sources = {"a": Program([sys.executable, "-S", "-c", "print('rubbish'); input(); input()"]), "b": lambda: 0}
-    study = cs.learn(sources, 12, states={"a": 2, "b": 1}, progress=False)
+    with pytest.warns(SetAsideWarning, match="'a': .*no state of the chain"):
+        study = cs.learn(sources, 12, states={"a": 2, "b": 1}, progress=False)
     assert study.certificate().aside == ("a",)
     assert study.progress().lost == 10
     assert study.progress().observations == 12
@@ -309,7 +310,7 @@ def test_a_program_that_cannot_be_started_loses_nothing(tmp_path, executor):
     (tmp_path / "walk").write_bytes(b"\x7fELF")
     (tmp_path / "walk").chmod(0o755)
     sources = {"a": Program([str(tmp_path / "walk")]), "b": lambda: 0}
-    with threads(executor) as pool:
+    with threads(executor) as pool, pytest.warns(SetAsideWarning, match="'a': .*could not be started"):
         study = cs.learn(sources, 12, states={"a": 2, "b": 1}, executor=pool, progress=False)
     assert study.certificate().aside == ("a",)
     assert (study.progress().lost, study.progress().leases) == (0, 0)
@@ -422,6 +423,7 @@ def test_a_file_that_cannot_be_executed_is_named_as_one(tmp_path):
 def test_a_program_that_dies_before_its_first_answer_has_lost_nothing(threads):
     pool = ThreadPoolExecutor(1) if threads else None
     source = Program([sys.executable, "-S", "-c", "raise SystemExit(3)"])
-    study = cs.learn({"a": source}, 5, states={"a": 2}, executor=pool, progress=False)
+    with pytest.warns(SetAsideWarning, match="has ended with status 3"):
+        study = cs.learn({"a": source}, 5, states={"a": 2}, executor=pool, progress=False)
     assert (study.progress().aside, study.progress().lost, study.progress().observations) == (1, 0, 0)
     assert "path ended" not in [event.kind for event in study.events()]

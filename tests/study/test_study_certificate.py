@@ -116,7 +116,7 @@ def test_solutions_follow_whatever_became_of_the_counts(grown, monkeypatch):
     rows = dict(transaction.rows(chain))
 
     def check(searches):
-        found = solutions.bound(transaction.study, chain, rows)
+        found, _ = solutions.bound(transaction.study, chain, rows)
         counts = {x: dict(row.counts) for x, row in rows.items()}
         assert found == pytest.approx(Watched(3, log_inverse).full(cs.Counts.over(counts, 3)), rel=0.15)
         assert solutions._known[0].running.placed == counts
@@ -151,7 +151,7 @@ def test_solutions_are_bounded_in_memory(monkeypatch):
 def test_what_raises_leaves_no_solution_behind(grown, monkeypatch):
     transaction, chain = grown
     solutions = Solutions()
-    assert math.isfinite(solutions.bound(transaction.study, chain, transaction.rows(chain)))
+    assert math.isfinite(solutions.bound(transaction.study, chain, transaction.rows(chain))[0])
     assert len(solutions._known) == 1
     monkeypatch.setattr(sharp.Running, "full", lambda *_: 1 / 0)
     monkeypatch.setattr(sharp.Running, "moved", lambda *_: 1 / 0)

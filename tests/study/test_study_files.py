@@ -320,6 +320,30 @@ def test_random_cuts_of_the_log_never_lose_silently(folder):
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
+        *((f"UPDATE history SET {name} = {name} + 1 WHERE number = 3", "line 3 of the history is not what was written")
+          for name in ("observations", "time", "own", "certificate", "variability")),
+        ("UPDATE history SET chain = 1 WHERE number = 3", "line 3 of the history is not what was written"),
+        ("UPDATE history SET number = 99 WHERE number = 3", "line 99 of the history is not what was written"),
+        ("DELETE FROM history WHERE number = 3", "the history has 6 lines, and the study says 7"),
+        ("DELETE FROM history WHERE number = 7", "the history has 6 lines, and the study says 7"),
+    ],
+)  # fmt: skip
+def test_damaged_lines_of_history_are_found(folder, damage, sentence):
+    path = folder / "study.db"
+    with Study.create(path, {"a": 2, "b": 2}) as study:
+        for first in range(5):
+            study.tell_many([("a", (first + t) % 2) for t in range(60)])
+        study.audit()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute(damage).rowcount == 1
+    connection.close()
+    with pytest.raises(FileError, match=f"damaged: .*{sentence}"), Study.open(path) as study:
+        study.audit()
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
         ("UPDATE label_list SET labels = replace(labels, 'busy', 'bury')", "the list of labels"),
         ("UPDATE state SET label = '\"rod\"' WHERE label = '\"red\"'", "the label of state"),
         ("DELETE FROM state WHERE position = 1", "a state of the chain 'colours' is missing"),

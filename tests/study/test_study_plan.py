@@ -179,3 +179,81 @@ def test_count_says_how_many_more(tmp_path):
         assert totals["more observations for a loss ≤ 0.03"] == sum(expected.values())
         assert totals["certificate"] == method
         assert certificate.in_words() in chains["notes"]
+
+
+# -- how many more for a question
+
+
+def grown(line, target, share, seed):
+    """Predicted over needed transitions for a question, from a part ``share`` of what is needed."""
+    from chainscout.answers import parse
+    from chainscout.engine.answering import Curve
+
+    chain = cs.MarkovChain([[0.7, 0.2, 0.1], [0.4, 0.4, 0.2], [0.5, 0.0, 0.5]])
+    curve = Curve(chain, parse(line), 0.05, 0, seed)
+    number = 1
+    while curve.look(number)[1] > target:
+        number += 1
+    needed = curve.transitions[number]
+    source = Simulated(chain, 0, seed=seed)
+    study = cs.Study.create(None, {"a": 3}, questions=line, target_width=target)
+    study.tell_many([("a", source.advance()[0]) for _ in range(int(share * needed))])
+    plan = study.plan()
+    assert plan.total == plan.more["a"] == plan.questions["a", line]
+    return (plan.observations + plan.total) / needed
+
+
+def test_the_prediction_for_a_question_is_what_is_then_needed():
+    """Within 15 % in the median, from a fifth to a half of what is needed in the end."""
+    cases = [
+        ("reach 2 from 0 within 5", 0.2, 0.2),
+        ("cost 1=1, 2=2 from 0 over 6 steps", 1.0, 0.4),
+        ("cost 2=1 from 0 discounted 0.8", 0.4, 0.25),
+    ]
+    found = np.array([grown(line, target, share, seed) for line, target, share in cases for seed in (1, 2)])
+    assert np.median(np.abs(found - 1)) <= 0.15
+    assert 0.85 <= np.median(found) <= 1.15
+
+
+def test_a_plan_for_questions_says_what_it_cannot_say(monkeypatch):
+    monkeypatch.setattr("chainscout.answers.running.MOST_CARDS", 20_000)
+    study = cs.Study.create(None, {"a": 2, "b": 2}, questions=["reach 1 from 0 within 2", "time to 1 from 0"])
+    with pytest.raises(InputError, match="a plan for answers needs a target width: none was given"):
+        study.plan()
+    plan = study.plan(target_width=0.5)
+    assert all(math.isnan(number) for number in plan.questions.values())
+    assert str(plan) == (
+        "For answers at most 0.5 wide: about 0 more observations of 0 of 2 chains; of 2 nothing can be said yet."
+    )
+    study.tell_many([("a", state) for state in random.Random(0).choices((0, 1), k=300)])
+    plan = study.plan(target_width=0.6)
+    assert plan.questions["a", "reach 1 from 0 within 2"] == 0
+    assert math.isnan(plan.more["b"])
+    assert 1e16 < study.plan(target_width=1e-9).questions["a", "reach 1 from 0 within 2"] < 1e20
+    with pytest.raises(InputError, match="a target loss or for a target width, not for both"):
+        study.plan(0.1, target_width=0.1)
+    with pytest.raises(InputError, match="a plan for answers needs questions, and the study has none"):
+        cs.Study.create(None, {"a": 2}).plan(target_width=0.1)
+
+
+def test_plans_for_a_limit_and_for_the_worst_chain(tmp_path):
+    loaded = {"a": 0.2, "b": 0.3, "c": 0.8}
+    rng = random.Random(0)
+    for aim in ({"limit": 0.25}, {"worst": "highest"}):
+        study = cs.Study.create(tmp_path / f"{next(iter(aim))}.db", dict.fromkeys(loaded, 2), costs={"a": 3},
+                                questions="reach 1 from 0 within 1", **aim)  # fmt: skip
+        for name, p in loaded.items():
+            study.tell_many([(name, 0)] + [(name, int(rng.random() < p)) for _ in range(60)])
+        plan = study.plan()
+        study.close()
+        assert all(number == plan.more[name] < 10_000 for (name, _), number in plan.questions.items())
+        assert plan.cost == 3 * plan.more["a"] + plan.more["b"] + plan.more["c"]
+    done = CliRunner().invoke(main, ["plan", str(tmp_path / "limit.db"), "--json"])
+    assert done.exit_code == 0
+    (table,) = json.loads(done.output)
+    assert table["title"] == "how many more"
+    assert len(table["rows"]) == 3
+    done = CliRunner().invoke(main, ["plan", str(tmp_path / "limit.db"), "--target-width", "0.5"])
+    assert "For answers at most 0.5 wide:" in " ".join(done.output.split())
+    done = CliRunner().invoke(main, ["plan", "two-state", "--target-width", "0.5"])
+    assert "--target-width is for a study that exists, with questions" in done.output

@@ -11,6 +11,7 @@ from study_rules import RULE
 
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
 from chainscout.policies import Policy
+from chainscout.report import studies
 from chainscout.study import Study
 
 
@@ -108,6 +109,24 @@ def test_costs_change_how_the_budget_is_counted(place):
     assert made == ["a", "a", "b", "b", "a"][: len(made)]
     assert study.progress().used <= 1.0 + 1e-9
     assert study.stop_reason == "budget"
+
+
+def test_status_shows_what_first_observations_cost(place):
+    study = place.create({"a": 2, "b": 2}, budget=100.0, policy=RULE, costs={"a": 0.5, "b": 8.0})
+    for name, paths in (("a", 3), ("b", 2)):
+        for _ in range(paths):
+            study.tell_many([(name, 0), (name, 1)])
+            study.restart(name)
+    study = place.reopen(study, RULE)
+    assert (study.progress().paths, study.progress().first_cost) == (5, 3 * 0.5 + 2 * 8.0)
+    rows = dict(studies.status(study)[0].rows)
+    assert rows["paths begun (first observations)"] == 5
+    assert rows["cost of first observations (cost units)"] == 17.5
+    study.audit()
+    plain = place.create({"a": 2}, policy=RULE)
+    plain.tell("a", 0)
+    assert plain.progress().first_cost == 1
+    assert not any("cost of first" in row for row, _ in studies.status(plain)[0].rows)
 
 
 @pytest.mark.parametrize(("budget", "cost", "number"), [(0.3, 0.1, 3), (0.7, 0.1, 7), (100.0, 0.1, 1000)])

@@ -61,7 +61,7 @@ def cap_weight(k: int) -> float:
 def _caps(decks: Decks) -> Iterator[tuple[int, int]]:
     """(k, 4^k), as far as the cards reach. The split of δ does not depend on where this stops."""
     k = 0
-    while k == 0 or 4 ** (k - 1) <= len(decks.card):
+    while k == 0 or 4 ** (k - 1) <= decks.total:
         yield k, 4**k
         k += 1
 
@@ -162,15 +162,17 @@ def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: fl
         return Longest(math.inf, "the chain may have states that were never seen, unless they are declared complete")
     traps = [int(x) for x in wanted if terms.kind[x] == FAILED]
     if traps:
-        return Longest(math.inf, f"the state {terms.label(traps[0])!r} is declared absorbing and may be reached")
-    silent = [int(x) for x in wanted if decks.first[x + 1] == decks.first[x]]
+        trap = terms.label(traps[0])
+        why = f"the state {trap!r} is declared absorbing and may be reached, unless transitions into it are impossible"
+        return Longest(math.inf, why)
+    silent = [int(x) for x in wanted if decks.count[x] == 0]
     if silent:
         return Longest(
             math.inf,
             f"no exit of the state {terms.label(silent[0])!r} is known, and it may be a trap: sample it, or declare "
             "the transitions into it impossible",
         )
-    best = math.inf
+    best, stuck = math.inf, int(wanted[0])
     for k, cap in _caps(decks):
         level = math.log(2 * len(wanted) / (delta * cap_weight(k)))
         longest_part, largest_rest, cut = 0.0, 0.0, False
@@ -182,6 +184,7 @@ def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: fl
             rest = betting.most_mean_within(*_coin(int(over.sum()), number), level)
             largest_rest = max(largest_rest, rest)
             if largest_rest >= 1:
+                stuck = x if found.waits is None else found.waits
                 break
             part = betting.most_mean_within(*_grid(found.length / cap, upwards=True), level)
             longest_part = max(longest_part, cap * part)
@@ -190,7 +193,8 @@ def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: fl
         if not cut:
             break
     if math.isinf(best):
-        return Longest(best, "there are too few cards of some states to bound how long a walk can take from there")
+        why = f"too little is known of walks from some states: more exits of {terms.label(stuck)!r} would help"
+        return Longest(best, why)
     return Longest(best)
 
 
@@ -242,7 +246,7 @@ def _share(decks: Decks, terms: Terms, delta: float) -> Interval:
     if terms.open:
         why = "the chain may have states that were never seen, unless they are declared complete"
         return Interval(0.0, 1.0, None, 0, None, (why,))
-    cards = np.diff(decks.first)[: terms.size]
+    cards = decks.count[: terms.size]
     if terms.anchor is not None:
         anchors, part = [terms.anchor], delta
     else:

@@ -44,33 +44,41 @@ def deal(source, target, late, count, first, place, ends, card):
             ends[x] = 2
 
 
-def walk_episodes(first, card, pointer, kind, start, starts, cap, result, length, state):
-    """Episodes until a state is not `ON` or after ``cap`` steps; gives how many were completed.
+def walk_episodes(first, count, card, pointer, kind, start, starts, offset, cap, number, result, length, state):
+    """Episodes until a state is not `ON` or after ``cap`` steps; gives how many were completed, of at most as many as
+    ``result`` has places. ``number`` were completed before: it goes on where it waited.
 
     ``result``: the kind of the state that ended each episode, 0 after ``cap`` steps. ``length``: its steps.
-    ``state``: the row that the running episode waits for, and its steps so far.
+    ``starts``: the starts that are drawn from a law, from episode ``offset`` on.
+    ``state``: the row that the running episode waits for (−1: none), its steps so far, its state, whether it runs.
     """
     size = len(kind)
-    number = 0
     while number < len(result):
-        steps = 0
-        if start >= 0:
-            x = start
-        elif len(starts) > 0:
-            x = starts[number]
-        elif pointer[size] < first[size + 1]:
-            x = card[pointer[size]]
-            pointer[size] += 1
+        if state[3] == 1:
+            steps = state[1]
+            x = state[2]
+            state[3] = 0
         else:
-            state[0] = size
-            state[1] = 0
-            return number
+            steps = 0
+            if start >= 0:
+                x = start
+            elif len(starts) > 0:
+                x = starts[number - offset]
+            elif pointer[size] < count[size]:
+                x = card[first[size] + pointer[size]]
+                pointer[size] += 1
+            else:
+                state[0] = size
+                state[1] = 0
+                return number
         while kind[x] == 0 and steps < cap:
-            if pointer[x] >= first[x + 1]:
+            if pointer[x] >= count[x]:
                 state[0] = x
                 state[1] = steps
+                state[2] = x
+                state[3] = 1
                 return number
-            following = card[pointer[x]]
+            following = card[first[x] + pointer[x]]
             pointer[x] += 1
             x = following
             steps += 1
@@ -82,70 +90,100 @@ def walk_episodes(first, card, pointer, kind, start, starts, cap, result, length
     return number
 
 
-def walk_costs(first, card, pointer, absorbing, cost, start, starts, horizon, discount, tails, result, state):
-    """Episodes of costs; gives how many were completed.
+def walk_costs(
+    first, count, card, pointer, absorbing, cost, start, starts, tails, offset, horizon, discount, number, result,
+    state, reals,
+):  # fmt: skip
+    """Episodes of costs; gives how many were completed, and goes on where it waited, as `walk_episodes` does.
 
     The return is Σ_{k<horizon} discount^k c(x_k), and if there are ``tails`` discount^horizon/(1 − discount) times the
-    cost of the state ``tails`` steps later.
+    cost of the state ``tails`` steps later. ``state``: the row that it waits for, k, the state, whether it runs.
+    ``reals``: the sum so far, and discount^k.
     """
     size = len(cost)
-    number = 0
     while number < len(result):
-        if start >= 0:
-            x = start
-        elif len(starts) > 0:
-            x = starts[number]
-        elif pointer[size] < first[size + 1]:
-            x = card[pointer[size]]
-            pointer[size] += 1
+        resumed = state[3] == 1
+        if resumed:
+            k = state[1]
+            x = state[2]
+            total = reals[0]
+            weight = reals[1]
+            state[3] = 0
         else:
-            state[0] = size
-            return number
+            k = 0
+            total = 0.0
+            weight = 1.0
+            if start >= 0:
+                x = start
+            elif len(starts) > 0:
+                x = starts[number - offset]
+            elif pointer[size] < count[size]:
+                x = card[first[size] + pointer[size]]
+                pointer[size] += 1
+            else:
+                state[0] = size
+                return number
         last = horizon - 1
         if len(tails) > 0:
-            last = horizon + tails[number]
-        total = 0.0
-        weight = 1.0
-        for k in range(last + 1):
-            if k < horizon:
-                total += weight * cost[x]
-                weight *= discount
-            elif k == last:
-                total += weight / (1.0 - discount) * cost[x]
-            if k < last and not absorbing[x]:
-                if pointer[x] >= first[x + 1]:
+            last = horizon + tails[number - offset]
+        while True:
+            if not resumed:
+                if k < horizon:
+                    total += weight * cost[x]
+                    weight *= discount
+                elif k == last:
+                    total += weight / (1.0 - discount) * cost[x]
+            resumed = False
+            if k >= last:
+                break
+            if not absorbing[x]:
+                if pointer[x] >= count[x]:
                     state[0] = x
+                    state[1] = k
+                    state[2] = x
+                    state[3] = 1
+                    reals[0] = total
+                    reals[1] = weight
                     return number
-                following = card[pointer[x]]
+                following = card[first[x] + pointer[x]]
                 pointer[x] += 1
                 x = following
+            k += 1
         result[number] = total
         number += 1
     state[0] = -1
     return number
 
 
-def walk_cycles(first, card, pointer, share, anchor, cap, inside, outside, early, state):
-    """Cycles from the anchor to its next visit; gives how many were completed.
+def walk_cycles(first, count, card, pointer, share, anchor, cap, number, inside, outside, early, state):
+    """Cycles from the anchor to its next visit; gives how many were completed, and goes on where it waited.
 
     A cycle is stopped early on arrival outside the share, if it has been there ``cap`` times. The anchor's first moment
-    counts, its return does not.
+    counts, its return does not. ``state``: the row that it waits for, the times inside and outside, whether it runs.
     """
-    number = 0
     while number < len(inside):
-        x = anchor
-        within = 0
-        beyond = 0
         stopped = 0
-        if share[x]:
-            within = 1
+        if state[3] == 1:
+            x = state[0]
+            within = state[1]
+            beyond = state[2]
+            state[3] = 0
         else:
-            beyond = 1
+            x = anchor
+            within = 0
+            beyond = 0
+            if share[x]:
+                within = 1
+            else:
+                beyond = 1
         while True:
-            if pointer[x] >= first[x + 1]:
+            if pointer[x] >= count[x]:
                 state[0] = x
+                state[1] = within
+                state[2] = beyond
+                state[3] = 1
                 return number
-            following = card[pointer[x]]
+            following = card[first[x] + pointer[x]]
             pointer[x] += 1
             x = following
             if x == anchor:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy.typing as npt
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import InputError
+from ..frames import frame
+from ..markup import html_table
 from ..paths import START, Paths
 from ..validation import one_of, real_number, shown, whole_number
 from . import exact, plug_in, robust
@@ -20,7 +22,7 @@ from .grammar import parse
 from .question import Cost, LongRunShare, PassageTime, Question, Reach
 from .replay import AWAITED, BLOCKED, Decks, decks_of
 
-__all__ = ["METHODS", "Answer", "answer"]
+__all__ = ["METHODS", "Answer", "answer", "from_decks", "vacuous"]
 
 #: What an answer can come from.
 METHODS = ("exact", "replay", "row-likelihood", "delta", "posterior")
@@ -59,6 +61,20 @@ class Answer:
     def width(self) -> float:
         """How far the ends are apart."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
+
+    def __repr__(self) -> str:
+        return f"Answer({str(self).partition(chr(10))[0]})"
+
+    def _repr_html_(self) -> str:
+        """The answer as a table for a notebook."""
+        known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
+        return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with one row. `pandas.concat` puts several below each other."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
+        return frame({name: [value] for name, value in values.items()})
 
     def __str__(self) -> str:
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
@@ -180,7 +196,7 @@ def _certain(terms: Terms) -> float | None:
     return None if not over else 0.0 if law[terms.kind == ARRIVED].sum() == law.sum() else math.inf
 
 
-def _vacuous(terms: Terms) -> tuple[float, float]:
+def vacuous(terms: Terms) -> tuple[float, float]:
     """The ends of an answer of which nothing is known."""
     question = terms.question
     if isinstance(question, Cost):
@@ -190,16 +206,27 @@ def _vacuous(terms: Terms) -> tuple[float, float]:
 
 
 def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, independent: bool) -> Answer:
+    decks = decks_of(paths, independent_losses=independent)
+    return from_decks(decks, terms, delta, beforehand=beforehand, independent=independent, lost=int(paths.lost))
+
+
+def from_decks(
+    decks: Decks, terms: Terms, delta: float, *, beforehand: bool = True, independent: bool = False, lost: int = 0
+) -> Answer:
+    """The answer from a chain's cards, which may grow: each replay goes on where it waited at the last look.
+
+    ``beforehand``: the question was asked before the first card was issued. ``independent``: no loss depended on what
+    was drawn, as the user says. ``lost``: how many draws were lost.
+    """
     notes: tuple[str, ...] = () if beforehand else (_BEFOREHAND,)
     known = _certain(terms)
     if known is not None:
         return Answer(terms.question, known, known, known, delta, True, "replay", 0, None, ())
     if terms.start == UNKNOWN:
-        low, high = _vacuous(terms)
+        low, high = vacuous(terms)
         where = getattr(terms.question, "start", None)
         said = "the start of the question is a state that was not seen yet"
         return Answer(terms.question, None, low, high, delta, True, "replay", 0, where, (said, *notes))
-    decks = decks_of(paths, independent_losses=independent)
     found = interval(decks, terms, delta)
     if found.lower > found.upper:
         raise InputError(
@@ -207,9 +234,8 @@ def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, indepe
             "state alone, or something else that the bounds assume fails"
         )
     waits = None if found.waits is None or found.waits == terms.size else terms.label(found.waits)
-    lost = int(paths.lost)
     if lost:
-        notes += (_losses_note(paths, lost, independent),)
+        notes += (_losses_note(lost, independent),)
     return Answer(
         terms.question,
         None if found.mean is None else min(max(found.mean, found.lower), found.upper),
@@ -224,7 +250,7 @@ def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, indepe
     )
 
 
-def _losses_note(paths: Paths, lost: int, independent: bool) -> str:
+def _losses_note(lost: int, independent: bool) -> str:
     number = "1 draw was" if lost == 1 else f"{lost} draws were"
     if independent:
         return f"{number} lost: the bounds hold if no loss depended on anything that was drawn, as declared"
@@ -259,7 +285,7 @@ def _from_counts(
         return Answer(terms.question, estimate, low, high, delta, False, method, notes=(note,))
     if terms.start in (UNKNOWN, WHERE_PATHS_START) and not isinstance(terms.question, LongRunShare):
         raise InputError("counts without their order do not say where paths start: give the question a start")
-    low, high = _vacuous(terms)
+    low, high = vacuous(terms)
     notes: tuple[str, ...] = ()
     if isinstance(terms.question, LongRunShare):
         notes = ("counts without their order do not bound a long-run share",)

@@ -5,9 +5,10 @@ question's own rule. If a row has no card left, the replay waits for that row: i
 So the returns known at any time are a prefix of an independent sequence, whatever chose what was drawn.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +30,94 @@ _IntegerArray = npt.NDArray[np.int64]
 DRAWN, AWAITED, BLOCKED = 0, 1, 2
 
 
-class Decks(NamedTuple):
-    """The cards of each row in the order of issue, as far as they can be read. The last row is of the starts."""
+class Decks:
+    """The cards of each row in the order of issue, as far as they can be read. The last row is of the starts.
 
-    #: Row x has the cards card[first[x]:first[x+1]].
-    first: _IntegerArray
-    card: _IntegerArray
-    #: Why it ends there: `DRAWN`, `AWAITED` or `BLOCKED`.
-    ends: _IntegerArray
+    Cards can be added. Each replay that was made of them goes on where it waited, so that all replays together read
+    every card once, however often somebody looks.
+    """
+
+    __slots__ = ("_capacity", "_used", "card", "count", "ends", "first", "replays")
+
+    def __init__(self, first: _IntegerArray, count: _IntegerArray, card: _IntegerArray, ends: _IntegerArray) -> None:
+        #: Row x has the cards card[first[x] : first[x] + count[x]].
+        self.first, self.count, self.card = first, count, card
+        #: Why it ends there: `DRAWN`, `AWAITED` or `BLOCKED`.
+        self.ends = ends
+        self._capacity = count.copy()
+        self._used = len(card)
+        #: What was replayed → where the replay stands.
+        self.replays: dict[Any, _Standing] = {}
+
+    @classmethod
+    def empty(cls, size: int) -> "Decks":
+        """Decks of ``size`` states without a card."""
+        first, count, ends = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
+        return cls(first, count, np.zeros(16, dtype=np.int64), ends)
+
+    @property
+    def size(self) -> int:
+        """How many states there are."""
+        return len(self.count) - 1
+
+    @property
+    def total(self) -> int:
+        """How many cards there are."""
+        return int(self.count.sum())
+
+    def add(self, row: int, cards: Sequence[int] | _IntegerArray) -> None:
+        """Puts cards behind those of a row. A full row moves to a place twice as long: O(1) a card, amortised."""
+        needed = int(self.count[row]) + len(cards)
+        if needed > self._capacity[row]:
+            place, length = self._used, max(8, 2 * needed)
+            if place + length > len(self.card):
+                self.card = np.concatenate([self.card, np.zeros(max(len(self.card), length), dtype=np.int64)])
+            begin = int(self.first[row])
+            self.card[place : place + self.count[row]] = self.card[begin : begin + self.count[row]]
+            self.first[row], self._capacity[row], self._used = place, length, place + length
+        begin = int(self.first[row] + self.count[row])
+        self.card[begin : begin + len(cards)] = cards
+        self.count[row] = needed
+
+    def grow(self, size: int) -> None:
+        """Adds states without a card. Replays begin anew: a question may mean something else over more states."""
+        more = np.zeros(size - self.size, dtype=np.int64)
+        for name in ("first", "count", "ends", "_capacity"):
+            values = getattr(self, name)
+            setattr(self, name, np.concatenate([values[: self.size], more, values[self.size : self.size + 1]]))
+        self.replays.clear()
+
+
+class _Standing:
+    """Where a replay stands: the next card of each row, the running episode, and what was completed."""
+
+    __slots__ = ("columns", "done", "pointer", "reals", "state")
+
+    def __init__(self, rows: int, kinds: Sequence[Any]) -> None:
+        self.pointer = np.zeros(rows, dtype=np.int64)
+        self.state = np.array([-1, 0, 0, 0], dtype=np.int64)
+        self.reals = np.zeros(2)
+        self.columns = [np.zeros(64, dtype=kind) for kind in kinds]
+        self.done = 0
+
+    def advance(self, limit: int, walk: Callable[[int, list[Any]], int]) -> None:
+        """Completes at most ``limit`` episodes in all. ``walk``: (how many are done, columns with room) → how many."""
+        while self.done < limit:
+            if self.done == len(self.columns[0]):
+                self.columns = [np.concatenate([column, np.zeros_like(column)]) for column in self.columns]
+            room = min(limit, len(self.columns[0]))
+            self.done = walk(self.done, [column[:room] for column in self.columns])
+            if self.done < room:
+                return
+
+    @property
+    def found(self) -> list[Any]:
+        """What was completed."""
+        return [column[: self.done] for column in self.columns]
+
+    def waits(self, limit: int) -> int | None:
+        """The row that it waits for; None if it was told to stop."""
+        return None if self.done >= limit or self.state[0] < 0 else int(self.state[0])
 
 
 def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
@@ -58,27 +139,28 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     if len(card):
         ends[:] = 0
         kernel(deal)(paths.source, paths.target, late, count, first, place, ends, card)
-    return Decks(first, card, ends)
+    return Decks(first, count, card, ends)
 
 
 # -- coins of our own: keyed by the question and the episode, and never drawn again
 
 
-def _coins(terms: Terms, which: int, number: int) -> _Array:
-    """The first ``number`` coins of a question, uniform on [0, 1)."""
+def _coins(terms: Terms, which: int, begin: int, end: int) -> _Array:
+    """The coins ``begin`` … ``end`` − 1 of a question, uniform on [0, 1)."""
     key = int.from_bytes(sha256(str(terms.question).encode()).digest()[:8], "big")
     position, gamma = splitmix.stream(key, which, 0)  # type: ignore[no-untyped-call]
     with np.errstate(over="ignore"):
-        words = np.uint64(position) + np.arange(1, number + 1, dtype=np.uint64) * np.uint64(gamma)
+        words = np.uint64(position) + np.arange(begin + 1, end + 1, dtype=np.uint64) * np.uint64(gamma)
         scattered = splitmix.mix(words)  # type: ignore[no-untyped-call]
         return np.asarray((scattered >> np.uint64(11)) * 2.0**-53)
 
 
-def _starts(terms: Terms, number: int) -> _IntegerArray:
-    """The start of each episode, where it is drawn from a law."""
+def _starts(terms: Terms, begin: int, end: int) -> _IntegerArray:
+    """The start of each episode from ``begin`` on, where it is drawn from a law."""
     if terms.start != LAW:
         return np.zeros(0, dtype=np.int64)
-    return np.minimum(np.searchsorted(np.cumsum(terms.law), _coins(terms, 0, number), side="right"), terms.size - 1)
+    coins = _coins(terms, 0, begin, end)
+    return np.minimum(np.searchsorted(np.cumsum(terms.law), coins, side="right"), terms.size - 1)
 
 
 @dataclass(frozen=True)
@@ -99,16 +181,23 @@ def episodes(decks: Decks, terms: Terms, cap: int, *, start: int | None = None, 
 
     ``start``: another start than the question's. ``most``: at most so many episodes.
     """
-    number = len(decks.card) + 1 if most is None else min(most, len(decks.card) + 1)
-    result, length = np.zeros(number, np.int64), np.zeros(number, np.int64)
-    state = np.zeros(2, np.int64)
+    limit = decks.total + 1 if most is None else min(most, decks.total + 1)
     first = terms.start if start is None else start
-    starts = _starts(terms, number) if start is None else np.zeros(0, np.int64)
-    pointer = decks.first.copy()
-    done = kernel(walk_episodes)(
-        decks.first, decks.card, pointer, terms.kind, first, starts, min(cap, 2**62), result, length, state
-    )
-    return Episodes(result[:done], length[:done], None if state[0] < 0 else int(state[0]), int(state[1]))
+    key = "episodes", terms.question, terms.kind.tobytes(), first, cap, most
+    standing = decks.replays.setdefault(key, _Standing(decks.size + 1, (np.int64, np.int64)))
+
+    def walk(done: int, columns: list[Any]) -> int:
+        starts = _starts(terms, done, len(columns[0])) if start is None else np.zeros(0, np.int64)
+        found: int = kernel(walk_episodes)(
+            decks.first, decks.count, decks.card, standing.pointer, terms.kind, first, starts, done, min(cap, 2**62),
+            done, *columns, standing.state,
+        )  # fmt: skip
+        return found
+
+    standing.advance(limit, walk)
+    waits = standing.waits(limit)
+    result, length = standing.found
+    return Episodes(result, length, waits, 0 if waits is None else int(standing.state[1]))
 
 
 @dataclass(frozen=True)
@@ -125,27 +214,36 @@ HORIZON = 2.5
 
 def returns(decks: Decks, terms: Terms, steps: int | None, discount: float | None) -> Returns:
     """Replays a cost over so many states, or a discounted one, as it is (not normalised)."""
-    number = len(decks.card) + 1
+    limit = decks.total + 1
     shortest = steps if discount is None else int(HORIZON / (1 - discount))
     if not terms.absorbing.any():  # each state of an episode but the last takes a card
-        number = len(decks.card) // max(1, (shortest or 1) - 1) + 1
-    result, state = np.zeros(number), np.zeros(1, np.int64)
-    tails = np.zeros(0, np.int64)
-    horizon, factor = steps, 1.0
-    if discount is not None:
-        horizon, factor = int(np.ceil(HORIZON / (1 - discount))), discount
-        coins = _coins(terms, 1, number)
-        if discount == 0.0:
-            tails = np.zeros(number, np.int64)
-        else:  # P(G = k) = (1 − γ)γ^k
-            tails = np.floor(np.log1p(-coins) / np.log(discount)).astype(np.int64)
+        limit = decks.total // max(1, (shortest or 1) - 1) + 1
+    horizon = steps if discount is None else int(np.ceil(HORIZON / (1 - discount)))
     assert horizon is not None
-    pointer = decks.first.copy()
-    done = kernel(walk_costs)(
-        decks.first, decks.card, pointer, terms.absorbing, terms.cost, terms.start, _starts(terms, number), horizon,
-        factor, tails, result, state,
-    )  # fmt: skip
-    return Returns(result[:done], None if state[0] < 0 else int(state[0]))
+    key = "costs", terms.question, terms.kind.tobytes()
+    standing = decks.replays.setdefault(key, _Standing(decks.size + 1, (np.float64,)))
+
+    def walk(done: int, columns: list[Any]) -> int:
+        end = len(columns[0])
+        found: int = kernel(walk_costs)(
+            decks.first, decks.count, decks.card, standing.pointer, terms.absorbing, terms.cost, terms.start,
+            _starts(terms, done, end), _tails(terms, discount, done, end), done, horizon,
+            1.0 if discount is None else discount, done, *columns, standing.state, standing.reals,
+        )  # fmt: skip
+        return found
+
+    standing.advance(limit, walk)
+    return Returns(standing.found[0], standing.waits(limit))
+
+
+def _tails(terms: Terms, discount: float | None, begin: int, end: int) -> _IntegerArray:
+    """How far behind its horizon the tail of each episode from ``begin`` on is looked at: P(G = k) = (1 − γ)γ^k."""
+    if discount is None:
+        return np.zeros(0, np.int64)
+    if discount == 0.0:
+        return np.zeros(end - begin, np.int64)
+    tails = np.floor(np.log1p(-_coins(terms, 1, begin, end)) / np.log(discount))
+    return np.asarray(tails, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -160,12 +258,17 @@ class Cycles:
 
 def cycles(decks: Decks, terms: Terms, anchor: int, cap: int, *, complement: bool) -> Cycles:
     """Replays cycles from the anchor. ``complement``: for the share of the other states."""
-    number = len(decks.card) + 1
-    inside, outside, early = (np.zeros(number, np.int64) for _ in range(3))
-    state = np.zeros(1, np.int64)
+    limit = decks.total + 1
     share = (terms.kind == ON) if complement else (terms.kind != ON)
-    done = kernel(walk_cycles)(
-        decks.first, decks.card, decks.first.copy(), share, anchor, cap, inside, outside, early, state
-    )
-    waits = None if state[0] < 0 else int(state[0])
-    return Cycles(inside[:done], outside[:done], early[:done], waits)
+    key = "cycles", share.tobytes(), anchor, cap
+    standing = decks.replays.setdefault(key, _Standing(decks.size + 1, (np.int64, np.int64, np.int64)))
+
+    def walk(done: int, columns: list[Any]) -> int:
+        found: int = kernel(walk_cycles)(
+            decks.first, decks.count, decks.card, standing.pointer, share, anchor, cap, done, *columns, standing.state
+        )
+        return found
+
+    standing.advance(limit, walk)
+    inside, outside, early = standing.found
+    return Cycles(inside, outside, early, standing.waits(limit))

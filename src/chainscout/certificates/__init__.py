@@ -1,6 +1,6 @@
 """What is known with probability 1 − δ: bounds on losses, and intervals for single probabilities (MATH §7)."""
 
-from .certificate import ASSUMPTION, METHODS, Certificate, certify
+from .certificate import ASSUMPTION, EXITS, METHODS, Certificate, certify
 from .estimate import Estimate
 
-__all__ = ["ASSUMPTION", "METHODS", "Certificate", "Estimate", "certify"]
+__all__ = ["ASSUMPTION", "EXITS", "METHODS", "Certificate", "Estimate", "certify"]

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..counts import Counts
 from ..errors import InputError
-from ..validation import did_you_mean, failure_probability, one_of, shown, whole_number
+from ..markup import MOST, html_table
+from ..validation import did_you_mean, failure_probability, one_of, printable, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper, sharp
 
 #: method → what its number is worth.
@@ -24,6 +26,10 @@ ASSUMPTION = (
     "each next state was drawn afresh by the process itself from the state before it, and that whether an observation"
     " is lost does not depend on its value"
 )
+
+
+#: A state that was left so often counts where errors of single probabilities are put into words.
+EXITS = 100
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Certificate:
         """Whether the bound is proved to hold with probability ≥ 1 − δ."""
         return self.method != "asymptotic"
 
-    def largest_error(self, exits: int = 100) -> float:
+    def largest_error(self, exits: int = EXITS) -> float:
         """A bound on |P̂(x,y) − P(x,y)| for every y and every state x that was left at least ``exits`` times.
 
         It holds on the same event as ``loss``: all of them at once, with probability ≥ 1 − δ. It is nan if no state was
@@ -70,7 +76,7 @@ class Certificate:
             raise InputError(f"the certificate has no chain {shown(chain)}{did_you_mean(chain, self.loss)}")
         return "mixture" if self.method == "sharp" and chain in self.opened else self.method
 
-    def in_words(self, exits: int = 100) -> str:
+    def in_words(self, exits: int = EXITS) -> str:
         """What the certificate says of single probabilities, in one sentence."""
         whole_number(exits, "exits", meaning="how often a state must have been left")
         if not self.entries:
@@ -92,6 +98,19 @@ class Certificate:
                 f" 'sharp' does: of the other chains, {words}."
             )
         return words[0].upper() + words[1:] + "."
+
+    def __repr__(self) -> str:
+        chains = ", ".join(f"{printable(name)} ≤ {loss:.3g}" for name, loss in islice(self.loss.items(), MOST))
+        more = ", …" if len(self.loss) > MOST else ""
+        return f"Certificate({self.method!r}, δ = {self.delta:g}: {chains}{more})"
+
+    def _repr_html_(self) -> str:
+        """The certificate as a table for a notebook, the largest bounds first."""
+        largest = sorted(self.loss.items(), key=lambda item: -item[1])
+        notes = str(self).splitlines()
+        if len(largest) > MOST:
+            notes.append(f"These are the {MOST} largest bounds of {len(largest):,}.")
+        return html_table(f"Certificate {self.method!r}", ("chain", "loss ≤"), largest[:MOST], notes)
 
     def __str__(self) -> str:
         opened = len(self.opened) if self.method == "sharp" else 0

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..counts import DENSE_LIMIT, Counts, smoothed, smoothing
+from ..counts import DENSE_LIMIT, Counts, never_left, smoothed, smoothing
 from ..errors import InputError
 from ..frames import frame
+from ..markup import MOST, html_table
 from ..validation import failure_probability, shown, whole_number
 from .entrywise import intervals
 
@@ -57,6 +58,22 @@ class RowEstimates(ABC):
         matrix = self._smoothed(counts)
         part = slice(columns.start, columns.stop)
         return Part(counts[:, part], matrix[:, part], *self._ends(rows, columns, counts[:, part]))
+
+    def __repr__(self) -> str:
+        never = int((self.exits == 0).sum())
+        rows = never_left(never, len(self.states)) if never else "every row was left"
+        return f"Estimate({len(self.states):,} states, {int(self.exits.sum()):,} transitions, {rows})"
+
+    def _repr_html_(self) -> str:
+        """The first rows and columns of the matrix, for a notebook."""
+        columns = [str(state) for state in self.states[:MOST]]
+        part = self.window(range(MOST), range(MOST)).matrix
+        rows = [
+            (name, *map(float, values), int(exits))
+            for name, values, exits in zip(columns, part, self.exits, strict=False)
+        ]
+        notes = [f"The first {MOST} of {len(self.states):,} states are shown."] if len(self.states) > MOST else []
+        return html_table(repr(self), ("from \\ to", *columns, "times left"), rows, notes)
 
     @abstractmethod
     def widths(self) -> Array:

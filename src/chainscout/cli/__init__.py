@@ -11,9 +11,10 @@ from .._version import __version__
 from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, take_up, tell
 from .answers import answer
+from .demonstration import demo
 from .experiments import compare
 from .logs import count
-from .problems import demo, inspect, plan
+from .problems import inspect, plan
 from .rendering import echo
 from .reports import report, serve
 from .studies import audit, backup, diagnose, export, extend, learn, new, status

@@ -1,4 +1,4 @@
-"""``inspect``, ``plan`` and ``demo``."""
+"""``inspect`` and ``plan``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import InputError
-from .rendering import as_json, echo, show
+from .rendering import as_json, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -41,12 +41,20 @@ def inspect(problem: str | None, chain: str | None, delta: float, json_output: b
 @click.argument("problem", metavar="FILE|NAME|STUDY")
 @click.option("--budget", type=int, help="Observations that can be paid for.")
 @click.option("--target-loss", type=float, help="The largest loss that is good enough.")
+@click.option("--target-width", type=float, help="Of a study with questions: how wide every answer may be.")
 @delta_option
 @as_json
-def plan(problem: str, budget: int | None, target_loss: float | None, delta: float, json_output: bool) -> None:
+def plan(
+    problem: str,
+    budget: int | None,
+    target_loss: float | None,
+    target_width: float | None,
+    delta: float,
+    json_output: bool,
+) -> None:
     """Show what a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side.
 
-    Of a study that exists: how many more observations a loss needs, and of which chains.
+    Of a study that exists: how many more observations a loss needs, or its questions need, and of which chains.
     """
     from .. import report
 
@@ -54,47 +62,25 @@ def plan(problem: str, budget: int | None, target_loss: float | None, delta: flo
         from ..store import holds_database
 
         if holds_database(problem):
-            _plan_study(problem, budget, target_loss, json_output)
+            _plan_study(problem, budget, target_loss, target_width, json_output)
             return
+    if target_width is not None:
+        raise InputError("--target-width is for a study that exists, with questions")
     show(report.plan(find_problem(problem), budget=budget, target_loss=target_loss, delta=delta), json_output)
 
 
-def _plan_study(where: str, budget: int | None, target_loss: float | None, json_output: bool) -> None:
+def _plan_study(
+    where: str, budget: int | None, target_loss: float | None, target_width: float | None, json_output: bool
+) -> None:
     """What a study that exists needs."""
     from ..report import studies
     from .studies import opened
 
     given = click.get_current_context().get_parameter_source("delta")
     if budget is not None or given is ParameterSource.COMMANDLINE:
-        raise InputError("a study that exists is planned for a target loss alone: it has its own delta and budget")
+        raise InputError("a study that exists is planned for a target alone: it has its own delta and budget")
     with opened(where, read_only=True) as study:
-        show([studies.plan(study, target_loss, most=None if json_output else studies.MOST)], json_output)
-
-
-@click.command()
-@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
-def demo(out: Path) -> None:
-    """Run a durable study of a built-in problem of unlike chains, inspect and plan it, and compare policies on it."""
-    from .. import experiment, report
-    from ..report import experiments
-    from .experiments import PAGE, write
-    from .studies import demonstrate
-
-    problem = find_problem("unlike")
-    demonstrate(problem, out)
-    _announce("inspect unlike")
-    show(report.inspect_problem(problem), json_output=False)
-    _announce("plan unlike --budget 10000 --target-loss 0.01")
-    show(report.plan(problem, budget=10_000, target_loss=0.01), json_output=False)
-    _announce(f"compare unlike --budgets 100,300,1000,3000,10000 --out {out}")
-    results = experiment.compare(problem, budgets=(100, 300, 1_000, 3_000, 10_000), progress=True)
-    write(results, out)
-    show(experiments.tables(results), json_output=False)
-    echo(str(out / PAGE), exact=True)
-
-
-def _announce(command: str) -> None:
-    click.secho(f"$ chainscout {command}\n", bold=True)
+        show([studies.plan(study, target_loss, target_width, most=None if json_output else studies.MOST)], json_output)
 
 
 def find_problem(text: str) -> "Problem":

@@ -98,16 +98,17 @@ def _columns(table: "Table", width: int) -> list[_Column]:
 
 
 def _parts(table: "Table", width: int) -> "Iterator[RichTable]":
-    """The table; one that has no room side by side in parts below each other, each with the first column again."""
-    first, *others = _columns(table, width)
-    room = width - EDGES - first.least - BETWEEN
+    """The table; one that has no room side by side in parts below each other, each with the key columns again."""
+    columns = _columns(table, width)
+    keys, others = columns[: table.keys], columns[table.keys :]
+    room = width - EDGES - sum(key.least + BETWEEN for key in keys)
     part: list[_Column] = []
     for column in others:
         if part and sum(other.least + BETWEEN for other in (*part, column)) > room:
-            yield _part([first, *part], width)
+            yield _part([*keys, *part], width)
             part = []
         part.append(column)
-    yield _part([first, *part], width)
+    yield _part([*keys, *part], width)
 
 
 def _part(columns: list[_Column], width: int) -> "RichTable":

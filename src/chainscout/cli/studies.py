@@ -1,6 +1,7 @@
 """``new``, ``learn``, ``extend``, ``status``, ``diagnose``, ``audit``, ``backup``, ``export``: a study end to end."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError
+from ..errors import InputError, SetAsideWarning
 from .problems import delta_option, find_problem
 from .rendering import as_json, echo, echo_json, show
 
 if TYPE_CHECKING:
     from ..chains import MarkovChain
-    from ..problems import Problem
     from ..study import StopReason, Study
 
 where_argument = click.argument("where", metavar="FILE|ADDRESS")
@@ -50,9 +50,18 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 @click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
 @click.option("--certificate", help="sharp (the default) or mixture: what the study promises and stops by.")
-@click.option("--policy", default="scout", show_default=True)
+@click.option(
+    "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
+)
 @click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
 @click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
+@click.option(
+    "--question", "lines", multiple=True, metavar="LINE", help="As 'reach down from idle within 100': asked of all."
+)
+@click.option("--question-of", "own", multiple=True, nargs=2, metavar="NAME LINE", help="Asked of one chain.")
+@click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
+@click.option("--limit", type=float, help="Stop when of every answer it is known whether it is below this.")
+@click.option("--worst", help="highest or lowest: stop when one chain is known to have the highest or lowest answer.")
 @click.option("--paths", help="own: every worker has processes of its own; shared: a chain is one physical process.")
 @delta_option
 @as_json
@@ -63,9 +72,14 @@ def new(
     target_loss: float | None,
     deadline: str | None,
     certificate: str | None,
-    policy: str,
+    policy: str | None,
     weights: tuple[str, ...],
     costs: tuple[str, ...],
+    lines: tuple[str, ...],
+    own: tuple[tuple[str, str], ...],
+    target_width: float | None,
+    limit: float | None,
+    worst: str | None,
     paths: str | None,
     delta: float,
     json_output: bool,
@@ -88,6 +102,10 @@ def new(
         costs=_numbers(costs, "--cost"),
         paths=paths,
         open_states=opened_states,
+        questions=_questions(lines, own, states),
+        target_width=target_width,
+        limit=limit,
+        worst=worst,
     )
     study.close()
     say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains", json_output)
@@ -97,20 +115,27 @@ def new(
 @where_argument
 @click.option("--budget", type=float, help="The whole budget, not what is added to it.")
 @click.option("--target-loss", type=float, help="Stop when this loss is certified.")
+@click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
 @click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
 @as_json
 def extend(
-    where: str, budget: float | None, target_loss: float | None, deadline: str | None, json_output: bool
+    where: str,
+    budget: float | None,
+    target_loss: float | None,
+    target_width: float | None,
+    deadline: str | None,
+    json_output: bool,
 ) -> None:
     """Give a study another budget, target or deadline. One that was finished goes on."""
     from ..study.settings import deadline_text
 
     with opened(where) as study:
-        study.extend(budget=budget, target_loss=target_loss, deadline=_moment(deadline))
+        study.extend(budget=budget, target_loss=target_loss, target_width=target_width, deadline=_moment(deadline))
         state = study.progress()
     ends = {
         "budget": state.budget,
         "target_loss": state.target_loss,
+        "target_width": state.target_width,
         "deadline": None if state.deadline is None else deadline_text(state.deadline),
     }
     words = (
@@ -191,31 +216,38 @@ def backup(file: str, copy: str, without_log: bool, json_output: bool) -> None:
 
 @click.command()
 @where_argument
-@click.option("--format", "kind", default="json", show_default=True, help="json, csv, npz or toml (a problem file).")
+@click.option(
+    "--format",
+    "kind",
+    help="json, csv, npz, toml (a problem file), or for model checkers prism, tra, drn or umb; without it, what the"
+    " name of the file ends in, or json.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
+@click.option("--chain", help="The chain of a model checker's file.")
+@click.option("--start", metavar="STATE", help="Its initial state; without it, the states in which paths began.")
 @as_json
-def export(where: str, kind: str, out: Path | None, json_output: bool) -> None:
-    """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate."""
-    from ..study.export import FORMATS, problem
+def export(
+    where: str, kind: str | None, out: Path | None, chain: str | None, start: str | None, json_output: bool
+) -> None:
+    """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate.
+
+    A model checker's file has the intervals of one chain.
+    """
+    from ..study.export import FORMATS, content, write
     from ..validation import one_of
 
-    one_of(kind, "--format", FORMATS)
-    if kind == "toml" and out is not None and out.suffix != ".toml":
-        raise InputError(f"the name of a problem file in TOML must end in .toml, not {str(out)!r}")
+    if kind is not None:
+        one_of(kind, "--format", FORMATS)
     with opened(where, read_only=True) as study:
-        if kind == "toml" and out is not None:
-            problem(study).save(out)
-        else:
-            content = FORMATS[kind](study)
-            if out is None:
-                if kind == "npz" and sys.stdout.isatty():
-                    raise InputError("npz is binary, and this is a terminal: name a file with --out")
-                sys.stdout.buffer.write(content)
-                return
-            try:
-                out.write_bytes(content)
-            except OSError as error:
-                raise FileError(f"{out} could not be written: {error.strerror or error}") from None
+        named = study.names[0] if chain is None else chain
+        state = None if start is None else study.state_from_text(named, start)
+        if out is None:
+            if kind in ("npz", "umb") and sys.stdout.isatty():
+                raise InputError(f"{kind} is binary, and this is a terminal: name a file with --out")
+            sys.stdout.buffer.write(content(study, kind or "json", chain=chain, start=state))
+            return
+        guessed = kind or (out.suffix[1:] if out.suffix[1:] in FORMATS else "json")
+        write(study, out, kind=guessed, chain=chain, start=state)
     say({"written": str(out)}, f"{out} written", json_output)
 
 
@@ -231,7 +263,6 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     from ..learning import learn as learn_study
     from ..learning import read_study_file
     from ..report import studies
-    from ..study import StopReason
     from ..validation import whole_number
 
     if workers is not None:
@@ -239,14 +270,16 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
-        study = learn_study(
-            found.sources,
-            where=found.where,
-            states=found.states,
-            executor=executor,
-            progress=not quiet and not json_output and sys.stderr.isatty(),
-            **found.settings.given(),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SetAsideWarning)  # it is said below, with the command that helps
+            study = learn_study(
+                found.sources,
+                where=found.where,
+                states=found.states,
+                executor=executor,
+                progress=not quiet and not json_output and sys.stderr.isatty(),
+                **found.settings.given(),
+            )
     except KeyboardInterrupt:
         echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
         raise SystemExit(130) from None
@@ -263,22 +296,10 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
         state = study.progress()
         # Recorded sources that have given all they have are set aside too: they gave something, and have lost nothing.
         nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
-    if nothing_works or state.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST:
+        if not json_output:
+            echo(studies.ending(study))
+    if nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
-
-
-def demonstrate(problem: "Problem", out: Path) -> None:
-    """A durable study of a simulated problem: the progress bar, the certificate, the estimates with intervals."""
-    from ..learning import learn as learn_study
-    from ..report import studies
-
-    out.mkdir(parents=True, exist_ok=True)
-    where = out / "study.db"
-    for suffix in ("", "-wal", "-shm"):  # of the last demonstration
-        where.with_name(where.name + suffix).unlink(missing_ok=True)
-    click.secho(f"$ chainscout learn study.toml  # {where}, budget 2000, target loss 0.3\n", bold=True)
-    with learn_study(problem, 2_000, where=where, target_loss=0.3, progress=sys.stderr.isatty()) as study:
-        show([*studies.status(study), *(studies.estimate(study, name) for name in study.names[:1])], json_output=False)
 
 
 def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
@@ -325,6 +346,16 @@ def _moment(text: str | None) -> datetime | None:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
+
+
+def _questions(
+    lines: tuple[str, ...], own: tuple[tuple[str, str], ...], chains: dict[str, str]
+) -> dict[str, list[str]] | None:
+    """Chain → its questions: those for all chains, then its own."""
+    found = {name: list(lines) for name in chains}
+    for name, line in own:
+        found.setdefault(name, []).append(line)
+    return found if lines or own else None
 
 
 def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:

@@ -84,6 +84,8 @@ class Dashboard:
             Route("/api/numbered/{number:int}", self.chain_of_number),
             Route("/api/curves", self.curves),
             Route("/api/leases", self.leases),
+            Route("/api/panels", self.panels),
+            Route("/api/questions", self.questions),
             Route("/api/log", self.log),
             Route("/api/events", self.events),
             Route("/api/openapi.json", self.openapi),
@@ -157,6 +159,14 @@ class Dashboard:
     async def leases(self, request: Request) -> Response:
         """GET /api/leases."""
         return await self._give(request, (), self.report.leases)
+
+    async def panels(self, request: Request) -> Response:
+        """GET /api/panels."""
+        return await self._give(request, (), self.report.panels)
+
+    async def questions(self, request: Request) -> Response:
+        """GET /api/questions."""
+        return await self._give(request, (), self.report.cards)
 
     async def log(self, request: Request) -> Response:
         """GET /api/log."""

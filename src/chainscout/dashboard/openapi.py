@@ -6,7 +6,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from .._version import __version__
-from ..report.views import Chain, Curves, Happening, Held, Overview, Page
+from ..report import Table
+from ..report.views import Card, Chain, Curves, Happening, Held, Overview, Page
 from . import parameters
 from .parameters import Ask, Asked, Failure, GiveBack, Leased, Parameter, Renew, Restart, TakeLease, Tell, Told
 
@@ -32,6 +33,8 @@ READING: tuple[tuple[str, str, Any, Sequence[Parameter], dict[str, dict[str, Any
     ),
     ("/api/curves", "chains over time", Curves, (parameters.CHAIN,), {}),
     ("/api/leases", "who holds what", list[Held], (), {}),
+    ("/api/panels", "what the page shows beside the chains, as tables", list[Table], (), {}),
+    ("/api/questions", "registered questions, with their answers over time", list[Card], (), {}),
     ("/api/log", "what happened", list[Happening], parameters.LOG_QUERY, {}),
 )
 WRITING: tuple[tuple[str, str, Any, Any], ...] = (

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ._numbering import CONTEXTS
+
 #: m: how closely the smaller group is expected to follow the pooled shares.
 STRENGTHS = (4.0, 16.0, 64.0)
 #: The largest logarithm of one look's e-value: less than e^500 is always valid and never overflows.
 CEILING = 500.0
 #: The shortest window of a look at change; a look is made every quarter of a window.
 WINDOW = 16
-#: How many lengths a window has, and a prefix: enough for 2⁵⁰ cards.
-SCALES = 48
 #: The shortest prefix of a look at sameness is 2 to this power.
 SHORTEST = 2
 
@@ -36,10 +36,11 @@ class Deck(NamedTuple):
     place: Wholes
     slot: Wholes
     label: Wholes
-    #: How many outcomes and how many labels each row has.
+    #: How many outcomes and how many labels each row has, and how many cards it had before these.
     outcomes: Wholes
     labels: Wholes
-    #: log n! for n up to the number of cards.
+    before: Wholes
+    #: log n! for n up to the number of a row's cards.
     log_factorial: Floats
 
 
@@ -60,14 +61,20 @@ class Look(NamedTuple):
     least_slot: Wholes
 
 
-class Scratch(NamedTuple):
-    """Room for one row: counts now, counts of a group, and snapshots of counts by scale."""
+class Rings(NamedTuple):
+    """What looks remember of each row: counts of its outcomes now and at earlier cards, in rings of one count each."""
 
-    now: Floats
+    #: Where each row's rings begin, and how many lengths of windows or prefixes it has room for.
+    first: Wholes
+    lengths: Wholes
+    counts: Floats
+    #: Of looks at sameness, of each row's labels and sides: how many cards there were. Each row has 2·(`CONTEXTS` + 1)
+    #: places.
+    reached: Wholes
+    #: Scratch: the counts of the smaller group, of the window, and of both groups together.
     part: Floats
     other: Floats
-    snapshot: Floats
-    reached: Wholes
+    pooled: Floats
 
 
 def evidence(log_factorial: Any, part: Any, pooled: Any, slots: int, drawn: float, total: float) -> float:
@@ -134,47 +141,51 @@ def sameness_weight(a: int, b: int) -> float:
     return 0.5 * weight if j > 0 else weight
 
 
-def change(deck: Any, rows: int, row_weight: Any, look: Any, scratch: Any) -> None:
-    """M and P: the last W cards of every row against all before them, at every quarter of W = 16, 32, …"""
+def change(deck: Any, rows: int, row_weight: Any, look: Any, rings: Any) -> None:
+    """M and P: the last W cards of every row against all before them, at every quarter of W = 16, 32, …
+
+    A row's first ring has the counts now; then each length of windows has five, of the last five quarters.
+    """
     for x in range(rows):
         slots = deck.outcomes[x]
         start = deck.start[x]
-        for y in range(slots):
-            scratch.now[y] = 0.0
+        now = rings.first[x]
         for j in range(start, deck.start[x + 1]):
-            scratch.now[deck.slot[j]] += 1.0
-            number = j - start + 1
+            rings.counts[now + deck.slot[j]] += 1.0
+            number = deck.before[x] + j - start + 1
             quarter = WINDOW // 4
             scale = 0
             while number % quarter == 0:
                 quarters = number // quarter
-                ring = 5 * scale
                 if quarters > 4:
-                    compare(deck, x, j, quarter, quarters, scale, row_weight[x], look, scratch)
-                kept = (ring + quarters % 5) * slots
+                    compare(deck, x, j, quarter, quarters, scale, row_weight[x], look, rings)
+                kept = now + (1 + 5 * scale + quarters % 5) * slots
                 for y in range(slots):
-                    scratch.snapshot[kept + y] = scratch.now[y]
+                    rings.counts[kept + y] = rings.counts[now + y]
                 quarter *= 2
                 scale += 1
 
 
 def compare(
-    deck: Any, x: int, j: int, quarter: int, quarters: int, scale: int, row_weight: float, look: Any, scratch: Any
+    deck: Any, x: int, j: int, quarter: int, quarters: int, scale: int, row_weight: float, look: Any, rings: Any
 ) -> None:
     """One look of M and P: the row's last four quarters of a window, which the card ``j`` completes."""
     slots = deck.outcomes[x]
-    before = (5 * scale + (quarters - 4) % 5) * slots
+    now = rings.first[x]
+    before = now + (1 + 5 * scale + (quarters - 4) % 5) * slots
     window = 4.0 * quarter
     total = float(quarters * quarter)
     weight = change_weight(scale, quarters)
     place = deck.place[j]
     pool = 0
     for y in range(slots):
-        scratch.other[y] = scratch.now[y] - scratch.snapshot[before + y]
-        scratch.part[y] = scratch.other[y] if 2.0 * window <= total else scratch.snapshot[before + y]
-        if scratch.now[y] > 0.0:
+        rings.pooled[y] = rings.counts[now + y]
+        rings.other[y] = rings.pooled[y] - rings.counts[before + y]
+        rings.part[y] = rings.other[y] if 2.0 * window <= total else rings.counts[before + y]
+        if rings.pooled[y] > 0.0:
             pool += 1
-    amount = weight * evidence(deck.log_factorial, scratch.part, scratch.now, slots, min(window, total - window), total)
+    drawn = min(window, total - window)
+    amount = weight * evidence(deck.log_factorial, rings.part, rings.pooled, slots, drawn, total)
     look.gain[place] += amount
     if amount > look.best[x]:
         look.best[x] = amount
@@ -182,8 +193,8 @@ def compare(
         look.best_window[x] = 4 * quarter
     tests = 1.0 if pool <= 2 else float(pool)
     for y in range(slots):
-        if scratch.now[y] > 0.0:
-            p = tests * tail(deck.log_factorial, scratch.other[y], scratch.now[y], window, total)
+        if rings.pooled[y] > 0.0:
+            p = tests * tail(deck.log_factorial, rings.other[y], rings.pooled[y], window, total)
             level = p / (weight * row_weight)
             look.level[place] = min(look.level[place], level)
             if level < look.least[x]:
@@ -193,49 +204,67 @@ def compare(
                 look.least_slot[x] = y
 
 
-def sameness(deck: Any, rows: int, label_weight: Any, look: Any, scratch: Any) -> None:
-    """T: of every row, each label's first 2^a cards against the first 2^b cards with another label."""
+def sameness(deck: Any, rows: int, label_weight: Any, look: Any, rings: Any) -> None:
+    """T: of every row, each label's first 2^a cards against the first 2^b cards with another label.
+
+    Each label has rings for two sides, its own cards and the others: the counts now, and the counts when there were
+    2^a cards. Before the first label, one side has all cards of the row: what a label that is met later finds there.
+    """
     for x in range(rows):
         slots = deck.outcomes[x]
+        side_places = (1 + rings.lengths[x]) * slots
+        reached = 2 * (CONTEXTS + 1) * x
+        everyone = rings.first[x]
         for label in range(deck.labels[x]):
-            for y in range(2 * slots):
-                scratch.now[y] = 0.0
-            scratch.reached[0] = 0  # how many cards with the label, and with others
-            scratch.reached[1] = 0
+            own = everyone + (1 + 2 * label) * side_places
+            at = reached + 2 * label + 1
+            if rings.reached[at] + rings.reached[at + 1] == 0:  # the label is new: all before it were others
+                for i in range(side_places):
+                    rings.counts[own + side_places + i] = rings.counts[everyone + i]
+                rings.reached[at + 1] = deck.before[x]
             for j in range(deck.start[x], deck.start[x + 1]):
                 side = 0 if deck.label[j] == label else 1
-                scratch.now[side * slots + deck.slot[j]] += 1.0
-                scratch.reached[side] += 1
-                power = whole_power(scratch.reached[side])
+                power = put(own + side * side_places, slots, deck.slot[j], at + side, rings)
                 if power < SHORTEST:
                     continue
-                kept = (side * SCALES + power) * slots
-                for y in range(slots):
-                    scratch.snapshot[kept + y] = scratch.now[side * slots + y]
                 there = SHORTEST
-                while 2**there <= scratch.reached[1 - side]:
-                    own = power if side == 0 else there
+                while 2**there <= rings.reached[at + 1 - side]:
+                    mine = power if side == 0 else there
                     rest = there if side == 0 else power
-                    amount = label_weight[label] * sameness_look(deck, slots, own, rest, scratch)
+                    amount = label_weight[label] * sameness_look(deck, slots, own, side_places, mine, rest, rings)
                     look.gain[deck.place[j]] += amount
                     if amount > look.best[x]:
                         look.best[x] = amount
                         look.best_end[x] = j - deck.start[x] + 1
-                        look.best_window[x] = 2**own
+                        look.best_window[x] = 2**mine
                         look.least_slot[x] = label
                     there += 1
+        for j in range(deck.start[x], deck.start[x + 1]):
+            put(everyone, slots, deck.slot[j], reached, rings)
 
 
-def sameness_look(deck: Any, slots: int, own: int, rest: int, scratch: Any) -> float:
+def put(at: int, slots: int, slot: int, reached: int, rings: Any) -> int:
+    """Adds a card to one side. Gives a if there are 2^a cards now, whose counts it notes, else −1."""
+    rings.counts[at + slot] += 1.0
+    rings.reached[reached] += 1
+    power = whole_power(rings.reached[reached])
+    if power >= SHORTEST:
+        kept = at + (1 + power - SHORTEST) * slots
+        for y in range(slots):
+            rings.counts[kept + y] = rings.counts[at + y]
+    return power
+
+
+def sameness_look(deck: Any, slots: int, at: int, side_places: int, own: int, rest: int, rings: Any) -> float:
     """w·e of the first 2^own cards with a label against the first 2^rest with another one."""
-    mine = own * slots
-    others = (SCALES + rest) * slots
+    mine = at + (1 + own - SHORTEST) * slots
+    others = at + side_places + (1 + rest - SHORTEST) * slots
     for y in range(slots):
-        scratch.other[y] = scratch.snapshot[mine + y] + scratch.snapshot[others + y]
-        scratch.part[y] = scratch.snapshot[mine + y] if own <= rest else scratch.snapshot[others + y]
+        rings.pooled[y] = rings.counts[mine + y] + rings.counts[others + y]
+        rings.part[y] = rings.counts[mine + y] if own <= rest else rings.counts[others + y]
     drawn = 2.0 ** min(own, rest)
     total = 2.0**own + 2.0**rest
-    return sameness_weight(own, rest) * evidence(deck.log_factorial, scratch.part, scratch.other, slots, drawn, total)
+    return sameness_weight(own, rest) * evidence(deck.log_factorial, rings.part, rings.pooled, slots, drawn, total)
 
 
 def whole_power(number: int) -> int:

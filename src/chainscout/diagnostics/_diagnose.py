@@ -19,15 +19,16 @@ from ..validation import failure_probability, shown
 from . import _processes
 from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential
 from ._processes import AGES, Cards, Process
-from ._sentences import sentence
+from ._sentences import NO_COMMON_ORDER, given_up, left_out, not_guaranteed, pending, sentence, why_waiting
+from .standing import CHECKS, DECLARED, thinned
 
-#: Checks that are always made: order, change, and sameness by worker, by path and by age.
-ALWAYS = 5
-#: A check's history has at most so many moments, and it names at most so many places.
-MOMENTS, PLACES = 200, 5
+#: How many checks are always made.
+ALWAYS = len(CHECKS)
+#: A check names at most so many places.
+PLACES = 5
 
-#: What a chain is compared with by ``other``.
-OTHER = "other data"
+#: What a chain is compared with by ``reference`` and by ``other``.
+KNOWN, OTHER = "known matrix", "other data"
 
 Wholes = npt.NDArray[np.int64]
 
@@ -40,6 +41,9 @@ class _Part(NamedTuple):
     process: Process
     level: float
     where: tuple[Place, ...]
+    #: Whether there is anything to compare. The mean over chains has the others too, because whether a chain is in it
+    #: must not depend on what was seen.
+    shown: bool = True
 
 
 class _Chain(NamedTuple):
@@ -83,7 +87,7 @@ def diagnose(
     others = _by_name(other, Paths, "other", chains)
     weights = _weights(chains, later)
     parts = {
-        name: _parts(chain, known.get(name), others.get(name)) for name, chain in chains.items()
+        name: _parts(chain, known.get(name), others.get(name), len(chains) > 1) for name, chain in chains.items()
     }  # fmt: skip
     kinds = ALWAYS + bool(known) + bool(others)
     checks: list[Check] = []
@@ -93,12 +97,9 @@ def diagnose(
         together, blamed, more = _together(chains, parts, weights, delta / kinds)
         checks += together
         remarks += more
-    checks += [_check(chains[name], part, delta / kinds) for name, found in parts.items() for part in found]
-    left_out = max((check.left_out for check in checks), default=0)
-    if left_out:
-        remarks.append(
-            f"{left_out} transitions were left out of a check: more than {_processes.CONTEXTS} labels occur in a state."
-        )
+    checks += [_check(chains[name], part, delta / kinds) for name, found in parts.items() for part in found
+               if part.shown]  # fmt: skip
+    remarks += left_out(checks)
     return Diagnosis(
         tuple(checks), delta, kinds, blamed, sum(chain.waiting for chain in chains.values()), tuple(remarks),
         tuple(repeated), tuple(rate for chain in chains.values() for rate in _losses(chain)),
@@ -161,18 +162,16 @@ def _weights(chains: Mapping[str | None, _Chain], later: Sequence[str]) -> dict[
 def queue_end(paths: Paths) -> tuple[int, str | None]:
     """Where the queue of cards ends, and why: at a transition that is pending or was given up late."""
     draws = paths.source >= 0
-    pending = draws & (paths.target == PENDING)
+    waiting = draws & (paths.target == PENDING)
     late = draws & paths.late_losses(by_row=False)
-    stops = np.flatnonzero(pending | late)
+    stops = np.flatnonzero(waiting | late)
     if not len(stops):
         return len(paths), None
     stop = int(stops[0])
     number = int(paths.issued[stop])
     if late[stop]:
-        why = f"draw {number} was given up after a later one was known, and no check may go past it"
-    else:
-        why = f"draw {number} is pending"
-    return stop, why
+        return stop, given_up(number)
+    return stop, pending(number)
 
 
 def _cut(name: str | None, paths: Paths) -> _Chain:
@@ -180,12 +179,9 @@ def _cut(name: str | None, paths: Paths) -> _Chain:
     seen = (paths.source >= 0) & (paths.target >= 0)
     places = np.flatnonzero(seen[:end])
     waiting = int(seen[end:].sum())
-    owner = "" if name is None else f" of {name}"
-    remarks = [f"{waiting} transitions{owner} wait: {why}."] if waiting else []
+    remarks = [why_waiting(name, waiting, str(why))] if waiting else []
     if paths.unordered is not None:
-        remarks.append(
-            f"The checks{owner} are not guaranteed, because the order of issue is not known: {paths.unordered}"
-        )
+        remarks.append(not_guaranteed(name, paths.unordered))
     cards = Cards(paths.path[places], paths.step[places], paths.source[places], paths.target[places])
     return _Chain(name, paths, places, cards, waiting, tuple(remarks))
 
@@ -203,19 +199,20 @@ def _losses(chain: _Chain) -> Iterable[LossRate]:
 # -- one chain
 
 
-def _parts(chain: _Chain, known: MarkovChain | None, other: Paths | None) -> list[_Part]:
-    """All checks of one chain."""
+def _parts(chain: _Chain, known: MarkovChain | None, other: Paths | None, several: bool) -> list[_Part]:
+    """All checks of one chain. ``several``: there are other chains, and means over all of them."""
     paths, cards = chain.paths, chain.cards
     parts = [_order(chain), _change(chain)]
     workers = paths.worker[cards.path] if len(cards.path) else cards.path
-    for by, label, names, declared in (
-        ("worker", workers, paths.workers, None),
-        ("path", cards.path, None, None),
-        ("age", cards.ages(), age_names(), len(AGES) + 1),
+    for by, label, names in (
+        ("worker", workers, paths.workers),
+        ("path", cards.path, None),
+        ("age", cards.ages(), age_names()),
     ):
-        if len(np.unique(label)) > 1:
-            found = _processes.sameness(cards.source, cards.target, label, declared)
-            parts.append(_part(chain, Kind.SAMENESS, by, found, names))
+        compares = bool((label != label[:1]).any())
+        if compares or several:
+            found = _processes.sameness(cards.source, cards.target, label, DECLARED[by])
+            parts.append(_part(chain, Kind.SAMENESS, by, found, names)._replace(shown=compares))
     if known is not None:
         parts.append(_reference(chain, known))
     if other is not None:
@@ -305,7 +302,7 @@ def _reference(chain: _Chain, known: MarkovChain) -> _Part:
     source, target = where[chain.cards.source], where[chain.cards.target]
     law = np.where((source >= 0) & (target >= 0), known.matrix[source, target], 0.0)
     found = _processes.reference(chain.cards.source, chain.cards.target, law)
-    return _part(chain, Kind.REFERENCE, "known matrix", found, None)
+    return _part(chain, Kind.REFERENCE, KNOWN, found, None)
 
 
 def _other(chain: _Chain, other: _Chain) -> _Part:
@@ -342,14 +339,8 @@ def _check(chain: _Chain, part: _Part, delta: float) -> Check:
     return Check(
         chain.name, part.kind, part.by, exponential(found.log_value), exponential(found.log_largest), level,
         sentence(chain.name, part.kind, part.by, level, delta, part.where, unordered), part.where,
-        len(found.places), found.left_out, _history(issued, found.log_values),
+        len(found.places), found.left_out, thinned(issued, found.log_values),
     )  # fmt: skip
-
-
-def _history(issued: Wholes, log_values: npt.NDArray[np.float64]) -> tuple[tuple[int, float], ...]:
-    number = len(issued)
-    chosen = np.unique(np.linspace(0, number - 1, min(number, MOMENTS)).astype(np.int64)) if number else issued
-    return tuple((int(issued[j]), float(log_values[j])) for j in chosen)
 
 
 # -- all chains together
@@ -362,7 +353,8 @@ def _together(
     delta: float,
 ) -> tuple[list[Check], dict[tuple[Kind, str], tuple[str, ...]], list[str]]:
     """The checks of all chains, and the chains that are to blame where one rejects."""
-    kinds = list(dict.fromkeys((part.kind, part.by) for found in parts.values() for part in found))
+    shown = {(part.kind, part.by) for found in parts.values() for part in found if part.shown}
+    kinds = [key for key in (*CHECKS, (Kind.REFERENCE, KNOWN), (Kind.SAMENESS, OTHER)) if key in shown]
     end, why = _common_end(chains)
     unordered = any(chain.paths.unordered is not None for chain in chains.values())
     checks, blamed = [], {}
@@ -382,10 +374,10 @@ def _together(
             Check(
                 None, kind, by, exponential(merged.log_value), exponential(merged.log_largest), level, text, (),
                 merged.cards, sum(part.process.left_out for part in found.values()),
-                _history(merged.issued, merged.log_values),
+                thinned(merged.issued, merged.log_values),
             )
         )  # fmt: skip
-    remarks = [] if why is None else [f"The checks of all chains together {why}."]
+    remarks = [] if why is None else [why]
     return checks, {key: value for key, value in blamed.items() if value}, remarks
 
 
@@ -467,7 +459,7 @@ def _common_end(chains: Mapping[str | None, _Chain]) -> tuple[int | None, str | 
     every = [chain.paths for chain in chains.values()]
     issued = np.concatenate([paths.issued for paths in every])
     if len(np.unique(issued)) < len(issued):
-        return None, "compare their values of this moment only, because their data have no common order of issue"
+        return None, NO_COMMON_ORDER
     order = np.argsort(issued)
     sizes = np.cumsum([0] + [paths.size for paths in every])
     source = np.concatenate(
@@ -487,4 +479,4 @@ def _common_end(chains: Mapping[str | None, _Chain]) -> tuple[int | None, str | 
         return int(issued.max(initial=0)) + 1, None
     number = int(united.issued[stop])
     behind = (united.source[stop:] >= 0) & (united.target[stop:] >= 0)
-    return number, f"end before {int(behind.sum())} transitions: {why}" if behind.any() else None
+    return number, why_waiting(None, int(behind.sum()), str(why), together=True) if behind.any() else None

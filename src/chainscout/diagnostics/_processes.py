@@ -6,10 +6,10 @@ Markov and does not change (docs/diagnostics.md).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,10 @@ from scipy.special import gammaln
 
 from ..compile import compiled, is_off
 from . import _bets, _decks, _known
+from ._numbering import CONTEXTS, Floats, Layout, Numbering, Wholes, layout, moved, starts
 
-Floats = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
-
-#: The first so many labels of a row are told apart; later cards with other labels are left out.
-CONTEXTS = 64
 #: The last steps of the bins of ages since a path's start; one more bin has all later steps.
 AGES = (16, 128, 1024)
-
-
-#: A table with up to so many places for each card is filled; a larger one is sorted.
-DENSE = 8
 
 
 class Cards(NamedTuple):
@@ -88,128 +80,288 @@ class Change:
     """M as a process; the levels of P; and of each row the look that speaks most."""
 
     process: Process
-    #: P after each card, not yet doubled.
+    #: P after each card, not yet doubled; and the smallest level at which *change* rejects.
     levels: Floats
+    level: float
     #: Of each row: its smallest p/w, the outcome, and the places of the first and the last card of that window.
     row_levels: Floats
     outcomes: Wholes
     first: Wholes
     last: Wholes
 
-    @property
-    def level(self) -> float:
-        """The smallest level at which *change* rejects: twice the smaller of P and 1/max M."""
-        smallest = float(self.levels[-1]) if len(self.levels) else 1.0
-        return min(1.0, 2.0 * min(smallest, float(np.exp(-self.process.log_largest))))
 
-
-class _Layout(NamedTuple):
-    """Cards with rows, outcomes and labels numbered in order of discovery."""
+class Fed(NamedTuple):
+    """The cards of one feeding that were judged, as places among those that were given; and log E after each."""
 
     places: Wholes
-    row: Wholes
-    slot: Wholes
-    label: Wholes
-    #: Of each row: its state, how many outcomes and how many labels it has.
-    states: Wholes
-    outcomes: Wholes
-    labels: Wholes
-    #: The values behind slots and labels, row by row.
-    outcome_values: Wholes
-    label_values: Wholes
-    left_out: int
-
-
-def _ranked(group: Wholes, value: Wholes, groups: int) -> tuple[Wholes, Wholes, Wholes]:
-    """Of each card, the rank of its value in its group by first occurrence; each group's number of values; the values
-    themselves, group by group and in order of rank."""
-    if not len(group):
-        return np.empty(0, np.int64), np.zeros(groups, np.int64), np.empty(0, np.int64)
-    span = int(value.max()) + 1
-    places = group * span + value
-    if groups * span > DENSE * len(group):  # a table would be mostly empty: number the pairs that occur
-        keys, places = np.unique(places, return_inverse=True)
-    else:
-        keys = np.arange(groups * span)
-    first = np.full(len(keys), len(group))
-    first[places[::-1]] = np.arange(len(group))[::-1]
-    found = np.flatnonzero(first < len(group))
-    order = found[np.lexsort((first[found], keys[found] // span))]
-    owners = keys[order] // span
-    numbers = np.bincount(owners, minlength=groups).astype(np.int64)
-    rank = np.empty(len(keys), np.int64)
-    rank[order] = np.arange(len(order)) - (np.cumsum(numbers) - numbers)[owners]
-    return rank[places], numbers, (keys[order] % span).astype(np.int64)
-
-
-def _layout(source: Wholes, target: Wholes, label: Wholes, most: int = CONTEXTS) -> _Layout:
-    """Cards with a label ≥ 0, up to ``most`` labels a row."""
-    places = np.flatnonzero(label >= 0)
-    by_state, _, _ = _ranked(np.zeros(len(places), np.int64), source[places], 1)
-    rank, _, _ = _ranked(by_state, label[places], int(by_state.max(initial=-1)) + 1)
-    left_out = int((rank >= most).sum())
-    places = places[rank < most]
-    row, _, states = _ranked(np.zeros(len(places), np.int64), source[places], 1)
-    slot, outcomes, outcome_values = _ranked(row, target[places], len(states))
-    context, labels, label_values = _ranked(row, label[places], len(states))
-    return _Layout(
-        places, row, slot, context, states, outcomes, labels, outcome_values, label_values, left_out
-    )  # fmt: skip
+    log_values: Floats
 
 
 @lru_cache(maxsize=8)
-def _kernel(function: Callable[..., None]) -> Callable[..., None]:
+def _compiled(function: Callable[..., None]) -> Callable[..., None]:
     """A compiled kernel; with compilation off, the function itself."""
     return function if is_off() else compiled(function, {}, cache=True)
 
 
+def _kernel(function: Callable[..., None], cards: int) -> Callable[..., None]:
+    """What judges so many cards: nothing is compiled for none."""
+    return _compiled(function) if cards else function
+
+
+@lru_cache(maxsize=4)
+def _table(power: int) -> Floats:
+    """log n! for n below 2^power."""
+    return np.asarray(gammaln(np.arange(2**power) + 1.0))
+
+
+class FairBets:
+    """F as it goes on: whether the outcome depends on a label that was known before the step."""
+
+    def __init__(self) -> None:
+        self.numbering = Numbering.empty()
+        self.bets = _bets.bets_for(self.numbering.outcomes, np.empty(0, np.int64))
+        self.left_out = 0
+
+    def feed(self, source: Wholes, target: Wholes, label: Wholes) -> Fed:
+        """Plays the next cards. A label of −1: the card has none."""
+        cards = layout(self.numbering, source, target, label)
+        self._make_room(cards.numbering)
+        self.left_out += cards.left_out
+        first = starts(cards.numbering.labels)
+        trace = np.zeros(len(cards.places))
+        _kernel(_bets.play, len(trace))(
+            cards.row, first[cards.row] + cards.label, cards.slot, len(trace), self.bets, trace
+        )  # fmt: skip
+        return Fed(cards.places, trace)
+
+    def _make_room(self, numbering: Numbering) -> None:
+        """Moves all numbers to where they belong in a larger numbering."""
+        old, known, rows = self.bets, self.numbering, len(numbering.states)
+        owner = np.repeat(np.arange(rows), numbering.labels)
+        known_owner = np.repeat(np.arange(len(known.states)), known.labels)
+        new = _bets.bets_for(numbering.outcomes, owner)
+        new.log_weight[:], new.log_total[:] = old.log_weight, old.log_total
+        for name in ("seen", "exits", "bets", "log_wealth", "log_value", "unseen_drift"):
+            getattr(new, name)[: len(known.states)] = getattr(old, name)
+        key, known_key = np.arange(rows), np.arange(len(known.states))
+        for name in ("counts", "drift"):
+            getattr(new, name)[:] = moved(getattr(old, name), known_key, known.outcomes, key, numbering.outcomes)
+        # A context is named by its row and its label's rank.
+        context = owner * CONTEXTS + np.arange(len(owner)) - starts(numbering.labels)[owner]
+        known_context = known_owner * CONTEXTS + np.arange(len(known_owner)) - starts(known.labels)[known_owner]
+        for name, width in (("context_exits", 1), ("log_ratio", len(_bets.STRENGTHS))):
+            widths, known_widths = np.full(len(context), width), np.full(len(known_context), width)
+            getattr(new, name)[:] = moved(getattr(old, name), known_context, known_widths, context, widths)
+        new.context_counts[:] = moved(
+            old.context_counts, known_context, known.outcomes[known_owner], context, numbering.outcomes[owner]
+        )
+        self.bets, self.numbering = new, numbering
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that has to be kept to go on."""
+        kept = {name: getattr(self.bets, name) for name in _KEPT_OF_BETS}
+        return {**self.numbering._asdict(), **kept, "left_out": np.array([self.left_out])}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What `arrays` kept."""
+        found = cls()
+        found.numbering = Numbering(*(arrays[name] for name in Numbering._fields))
+        found.bets = _bets.bets_for(
+            found.numbering.outcomes, np.repeat(np.arange(len(found.numbering.states)), found.numbering.labels)
+        )
+        for name in _KEPT_OF_BETS:
+            getattr(found.bets, name)[:] = arrays[name]
+        found.left_out = int(arrays["left_out"][0])
+        return found
+
+
+_KEPT_OF_BETS = (
+    "seen", "exits", "bets", "log_wealth", "log_value", "unseen_drift", "counts", "drift", "context_exits", "log_ratio",
+    "context_counts", "log_weight", "log_total",
+)  # fmt: skip
+
+
+class _Looks:
+    """T, M and P as they go on: what looks at decks remember, and the mean of three products over rows."""
+
+    def __init__(self) -> None:
+        self.numbering = Numbering.empty()
+        #: Of each row: its cards, and A.
+        self.cards = np.empty(0, np.int64)
+        self.amount = np.empty(0)
+        self.log_products = np.zeros(3)
+        #: The rings of all rows, flat; and what looks at sameness have reached.
+        self.counts = np.empty(0)
+        self.reached = np.empty(0, np.int64)
+        self.left_out = 0
+
+    def _lengths(self, cards: Wholes) -> Wholes:
+        """How many lengths of windows or prefixes a row needs that has so many cards."""
+        longest = np.frexp(cards.astype(np.float64))[1] - 1  # ⌊log₂⌋, −1 without a card
+        return np.asarray(np.maximum(0, longest - 1), np.int64)  # from 4 = 2² cards on
+
+    def _rings(self, numbering: Numbering, lengths: Wholes) -> tuple[Wholes, Wholes]:
+        """What names each ring, and how many places it has."""
+        raise NotImplementedError
+
+    def _look(self, cards: Layout) -> tuple[_decks.Deck, _decks.Look, _decks.Rings]:
+        """Room for the next cards."""
+        numbering, rows, number = cards.numbering, len(cards.numbering.states), len(cards.places)
+        before, amount = np.zeros(rows, np.int64), np.full(rows, -1.0)
+        before[: len(self.cards)], amount[: len(self.cards)] = self.cards, self.amount
+        after = before + np.bincount(cards.row, minlength=rows)
+        lengths = self._lengths(after)
+        rings, widths = self._rings(numbering, lengths)
+        known_rings, known_widths = self._rings(self.numbering, self._lengths(self.cards))
+        counts = moved(self.counts, known_rings, known_widths, rings, widths)
+        reached = np.zeros(2 * (CONTEXTS + 1) * rows, np.int64)
+        reached[: len(self.reached)] = self.reached
+        order = np.argsort(cards.row, kind="stable")
+        start = np.searchsorted(cards.row[order], np.arange(rows + 1)).astype(np.int64)
+        factorials = _table(int(after.max(initial=0) + 2).bit_length())
+        deck = _decks.Deck(
+            start, order, cards.slot[order], cards.label[order], numbering.outcomes, numbering.labels, before,
+            factorials,
+        )  # fmt: skip
+        wholes = np.zeros((4, rows), np.int64)
+        look = _decks.Look(
+            np.zeros(number), np.full(number, np.inf), np.zeros(rows), wholes[0], wholes[1], np.full(rows, np.inf),
+            wholes[2], wholes[3], np.full(rows, -1, np.int64),
+        )  # fmt: skip
+        first = starts(widths)[np.searchsorted(rings // _MOST_RINGS, np.arange(rows))] if rows else before
+        widest = int(numbering.outcomes.max(initial=1))
+        memory = _decks.Rings(first, lengths, counts, reached, *(np.zeros(widest) for _ in range(3)))
+        self.numbering, self.cards, self.amount, self.counts, self.reached = numbering, after, amount, counts, reached
+        self.left_out += cards.left_out
+        return deck, look, memory
+
+    def _multiply(self, cards: Layout, gain: Floats) -> Fed:
+        """log of the mean of three products over rows, after each card."""
+        trace = np.zeros(len(gain))
+        _kernel(_decks.multiply, len(gain))(cards.row, gain, len(gain), self.amount, self.log_products, trace)
+        return Fed(cards.places, trace)
+
+    @property
+    def log_rows(self) -> Floats:
+        """log A of each row."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(0.0, self.amount)))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that has to be kept to go on."""
+        names = ("cards", "amount", "log_products", "counts", "reached")
+        kept = {name: getattr(self, name) for name in names}
+        return {**self.numbering._asdict(), **kept, "left_out": np.array([self.left_out])}
+
+    def _restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.numbering = Numbering(*(arrays[name] for name in Numbering._fields))
+        for name in ("cards", "amount", "log_products", "counts", "reached"):
+            setattr(self, name, arrays[name])
+        self.left_out = int(arrays["left_out"][0])
+
+
+#: A row has fewer rings than this.
+_MOST_RINGS = 2**14
+
+
+class LabelDecks(_Looks):
+    """T as it goes on: whether labels that come one after the other have the same law.
+
+    ``declared``: how many labels were declared beforehand; None: they are discovered.
+    """
+
+    def __init__(self, declared: int | None) -> None:
+        super().__init__()
+        self.declared = declared
+
+    def _rings(self, numbering: Numbering, lengths: Wholes) -> tuple[Wholes, Wholes]:
+        """One side for all cards of the row, and two for each label; each has its counts now and at each length."""
+        rings = (1 + 2 * numbering.labels) * (1 + lengths)
+        owner = np.repeat(np.arange(len(rings)), rings)
+        place = np.arange(len(owner)) - starts(rings)[owner]
+        side, ring = np.divmod(place, 1 + lengths[owner])
+        return owner * _MOST_RINGS + side * 64 + ring, numbering.outcomes[owner]
+
+    def feed(self, source: Wholes, target: Wholes, label: Wholes) -> tuple[Fed, _decks.Look]:
+        """Looks at the next cards."""
+        cards = layout(self.numbering, source, target, label)
+        deck, look, memory = self._look(cards)
+        ranks = np.arange(1.0, int(cards.numbering.labels.max(initial=0)) + 1.0)
+        weights = np.full(len(ranks), 1.0 / self.declared) if self.declared else 1.0 / (ranks * (ranks + 1.0))
+        _kernel(_decks.sameness, len(cards.places))(deck, len(deck.outcomes), weights, look, memory)
+        return self._multiply(cards, look.gain), look
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], declared: int | None) -> Self:
+        """What `arrays` kept."""
+        found = cls(declared)
+        found._restore(arrays)
+        return found
+
+
+class ChangeLooks(_Looks):
+    """M and P as they go on: whether the law changes with time, over each row's own clock.
+
+    ``size``: how many states there are; None: states are discovered.
+    """
+
+    def __init__(self, size: int | None) -> None:
+        super().__init__()
+        self.size = size
+        #: P now, not yet doubled, and the largest log M.
+        self.smallest = np.inf
+        self.log_largest = 0.0
+
+    def _rings(self, numbering: Numbering, lengths: Wholes) -> tuple[Wholes, Wholes]:
+        """The counts now, and those at the last five quarters of each length of windows."""
+        rings = 1 + 5 * lengths
+        owner = np.repeat(np.arange(len(rings)), rings)
+        return owner * _MOST_RINGS + np.arange(len(owner)) - starts(rings)[owner], numbering.outcomes[owner]
+
+    def feed(self, source: Wholes, target: Wholes) -> tuple[Fed, Floats, _decks.Deck, _decks.Look]:
+        """Looks at the next cards; P after each of them comes second."""
+        cards = layout(self.numbering, source, target, np.zeros(len(source), np.int64))
+        deck, look, memory = self._look(cards)
+        rows = len(deck.outcomes)
+        ranks = np.arange(1.0, rows + 1.0)
+        weights = 1.0 / (ranks * (ranks + 1.0)) if self.size is None else np.full(rows, 1.0 / self.size)
+        _kernel(_decks.change, len(cards.places))(deck, rows, weights, look, memory)
+        fed = self._multiply(cards, look.gain)
+        levels = np.minimum.accumulate(np.minimum(look.level, self.smallest)) if len(look.level) else look.level
+        self.smallest = float(levels[-1]) if len(levels) else self.smallest
+        self.log_largest = max(self.log_largest, float(fed.log_values.max(initial=0.0)))
+        return fed, levels, deck, look
+
+    @property
+    def level(self) -> float:
+        """The smallest level at which *change* rejects: twice the smaller of P and 1/max M."""
+        return min(1.0, 2.0 * min(self.smallest, math.exp(-self.log_largest)))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that has to be kept to go on."""
+        return {**super().arrays(), "level": np.array([self.smallest, self.log_largest])}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int | None) -> Self:
+        """What `arrays` kept."""
+        found = cls(size)
+        found._restore(arrays)
+        found.smallest, found.log_largest = (float(value) for value in arrays["level"])
+        return found
+
+
 def fair_bets(source: Wholes, target: Wholes, label: Wholes) -> Process:
     """F: whether the outcome depends on a label ≥ 0 that was known before the step; −1: the card has none."""
-    cards = _layout(source, target, label)
-    owner = np.repeat(np.arange(len(cards.states)), cards.labels)
-    first = np.cumsum(cards.labels) - cards.labels
-    bets = _bets.bets_for(cards.outcomes, owner)
-    trace = np.zeros(len(cards.places))
-    _kernel(_bets.play)(cards.row, first[cards.row] + cards.label, cards.slot, len(trace), bets, trace)
+    process = FairBets()
+    fed = process.feed(source, target, label)
+    bets, known = process.bets, process.numbering
     ratios = np.logaddexp.reduce(bets.log_ratio.reshape(-1, len(_bets.STRENGTHS)), axis=1)
+    owner = np.repeat(np.arange(len(known.states)), known.labels)
+    strongest = np.lexsort((ratios, owner))[np.cumsum(known.labels) - 1]  # the label with the largest value in its row
     return Process(
-        cards.places, trace, cards.states, bets.log_value, _strongest(ratios, owner, cards), cards.left_out
+        fed.places, fed.log_values, known.states, bets.log_value, known.label_values[strongest], process.left_out
     )  # fmt: skip
-
-
-def _strongest(values: Floats, owner: Wholes, cards: _Layout) -> Wholes:
-    """The label with the largest value in each row."""
-    order = np.lexsort((values, owner))
-    return cards.label_values[order[np.cumsum(cards.labels) - 1]]
-
-
-def _deck(cards: _Layout) -> tuple[_decks.Deck, _decks.Look, _decks.Scratch]:
-    number, rows = len(cards.places), len(cards.states)
-    order = np.argsort(cards.row, kind="stable")
-    start = np.searchsorted(cards.row[order], np.arange(rows + 1)).astype(np.int64)
-    factorials = gammaln(np.arange(number + 2) + 1.0)
-    deck = _decks.Deck(
-        start, order, cards.slot[order], cards.label[order], cards.outcomes, cards.labels, factorials
-    )  # fmt: skip
-    wholes = np.zeros((4, rows), np.int64)
-    look = _decks.Look(
-        np.zeros(number), np.full(number, np.inf), np.zeros(rows), wholes[0], wholes[1], np.full(rows, np.inf),
-        wholes[2], wholes[3], np.full(rows, -1, np.int64),
-    )  # fmt: skip
-    widest = int(cards.outcomes.max(initial=1))
-    scratch = _decks.Scratch(
-        np.zeros(2 * widest), np.zeros(widest), np.zeros(widest), np.zeros(5 * _decks.SCALES * widest),
-        np.zeros(2, np.int64),
-    )  # fmt: skip
-    return deck, look, scratch
-
-
-def _product(cards: _Layout, gain: Floats) -> tuple[Floats, Floats]:
-    """log of the mean of three products over rows, after each card; and log A of each row."""
-    trace, amount = np.zeros(len(gain)), np.full(len(cards.states), -1.0)
-    _kernel(_decks.multiply)(cards.row, gain, len(gain), amount, np.zeros(3), trace)
-    with np.errstate(divide="ignore"):
-        return trace, np.log(np.maximum(0.0, amount))
 
 
 def decks(source: Wholes, target: Wholes, label: Wholes, declared: int | None) -> Process:
@@ -217,15 +369,12 @@ def decks(source: Wholes, target: Wholes, label: Wholes, declared: int | None) -
 
     ``declared``: how many labels were declared beforehand; None: they are discovered.
     """
-    cards = _layout(source, target, label)
-    deck, look, scratch = _deck(cards)
-    ranks = np.arange(1.0, int(cards.labels.max(initial=0)) + 1.0)
-    weights = np.full(len(ranks), 1.0 / declared) if declared else 1.0 / (ranks * (ranks + 1.0))
-    _kernel(_decks.sameness)(deck, len(cards.states), weights, look, scratch)
-    trace, log_rows = _product(cards, look.gain)
-    at = np.cumsum(cards.labels) - cards.labels + look.least_slot
-    labels = np.where(look.least_slot >= 0, cards.label_values[np.maximum(0, at)], -1)
-    return Process(cards.places, trace, cards.states, log_rows, labels, cards.left_out)
+    process = LabelDecks(declared)
+    fed, look = process.feed(source, target, label)
+    known = process.numbering
+    at = starts(known.labels) + look.least_slot
+    labels = np.where(look.least_slot >= 0, known.label_values[np.maximum(0, at)], -1)
+    return Process(fed.places, fed.log_values, known.states, process.log_rows, labels, process.left_out)
 
 
 def order(cards: Cards) -> Process:
@@ -233,11 +382,17 @@ def order(cards: Cards) -> Process:
     return fair_bets(cards.source, cards.target, cards.predecessors())
 
 
+def halves(bets: Fed, looks: Fed) -> Fed:
+    """(F + T)/2 over the same cards."""
+    half = math.log(0.5)
+    return Fed(bets.places, np.logaddexp(bets.log_values + half, looks.log_values + half))
+
+
 def sameness(source: Wholes, target: Wholes, label: Wholes, declared: int | None = None) -> Process:
     """Whether the law is the same for every label, which may be interleaved or come in sequence: (F + T)/2."""
     bets, looks = fair_bets(source, target, label), decks(source, target, label, declared)
-    half = np.log(0.5)
-    values = np.logaddexp(bets.log_values + half, looks.log_values + half)
+    half = math.log(0.5)
+    _, values = halves(Fed(bets.places, bets.log_values), Fed(looks.places, looks.log_values))
     rows = np.logaddexp(bets.log_rows + half, looks.log_rows + half)
     labels = np.where((looks.log_rows > bets.log_rows) & (looks.labels >= 0), looks.labels, bets.labels)
     return Process(bets.places, values, bets.states, rows, labels, bets.left_out)
@@ -248,49 +403,45 @@ def change(source: Wholes, target: Wholes, size: int | None) -> Change:
 
     ``size``: how many states there are; None: states are discovered.
     """
-    cards = _layout(source, target, np.zeros(len(source), np.int64))
-    deck, look, scratch = _deck(cards)
-    rows = len(cards.states)
-    ranks = np.arange(1.0, rows + 1.0)
-    weights = 1.0 / (ranks * (ranks + 1.0)) if size is None else np.full(rows, 1.0 / size)
-    _kernel(_decks.change)(deck, rows, weights, look, scratch)
-    trace, log_rows = _product(cards, look.gain)
+    looks = ChangeLooks(size)
+    fed, levels, deck, look = looks.feed(source, target)
+    known = looks.numbering
     # The window whose p-value is the smallest, or, if there is none, the one with the most evidence.
-    at = np.cumsum(cards.outcomes) - cards.outcomes + np.maximum(0, look.least_slot)
-    outcomes = np.where(look.least_slot >= 0, cards.outcome_values[np.minimum(at, at.max(initial=0))], -1)
+    at = starts(known.outcomes) + np.maximum(0, look.least_slot)
+    outcomes = np.where(look.least_slot >= 0, known.outcome_values[np.minimum(at, at.max(initial=0))], -1)
     last = deck.start[:-1] + np.maximum(1, look.least_end) - 1
     first = last - np.maximum(1, look.least_window) + 1
-    process = Process(cards.places, trace, cards.states, log_rows, np.full(rows, -1, np.int64))
-    levels = np.minimum.accumulate(look.level) if len(look.level) else look.level
-    return Change(process, levels, look.least, outcomes, deck.place[first], deck.place[last])
+    none = np.full(len(known.states), -1, np.int64)
+    process = Process(fed.places, fed.log_values, known.states, looks.log_rows, none)
+    return Change(process, levels, looks.level, look.least, outcomes, deck.place[first], deck.place[last])
 
 
 def reference(source: Wholes, target: Wholes, law: Floats) -> Process:
     """Whether the law is that of a matrix that is known exactly; ``law``: what it says of each card's outcome."""
-    cards = _layout(source, target, np.zeros(len(source), np.int64))
-    known = _known.known_for(len(cards.states), int(cards.outcomes.sum()))
-    cell = (np.cumsum(cards.outcomes) - cards.outcomes)[cards.row] + cards.slot
+    cards = layout(Numbering.empty(), source, target, np.zeros(len(source), np.int64))
+    states, outcomes = cards.numbering.states, cards.numbering.outcomes
+    known = _known.known_for(len(states), int(outcomes.sum()))
     trace = np.zeros(len(law))
-    _kernel(_known.against)(cards.row, cell, law, len(law), known, trace)
-    labels = np.full(len(cards.states), -1, np.int64)
-    return Process(cards.places, trace, cards.states, known.log_mean, labels)
+    cell = starts(outcomes)[cards.row] + cards.slot
+    _kernel(_known.against, len(law))(cards.row, cell, law, len(law), known, trace)
+    return Process(cards.places, trace, states, known.log_mean, np.full(len(states), -1, np.int64))
 
 
-def mean_over_chains(chain: Wholes, log_value: Floats, weights: Floats) -> Floats:
+def mean_over_chains(chain: Wholes, log_value: Floats, weights: Floats, stand: Floats | None = None) -> Floats:
     """log Σ_k w_k·E_k over time: the events say which chain's log E has which value from then on.
 
-    Every chain starts at E = 1, and the weights sum to at most one; the largest of the result is the largest *of the
-    mean*.
+    The weights sum to at most one; the largest of the result is the largest *of the mean*. ``stand``: each chain's
+    log E before the first event; None: every chain starts at E = 1.
     """
     trace = np.zeros(len(chain))
     leaves = 1 << max(1, (len(weights) - 1).bit_length())
     log_tree = np.full(2 * leaves, -np.inf)
     with np.errstate(divide="ignore"):
-        log_tree[leaves : leaves + len(weights)] = np.log(weights)
+        log_weights = np.log(weights)
+    log_tree[leaves : leaves + len(weights)] = log_weights if stand is None else log_weights + stand
     for node in range(leaves - 1, 0, -1):
-        log_tree[node] = np.logaddexp(log_tree[2 * node], log_tree[2 * node + 1])
-    log_weights = log_tree[leaves : leaves + len(weights)].copy()
-    _kernel(_sums)(chain, log_value, log_weights, len(chain), leaves, log_tree, trace)
+        log_tree[node] = _log_sum(log_tree[2 * node], log_tree[2 * node + 1])
+    _kernel(_sums, len(chain))(chain, log_value, log_weights, len(chain), leaves, log_tree, trace)
     return trace
 
 

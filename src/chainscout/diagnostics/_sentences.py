@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ._check import Kind, Place, quoted
+from ._check import Check, Kind, Place, quoted
+from ._numbering import CONTEXTS
 
 #: What is compared, in words.
 WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
@@ -25,6 +26,44 @@ ASSUMED = {
     Kind.CHANGE: "the law does not change with time",
     Kind.REFERENCE: "the law is that of the known matrix",
 }
+
+
+NO_COMMON_ORDER = (
+    "The checks of all chains together compare their values of this moment only, because their data have no common "
+    "order of issue."
+)
+
+
+def given_up(number: int) -> str:
+    """Why no check goes past a draw that was lost."""
+    return f"draw {number} was given up after a later one was known, and no check may go past it"
+
+
+def pending(number: int) -> str:
+    """Why no check goes past a draw now."""
+    return f"draw {number} is pending"
+
+
+def why_waiting(chain: str | None, number: int, why: str, *, together: bool = False) -> str:
+    """That transitions of a chain wait, of the only one without a name, or of all chains together."""
+    what = "1 transition" if number == 1 else f"{number} transitions"
+    if together:
+        return f"The checks of all chains together end before {what}: {why}."
+    owner = "" if chain is None else f" of {chain}"
+    return f"{what}{owner} wait{'s' * (number == 1)}: {why}."
+
+
+def left_out(checks: Sequence[Check]) -> list[str]:
+    """That transitions were left out of a check, if any were."""
+    number = max((check.left_out for check in checks), default=0)
+    what = f"{number} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
+    return [what] if number else []
+
+
+def not_guaranteed(chain: str | None, why: str) -> str:
+    """That a chain's data have no known order."""
+    owner = "" if chain is None else f" of {chain}"
+    return f"The checks{owner} are not guaranteed, because the order of issue is not known: {why}"
 
 
 def sentence(

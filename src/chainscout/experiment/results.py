@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..engine.gpu import at_home
 from ..errors import InputError, MissingExtraError
 from ..frames import pandas_library
+from ..markup import html_table
 from ..problems import Problem
 from ..problems.schema import document
 from ..validation import one_of, shown
@@ -165,6 +166,11 @@ class Results:
 
     def __repr__(self) -> str:
         return f"Results({len(self.policies)} policies, {len(self.budgets)} budgets, {self.replications} replications)"
+
+    def _repr_html_(self) -> str:
+        """The summary as a table for a notebook."""
+        rows = self.summary()
+        return html_table(repr(self), list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _freeze(array: Any) -> Any:

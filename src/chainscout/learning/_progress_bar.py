@@ -1,13 +1,15 @@
-"""The progress bar of a running study: rate, time left, largest certificate, allocation."""
+"""The progress bar of a running study: rate, time left, bound against target; and shares, if there is room."""
 
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich import get_console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from ..study import Browser, Study
+from ..study import Study
+from ..study.portrait import following
 from ..validation import printable
 
 #: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
@@ -15,26 +17,34 @@ EVERY = 0.5
 SHARE = 20.0
 #: Chains whose share of the observations is shown.
 SHOWN = 4
+#: Columns that all else takes, and the least that are left for those shares.
+NARROW, ROOM = 80, 20
 
 
 @contextmanager
 def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
     """Shows a bar over the budget. Gives the function to be called after every observation."""
-    columns = (
-        TextColumn("learning"),
-        BarColumn(),
+    columns: tuple[ProgressColumn, ...] = (
+        BarColumn(bar_width=None),
         TextColumn("{task.fields[done]}"),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[certificate]}"),
-        TextColumn("{task.fields[allocation]}"),
     )
-    with Progress(*columns, transient=True) as shown:
+    console = get_console()
+    if console.is_jupyter:  # a notebook shows the study itself
+        with following(study):
+            yield _nothing
+        return
+    room = console.width - NARROW
+    if room >= ROOM:
+        columns = (*columns, TextColumn("{task.fields[allocation]}"))
+    with Progress(*columns, console=console, transient=True, expand=True) as shown:
         state = study.progress()
         line = shown.add_task(
             "", total=state.budget, completed=int(state.used), done="", rate="", certificate="", allocation=""
         )
-        look = _Look(study, lambda **fields: shown.update(line, **fields))
+        look = _Look(study, lambda **fields: shown.update(line, **fields), room)
         look(force=True)
         yield look
         look(force=True)
@@ -43,10 +53,10 @@ def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
 class _Look:
     """Looks at the study now and then."""
 
-    def __init__(self, study: Study, update: Callable[..., None]) -> None:
+    def __init__(self, study: Study, update: Callable[..., None], room: int) -> None:
         self._study = study
-        self._browser = Browser(study)
         self._update = update
+        self._room = room
         self._begun = time.monotonic()
         self._first = study.progress().observations
         self._next = self._next_whole = 0.0
@@ -61,7 +71,7 @@ class _Look:
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
         self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
         if now >= self._next_whole or force:
-            largest = self._browser.progress().certificate
+            largest = state.certificate
             counts = self._study.allocation()
             total = max(1, sum(counts.values()))
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
@@ -69,5 +79,16 @@ class _Look:
             more = " …" if len(counts) > SHOWN else ""
             aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
             text = "—" if math.isinf(largest) else f"{largest:.3g}"
-            self._update(certificate=f"loss ≤ {text}{aim}", allocation=shares + more)
+            known = f"loss ≤ {text}{aim}"
+            if state.questions and state.target_loss is None:
+                known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
+            self._update(certificate=known, allocation=_cut(shares + more, self._room))
             self._next_whole = now + EVERY + SHARE * (time.monotonic() - now)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _nothing() -> None:
+    pass

@@ -12,6 +12,7 @@ from ..study import Browser, Progress, Study, StudySettings
 from ..study.settings import (
     CHECKS,
     check_known,
+    checked_questions,
     closed_states,
     deadline_text,
     first_states,
@@ -31,7 +32,9 @@ def resume(study: Study, states: Mapping[str, int | Sequence[Hashable]] | None, 
         _check_each(browser, numbers, given.get(what), what, one)
     _check_states(browser, numbers, states, settings.open_states)
     _check_warm_start(browser, numbers, settings.warm_start)
-    asked: dict[str, float] = {name: CHECKS[name](given[name]) for name in ("target_loss", "deadline") if name in given}
+    _check_questions(study, state, numbers, given)
+    ends = ("target_loss", "deadline", "target_width")
+    asked: dict[str, float] = {name: CHECKS[name](given[name]) for name in ends if name in given}
     if "budget" in given:
         asked["budget"] = real_number(given["budget"], "budget", above=0.0)
     further = {name: end for name, end in asked.items() if _is_further(state, name, end)}
@@ -55,6 +58,20 @@ def _check_rule(state: Progress, given: Mapping[str, object]) -> None:
         raise _differs("the certificate", repr(state.method), shown(method))
     if paths is not None and (CHECKS["paths"](paths) == "shared") != state.shared:
         raise _differs("the paths", repr("shared" if state.shared else "own"), shown(paths))
+
+
+def _check_questions(study: Study, state: Progress, numbers: Mapping[str, int], given: Mapping[str, object]) -> None:
+    """Compares what is asked: δ was split over the questions when the study was made."""
+    if "questions" in given:
+        asked = checked_questions(given["questions"], list(numbers))
+        wanted = [(name, str(question)) for name, questions in asked.items() for question in questions]
+        known = [(line.chain, line.question) for line in study.questions()]
+        if known != wanted:
+            raise _differs("the questions", shown(known), shown(wanted))
+    for name in ("limit", "worst"):
+        value = given.get(name)
+        if value is not None and CHECKS[name](value) != getattr(state, name):
+            raise _differs(f"the {name}", shown(getattr(state, name)), shown(value))
 
 
 def _check_each(
@@ -120,6 +137,7 @@ _ENDS: dict[str, tuple[int, str, str, Callable[[float], str]]] = {
     "budget": (1, "smaller", "more", "{:g}".format),
     "target_loss": (-1, "larger", "less", "{:g}".format),
     "deadline": (1, "earlier", "later", deadline_text),
+    "target_width": (-1, "larger", "less", "{:g}".format),
 }
 
 

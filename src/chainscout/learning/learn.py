@@ -1,11 +1,13 @@
 """``learn``: runs sources until the study is finished, one at a time or on an executor."""
 
 import time
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from ..chains import MarkovChain
@@ -16,6 +18,7 @@ from ..errors import (
     NothingFree,
     OutOfStep,
     OverBudget,
+    SetAsideWarning,
     SourceEnded,
     SourceError,
     SourceNotStarted,
@@ -34,6 +37,11 @@ from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
 
+#: The settings that end a study.
+_ENDS = frozenset({"budget", "target_loss", "deadline", "target_width", "limit", "worst"})
+#: A warning names at most this many chains.
+_MOST_NAMED = 5
+
 
 def learn(
     sources: Mapping[str, Any] | Problem,
@@ -51,12 +59,16 @@ def learn(
     costs: Mapping[str, float] | None = None,
     paths: str | None = None,
     warm_start: Mapping[str, Counts] | None = None,
+    questions: Any = None,
+    target_width: float | None = None,
+    limit: float | None = None,
+    worst: str | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     progress: bool = True,
     seed: int = 0,
 ) -> Study:
-    """Samples from ``sources`` until the budget is used, the target is certified or the deadline has passed.
+    """Samples from ``sources`` until the budget is used, the target is reached or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. A source is at work once at a time; several copies of one that ``sources.Factory`` makes work at once.
@@ -84,6 +96,10 @@ def learn(
         paths=paths,
         open_states=open_states,
         warm_start=warm_start,
+        questions=questions,
+        target_width=target_width,
+        limit=limit,
+        worst=worst,
     )
     check_end(where, settings)
     for value, what, contents in ((states, "states", "states"), (warm_start, "warm_start", "Counts")):
@@ -99,6 +115,7 @@ def learn(
     study = _open_or_create(where, found, states, settings)
     try:
         run(study, found, factories=factories, executor=executor, workers=at_once, progress=progress)
+        _warn_of_chains_set_aside(study)
     except BaseException:
         study.close()
         raise
@@ -135,10 +152,25 @@ def _open_or_create(
     return study
 
 
+def _warn_of_chains_set_aside(study: Study) -> None:
+    """Says which chains are sampled no more, why, and what takes them up again."""
+    reasons = Browser(study).set_aside()
+    if not reasons:
+        return
+    named = "; ".join(f"{name!r}: {reason}" for name, reason in islice(reasons.items(), _MOST_NAMED))
+    more = f"; and {len(reasons) - _MOST_NAMED:,} more" if len(reasons) > _MOST_NAMED else ""
+    many = "1 chain was" if len(reasons) == 1 else f"{len(reasons):,} chains were"
+    warnings.warn(
+        f"{many} set aside ({named}{more}): study.take_up(chain) takes a chain up again",
+        SetAsideWarning,
+        stacklevel=3,
+    )
+
+
 def check_end(where: Where, settings: StudySettings) -> None:
     """Refuses to learn for ever. A study that exists has its own end, or has none on purpose."""
-    if not settings.given().keys() & {"budget", "target_loss", "deadline"} and not exists(where):
-        raise InputError("learning needs an end: a budget, a target loss or a deadline")
+    if not settings.given().keys() & _ENDS and not exists(where):
+        raise InputError("learning needs an end: a budget, a target loss, a deadline, or an aim for its questions")
 
 
 def _named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> tuple[dict[str, Factory], dict[str, Source]]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from .. import problems
+from ..answers import parse
 from ..errors import FileError, InputError
 from ..problems.schema import Errors, chain_of, label, place_of
 from ..sources import Environment, Program, Recorded, Simulated, Source, read_recorded
@@ -67,6 +68,7 @@ class ChainTable(_Strict):
     tolerance: float | None = None
     recorded: str | None = None
     environment: str | None = None
+    questions: list[str] | None = None
     seed: Annotated[int | None, PlainValidator(_seed)] = None
 
 
@@ -76,6 +78,10 @@ class StudyTable(_Strict):
     where: str
     budget: float | None = None
     target_loss: float | None = None
+    questions: list[str] | None = None
+    target_width: float | None = None
+    limit: float | None = None
+    worst: str | None = None
     deadline: datetime | None = None
     delta: float | None = None
     certificate: str | None = None
@@ -113,6 +119,8 @@ def read_study_file(path: Path) -> StudyFile:
         _simulate(found, table, path.parent, errors)
     weights: dict[str, float] = {}
     costs: dict[str, float] = {}
+    common = _questions(table.questions, "questions", errors)
+    asked = dict.fromkeys(found.sources, common)
     for number, (name, entry) in enumerate(table.chains.items()):
         chain = _add_chain(found, errors, name, entry, number, table.seed, path.parent)
         for key, numbers in (("weight", weights), ("cost", costs)):
@@ -120,10 +128,13 @@ def read_study_file(path: Path) -> StudyFile:
             if value is not None:
                 with errors.at(place_of("chains", name, key)):
                     numbers[name] = real_number(value, key, above=0.0)
+        own = _questions(chain.questions, place_of("chains", name, "questions"), errors)
+        asked[name] = [*common, *own]
     if not table.chains and table.problem is None and not wrong & {"chains", "problem"}:
         errors.add("chains", "a study needs at least one chain, or a problem to simulate")
     top = {field.name for field in fields(StudySettings)} & StudyTable.model_fields.keys()
     given = {name: getattr(table, name) for name in top}
+    given["questions"] = {name: lines for name, lines in asked.items() if lines} or None
     found.settings = StudySettings(**given, weights=weights or None, costs=costs or None)
     priced = any(isinstance(entry, dict) and "cost" in entry for entry in table.chains.values())
     _check_options(found, errors, wrong, priced)
@@ -186,9 +197,18 @@ def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bo
     if "where" not in wrong:
         with errors.at("where"):
             check_place(found.where)
-    if not wrong & {"where", "budget", "target_loss", "deadline"}:
+    if not wrong & {"where", "budget", "target_loss", "deadline", "target_width", "limit", "worst"}:
         with errors.at(""):
             check_end(found.where, found.settings)
+
+
+def _questions(lines: list[str] | None, place: str, errors: Errors) -> list[str]:
+    """The lines that are questions; whether they fit the chain's states is seen when the study is made."""
+    found = []
+    for line in lines or ():
+        with errors.at(place):
+            found.append(str(parse(line)))
+    return found
 
 
 def _where(text: str, folder: Path) -> str:

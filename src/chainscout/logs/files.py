@@ -4,17 +4,15 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from ..errors import InputError, LogError
 from ..validation import shown
+from .relation import Relation, relation_kinds
 from .request import CountRequest, Kind
 from .spool import Spool, guarded
-from .statement import counting, positional, table_named
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,37 +29,18 @@ FORMATS = {
 }
 COMPRESSED = (".gz", ".zst")
 
-_KINDS = {
-    "boolean": Kind.BOOLEAN,
-    "float": Kind.FLOAT,
-    "double": Kind.FLOAT,
-    "decimal": Kind.DECIMAL,
-    "varchar": Kind.TEXT,
-    "date": Kind.DATE,
-    **dict.fromkeys(
-        ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "hugeint"),
-        Kind.INTEGER,
-    ),
-    **dict.fromkeys(
-        ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), Kind.MOMENT
-    ),
-    **dict.fromkeys(("uuid", "enum", "time", "interval", "null"), Kind.OTHER),
-}
 
-
-class Files:
+class Files(Relation):
     """One log in one or more files of one format."""
 
     text_times = True
 
     def __init__(self, spool: Spool, paths: Sequence[str], request: CountRequest) -> None:
-        self.spool = spool
-        self.name = shown(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown(paths[0])} on"
+        super().__init__(spool, shown(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown(paths[0])} on")
         formats = {path: file_format(path) for path in paths}
         if len(set(formats.values())) > 1:
             raise InputError(f"all files of a log must have one format, not {shown(formats)}")
         self.format = formats[paths[0]]
-        self.table = table_named("log")
         for path in paths:
             if path.lower().endswith(".gz"):
                 _check_gzip(path)
@@ -113,21 +92,6 @@ class Files:
         self.kinds = relation_kinds(relation)
         return relation
 
-    def count(self, request: CountRequest) -> None:
-        """Run the statement where the spool is."""
-        with guarded(self.name):
-            self.spool.count_here(*positional(counting(request, self.table, self.kinds)))
-
-    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
-        """The answer to a small request about the log."""
-        with guarded(self.name):
-            return list(self.spool.connection.execute(*positional(statement)).fetchall())
-
-    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer, a batch in memory at a time."""
-        with guarded(self.name):
-            yield from self.spool.streamed(*positional(statement))
-
     def close(self) -> None:
         """Nothing is held but the spool."""
 
@@ -154,11 +118,3 @@ def _check_gzip(pattern: str) -> None:
                     pass
         except (OSError, EOFError, zlib.error) as error:
             raise LogError(f"{shown(path)}: this file is damaged, and nothing was counted: {error}") from None
-
-
-def relation_kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:
-    """What each column of a DuckDB relation holds."""
-    return {
-        name: _KINDS.get(kind.id.lower(), Kind.UNUSABLE)
-        for name, kind in zip(relation.columns, relation.types, strict=True)
-    }

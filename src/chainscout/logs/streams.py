@@ -1,16 +1,12 @@
 """Arrow streams: tables and readers of pyarrow, polars frames, DuckDB relations, anything that has the protocol."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
-
-import sqlalchemy as sa
 
 from ..errors import ChainscoutError, InputError
 from ..validation import shown
-from .files import relation_kinds
+from .relation import Relation, relation_kinds
 from .request import CountRequest
 from .spool import Spool, guarded, sentence
-from .statement import counting, positional, table_named
 
 
 def is_stream(where: Any) -> bool:
@@ -26,16 +22,14 @@ def _is_lazy(where: Any) -> bool:
     return hasattr(where, "collect_schema") and hasattr(where, "collect") and hasattr(where, "select")
 
 
-class Stream:
+class Stream(Relation):
     """One log as an Arrow stream. Its columns are copied into the spool, because a stream can be read only once."""
 
     text_times = False
     untyped = False
 
     def __init__(self, spool: Spool, where: Any, request: CountRequest) -> None:
-        self.spool = spool
-        self.name = f"the {type(where).__module__.partition('.')[0]} {type(where).__name__}"
-        self.table = table_named("log")
+        super().__init__(spool, f"the {type(where).__module__.partition('.')[0]} {type(where).__name__}")
         with guarded(self.name):
             try:
                 relation = spool.connection.from_arrow(_collected(where, request))
@@ -46,21 +40,6 @@ class Stream:
             self.kinds = relation_kinds(relation)
             request.check(self.kinds)
             relation.project(", ".join(_quoted(name) for name in request.columns)).create("log")
-
-    def count(self, request: CountRequest) -> None:
-        """Run the statement where the spool is."""
-        with guarded(self.name):
-            self.spool.count_here(*positional(counting(request, self.table, self.kinds)))
-
-    def rows(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
-        """The answer to a small request about the log."""
-        with guarded(self.name):
-            return list(self.spool.connection.execute(*positional(statement)).fetchall())
-
-    def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer, a batch in memory at a time."""
-        with guarded(self.name):
-            yield from self.spool.streamed(*positional(statement))
 
     def close(self) -> None:
         """Give the room of the copy back."""

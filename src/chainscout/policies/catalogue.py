@@ -8,7 +8,7 @@ from typing import Any
 from .. import specs
 from ..errors import InputError
 from ..validation import real_number, shown
-from . import bamc, bandits, certified, fixed, scout
+from . import bamc, bandits, certified, fixed, scout, widest
 from .policy import Policy
 
 _FACTORIES: dict[str, Callable[..., Policy]] = {
@@ -27,13 +27,21 @@ _FACTORIES: dict[str, Callable[..., Policy]] = {
     "certifier": certified.certifier,
 }
 
+#: Rules that allocate for answers. A study with questions can have them; an experiment, which has counts alone, cannot.
+_ANSWERING: dict[str, Callable[..., Policy]] = {"widest": widest.widest}
+
 #: What a study uses unless it is told otherwise.
 DEFAULT = "scout"
 
 
 def names() -> tuple[str, ...]:
-    """The names that ``get`` knows."""
+    """The names of the rules whose index depends on counts alone: every study and experiment can have them."""
     return tuple(_FACTORIES)
+
+
+def is_built_in(name: str) -> bool:
+    """Whether ``get`` knows this name."""
+    return name in _FACTORIES or name in _ANSWERING
 
 
 def get(policy: "str | Policy", **parameters: Any) -> Policy:
@@ -50,7 +58,7 @@ def get(policy: "str | Policy", **parameters: Any) -> Policy:
             )
         return policy
     name, given = specs.merged(policy, parameters)
-    factory = specs.look_up(name, _FACTORIES, "policy", "the policies are")
+    factory = specs.look_up(name, _FACTORIES | _ANSWERING, "policy", "the policies are")
     specs.check_keys(given, [*inspect.signature(factory).parameters, "block"], f"the policy {name}")
     own = {key: value for key, value in given.items() if key != "block"}
     made = factory(**own)

@@ -90,6 +90,8 @@ class Policy:
     floor: Callable[[float], float] | None = None
     #: The chosen chain is advanced max(1, ⌊block·T⌋) times before indices are looked at again (MATH §6, Blocks).
     block: float = 0.0
+    #: Whether the sums are those of answers: no function of the counts, but put there by whoever replays the chain.
+    answering: bool = False
     #: A chain's weight ω multiplies the index as ω**power.
     power: float = 1.0
     #: The shares of the budget that the rule aims at, from the truth; None if it has no fixed aim.

@@ -48,13 +48,18 @@ class Problem:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Problem":
-        """The problem in a ``.toml`` or ``.json`` file, a ``.csv`` matrix, or a directory of CSV matrices."""
+        """The problem in a ``.toml`` or ``.json`` file, a ``.csv`` matrix, or a directory of CSV matrices.
+
+        A model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file has one chain, which is called as the file.
+        """
         from .reading import load
 
         return load(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a ``.toml``, ``.json`` or ``.csv`` file, or (no suffix) a new directory of CSV matrices.
+
+        A problem of one chain can be a model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file.
 
         All or nothing: an interrupted save leaves what was there before.
         """

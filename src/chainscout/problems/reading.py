@@ -1,4 +1,7 @@
-"""Reading a problem: TOML, JSON, a CSV matrix, a directory of CSV matrices (docs/problem-files.md)."""
+"""Reading a problem: TOML, JSON, a CSV matrix, a directory of CSV matrices, or a model checker's file of one chain.
+
+The formats are described in docs/problem-files.md and docs/model-checkers.md.
+"""
 
 import json
 import os
@@ -7,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .. import formats
 from ..errors import FileError, InputError
 from ..validation import shown
 from .problem import Problem
@@ -27,11 +31,14 @@ def load(path: str | os.PathLike[str]) -> Problem:
         problem, lines = _of_directory(where)
     elif where.suffix == ".csv":
         problem, lines = _of_tables({where.stem: _table(where, errors)}, {where.stem: errors}), errors.lines
+    elif where.suffix in formats.SUFFIXES:
+        problem, lines = _of_model(where, errors), errors.lines
     elif where.suffix in _PARSERS:
         problem, lines = of_document(_parsed(where, errors), errors), errors.lines
     else:
         if where.exists():
-            errors.add("", f"a problem file ends in .toml, .json or .csv, or is a directory, not {shown(where.suffix)}")
+            known = f".toml, .json, .csv, {', '.join(formats.SUFFIXES[:-1])} or {formats.SUFFIXES[-1]}"
+            errors.add("", f"a problem file ends in {known}, or is a directory, not {shown(where.suffix)}")
         else:
             _text(where, errors)
         problem, lines = None, errors.lines
@@ -69,6 +76,22 @@ def of_document(data: Any, errors: Errors) -> Problem | None:
     chains = {name: chain_of(entry, place_of("chains", name), errors) for name, entry in entries.items()}
     good = {name: chain for name, chain in chains.items() if chain}
     return Problem(good, **_texts(data)) if not errors.lines else None
+
+
+def _of_model(where: Path, errors: Errors) -> Problem | None:
+    """The problem of a model checker's file: one chain, called as the file."""
+
+    def text(file: Path) -> str:
+        reports = Errors(str(file))
+        found = _text(file, reports)
+        if reports.lines:
+            raise FileError("\n".join(reports.lines))
+        return found
+
+    if where.suffix == ".umb" and not where.is_file():
+        _text(where, errors)
+        return None
+    return Problem({where.stem: formats.read(where, text)})
 
 
 def _of_directory(where: Path) -> tuple[Problem | None, list[str]]:

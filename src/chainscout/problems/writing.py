@@ -10,6 +10,7 @@ from typing import Any
 
 import tomli_w
 
+from .. import formats
 from ..errors import FileError, InputError
 from ..validation import shown
 from .problem import Problem
@@ -25,15 +26,29 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> None:
     if where.suffix == "" or is_directory(where):
         _write_directory(where, _directory_files(problem, data))
     elif where.suffix == ".toml":
-        _write_file(where, _toml(data))
+        write_file(where, _toml(data))
     elif where.suffix == ".json":
-        _write_file(where, _json(data))
+        write_file(where, _json(data))
     elif where.suffix == ".csv":
-        _write_file(where, _single_table(problem, data, where.stem))
+        write_file(where, _single_table(problem, data, where.stem))
+    elif where.suffix in formats.SUFFIXES:
+        for file, content in formats.files(_model(problem, where.suffix), where).items():
+            write_file(file, content)
     else:
         raise InputError(
-            f"a problem is saved as .toml, .json or .csv, or as a directory (no suffix), not as {shown(where.suffix)}"
+            f"a problem is saved as .toml, .json or .csv, as a directory (no suffix), or for a model checker as"
+            f" {', '.join(formats.SUFFIXES[:-1])} or {formats.SUFFIXES[-1]}, not as {shown(where.suffix)}"
         )
+
+
+def _model(problem: Problem, suffix: str) -> formats.Model:
+    """The one chain of a problem, as model checkers see it."""
+    if len(problem) != 1:
+        raise InputError(
+            f"a {suffix} file holds one chain, and this problem has {len(problem)}:"
+            " Problem({name: problem[name]}) has one of them"
+        )
+    return formats.Model.of_chain(problem[problem.names[0]])
 
 
 def toml_text(problem: Problem) -> str:
@@ -117,11 +132,12 @@ def _unsafe(name: str) -> bool:
     )
 
 
-def _write_file(where: Path, text: str) -> None:
+def write_file(where: Path, content: str | bytes) -> None:
+    """A new file in the place of an old one, all or nothing."""
     target, temporary = _beside(where)
 
     def write() -> None:
-        _write_durably(temporary, text)
+        _write_durably(temporary, content)
         os.replace(temporary, target)
 
     _guarded(where, write, lambda: temporary.unlink(missing_ok=True))
@@ -149,12 +165,13 @@ def _beside(where: Path) -> tuple[Path, Path]:
         target = Path(os.path.realpath(where))
         return target, target.with_name(f".{secrets.token_hex(8)}.part")
     except ValueError as error:
-        raise FileError(f"{where}: the problem cannot be saved here: {reason(error)}") from None
+        raise FileError(f"{where}: this cannot be saved here: {reason(error)}") from None
 
 
-def _write_durably(where: Path, text: str) -> None:
-    with open(where, "x", encoding="utf-8", newline="") as file:
-        file.write(text)
+def _write_durably(where: Path, content: str | bytes) -> None:
+    data = content.encode() if isinstance(content, str) else content
+    with open(where, "xb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
@@ -170,7 +187,7 @@ def _guarded(where: Path, write: Callable[[], None], clean: Callable[[], None]) 
         ) from None
     except OSError as error:
         clean()
-        raise FileError(f"{where}: the problem cannot be saved here: {reason(error)}") from None
+        raise FileError(f"{where}: this cannot be saved here: {reason(error)}") from None
     except BaseException:
         clean()
         raise

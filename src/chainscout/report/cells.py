@@ -27,9 +27,15 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+#: Larger indices are no number that a rule computes.
+_ONLY_A_PLACE = 1e100
+
+
 def shown_index(chain: Any) -> float | None:
-    """A chain's index; None before its first transition, when the index is only a place in the order."""
-    return finite(chain.index) if chain.transitions else None
+    """A chain's index; None while the index is only a place in the order: before the first transition, and where
+    nothing is known of its answers.
+    """
+    return finite(chain.index) if chain.transitions and chain.index < _ONLY_A_PLACE else None
 
 
 def given(value: float | None) -> str:

@@ -41,6 +41,8 @@ ul.legend svg { width: 2.4rem; height: .8rem; vertical-align: middle; margin-rig
 ul.legend line { stroke-width: 2.5; }
 """
 STYLES = 6
+#: Powers of ten that a logarithmic axis names.
+MOST_POWERS = 10
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ class _Axis:
     def ticks(self, wanted: int = 5) -> list[float]:
         """A few round numbers."""
         if self.logarithmic:
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            powers = range(first, last + 1, max(1, math.ceil((last - first) / MOST_POWERS)))
             steps = (1.0, 2.0, 5.0) if self.high / self.low < 200 else (1.0,)
             found = [step * 10.0**power for power in powers for step in steps]
         else:

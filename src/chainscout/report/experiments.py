@@ -158,4 +158,4 @@ def _table(title: str, records: list[dict[str, Any]], notes: list[str]) -> Table
     left_out = len(records) - MOST_ROWS
     if left_out > 0:
         notes = [*notes, f"{left_out:,} more rows are left out"]
-    return Table(title, columns, tuple(tuple(record.values()) for record in records[:MOST_ROWS]), tuple(notes))
+    return Table(title, columns, tuple(tuple(record.values()) for record in records[:MOST_ROWS]), tuple(notes), keys=2)

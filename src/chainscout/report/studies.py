@@ -4,14 +4,16 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ..counts import never_left
 from ..errors import InputError
-from ..study import Browser, EventKind
+from ..study import AnswerPlan, Browser, StopReason, StudyPlan
 from ..study.settings import deadline_text
+from .diagnosis import in_one_line
 from .study_report import StudyReport
 from .tables import Table
 
 if TYPE_CHECKING:
-    from ..study import Study
+    from ..study import Progress, Study
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
@@ -21,7 +23,7 @@ MOST_STATES = 1_000
 
 def status(study: "Study") -> list[Table]:
     """Where a study stands, and its chains."""
-    state = study.progress()
+    state, report = study.progress(), StudyReport(study, "")
     rows = [
         ("chains", state.chains),
         ("observations", state.observations),
@@ -29,40 +31,62 @@ def status(study: "Study") -> list[Table]:
         ("policy", state.policy),
         ("δ", state.delta),
         ("target loss", state.target_loss),
+        *_aims(state),
         ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
         ("certificate", state.method),
         ("paths begun (first observations)", state.paths),
+        *([("cost of first observations (cost units)", state.first_cost)] if state.priced else ()),
         ("leases held by workers", state.leases),
         ("lost observations", state.lost),
         ("set aside", state.aside),
+        ("checks of what the bounds assume", in_one_line(report.checks())),
         ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
     ]
     notes = [*Browser(study).notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study)]
+    panels = report.panels()
+    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study, report), *panels]
+
+
+def _aims(state: "Progress") -> list[tuple[str, Any]]:
+    """What the questions must be answered to, if there are any."""
+    if not state.questions:
+        return []
+    answered = None if state.worst is not None else f"{state.questions - state.unmet} of {state.questions}"
+    aims = {"target width": state.target_width, "limit": state.limit, "worst": state.worst}
+    aims["questions answered well enough"] = answered
+    return [(name, value) for name, value in aims.items() if value is not None]
+
+
+def ending(study: "Study") -> str:
+    """Why a study has ended, in a sentence; which chain is the worst, if that was asked."""
+    state = study.progress()
+    if state.stop_reason is None:
+        return "The study goes on."
+    words = state.stop_reason.words
+    if state.stop_reason is StopReason.TARGET_WIDTH:
+        words = f"every answer is at most {state.target_width:g} wide"
+    elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
+        below = sum(line.upper < state.limit for line in study.questions())
+        words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
+    elif state.stop_reason is StopReason.WORST:
+        (line,) = (line for line in study.questions() if not line.met)
+        words = f"chain {line.chain!r} has the {state.worst} answer: {line.lower:.6g} to {line.upper:.6g}"
+    return f"The study has ended: {words}."
 
 
 def set_aside(study: "Study") -> list[str]:
     """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in _reasons_aside(study).items()]
+    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
-def _reasons_aside(study: "Study") -> dict[str | None, str]:
-    """The chains that are set aside, and why."""
-    reasons: dict[str | None, str] = {}
-    if study.progress().aside:
-        for event in study.events():
-            if event.kind is EventKind.SET_ASIDE:
-                reasons[event.chain] = event.detail["reason"]
-            elif event.kind is EventKind.TAKEN_UP:
-                reasons.pop(event.chain, None)
-    return reasons
+def chains(study: "Study", report: StudyReport | None = None) -> Table:
+    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known.
 
-
-def chains(study: "Study") -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
-    report = StudyReport(study, "")
+    ``report``: the study's, if there is one already.
+    """
+    report = report or StudyReport(study, "")
     overview = report.overview()
     page = report.page(sort="certificate", descending=True, size=MOST)
     rows = (
@@ -85,12 +109,23 @@ def chains(study: "Study") -> Table:
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
+    browser = Browser(study)
+    for line in sorted(page.chains, key=attrgetter("number")):
+        unknown = browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
+        if unknown:
+            notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
     return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
 
 
-def plan(study: "Study", target_loss: float | None, most: int | None = None) -> Table:
-    """How many more observations a loss needs, and of which chains. ``most``: only so many chains, the neediest."""
-    found = study.plan(target_loss)
+def plan(
+    study: "Study", target_loss: float | None = None, target_width: float | None = None, most: int | None = None
+) -> Table:
+    """How many more observations a loss or the questions need, and of which chains. ``most``: only so many lines."""
+    found = study.plan(target_loss, target_width=target_width)
+    return _plan_loss(study, found, most) if isinstance(found, StudyPlan) else _plan_answers(study, found, most)
+
+
+def _plan_loss(study: "Study", found: StudyPlan, most: int | None) -> Table:
     names = sorted(
         found.more, key=lambda name: -found.more[name] if found.more[name] == found.more[name] else -math.inf
     )
@@ -105,6 +140,21 @@ def plan(study: "Study", target_loss: float | None, most: int | None = None) -> 
     if len(rows) < len(names):
         notes.append(f"{len(names) - len(rows):,} chains that need fewer are not shown")
     return Table("how many more", ("chain", "observations", "more observations"), rows, tuple(notes))
+
+
+def _plan_answers(study: "Study", found: AnswerPlan, most: int | None) -> Table:
+    told = study.allocation()
+    asked = sorted(found.questions.items(), key=lambda pair: -pair[1] if pair[1] == pair[1] else -math.inf)
+    rows = tuple((chain, question, told[chain], _whole(more)) for (chain, question), more in asked[:most])
+    notes = [
+        str(found),
+        "a prediction from the cards so far, no bound: each row of a chain keeps its share and its frequencies",
+    ]
+    if found.cost != found.total:
+        notes.append(f"they cost about {found.cost:,.6g}")
+    if len(rows) < len(asked):
+        notes.append(f"{len(asked) - len(rows):,} questions that need fewer are not shown")
+    return Table("how many more", ("chain", "question", "observations", "more observations"), rows, tuple(notes))
 
 
 def _whole(number: float) -> int | None:
@@ -131,12 +181,12 @@ def estimate(study: "Study", chain: str) -> Table:
         for x in range(len(found.states))
         for y in range(len(found.states))
     ]
-    browser = Browser(study)
+    report = StudyReport(study, "")
     notes = (
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
-        browser.certificate([browser.number_of(chain)]).in_words(),
+        report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)
 
 
 def _share(used: float, budget: float | None) -> Any:

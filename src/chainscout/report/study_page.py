@@ -1,6 +1,7 @@
 """A study as one self-contained HTML file."""
 
 import time
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from .cells import cell, duration, given
 from .html import document, section
 from .study_report import StudyReport
 from .tables import Table
-from .views import Chain, Curve, Curves, Overview, Page
+from .views import Card, Chain, Curve, Curves, Overview, Page
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -40,15 +41,28 @@ def study_page(study: "Study", title: str) -> str:
         _header(overview),
         section(_figures(overview)),
         *_charts(curves, overview),
+        *_cards(report.cards()),
         section(_chains(worst, overview)),
         "<section><h2>Transition matrices</h2>",
         f"<p class=note>{_which(len(drawn), overview.chains)}</p>" if overview.chains > len(drawn) else "",
         *(_chain(chain) for chain in drawn),
         "</section>",
-        section(_leases(report)),
+        *map(_panel, report.panels()),
         section(_events(report)),
     ]
     return document(title, parts, STYLE + charts.STYLE + heatmap.STYLE)
+
+
+def _panel(table: Table) -> str:
+    """A panel, with what is drawn of it."""
+    drawing = table.drawing
+    if drawing is None:
+        return section(table)
+    lines = [charts.Series(*line) for line in zip(drawing.names, drawing.x, drawing.y, strict=True)]
+    chart = charts.line_chart(
+        drawing.title, drawing.across, lines, logarithmic=True, target=drawing.level, level=drawing.level_name
+    )
+    return section(table) + chart
 
 
 def _header(overview: Overview) -> str:
@@ -89,7 +103,7 @@ def _figures(overview: Overview) -> Table:
         f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}",
         *overview.notes,
     )
-    return Table("The study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
+    return Table("the study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
 
 
 def _charts(curves: Curves, overview: Overview) -> list[str]:
@@ -104,6 +118,34 @@ def _charts(curves: Curves, overview: Overview) -> list[str]:
         " paper's rule; aim: the share that the policy tends to if the estimates of now are the truth.</p>",
         f"<div class=charts>{''.join(_allocation(curve) for curve in curves.curves)}</div></section>",
     ]
+
+
+def _cards(cards: Sequence[Card]) -> list[str]:
+    """A card a question: its interval over time, what it is to become, and what it waits for."""
+    if not cards:
+        return []
+    return ["<section><h2>Questions over time</h2><div class=charts>", *map(_card, cards), "</div></section>"]
+
+
+def _card(card: Card) -> str:
+    title = f"{card.chain}: {card.question}"
+    late = [y for x, y in zip(card.observations, card.uppers, strict=True) if x >= card.observations[-1] / 20]
+    top = 1.15 * max([*late, card.limit or 0.0]) if late and max(late) > 0 else None
+    ends = [("at most", card.uppers), ("estimate", card.estimates), ("at least", card.lowers)]
+    lines = [charts.Series(name, card.observations, values) for name, values in ends if values]
+    drawn = charts.line_chart(
+        title, "observations of the whole study", lines, top=top, small=True, target=card.limit, level="limit"
+    )
+    words = [answered_words(card), *card.notes]
+    return f"<div>{drawn}{''.join(f'<p class=note>{escape(one)}</p>' for one in words)}</div>"
+
+
+def answered_words(card: Card) -> str:
+    """How far the answer is, in a sentence."""
+    width = "infinitely wide" if card.width is None else f"{cell(card.width)} wide"
+    wanted = "" if card.target_width is None else f", and is to be {card.target_width:g} wide"
+    sure = f"with probability {1 - card.delta:.6g}"
+    return f"{'Done' if card.met else 'Not done'}: {width} {sure}{wanted}"
 
 
 def _allocation(curve: Curve) -> str:
@@ -152,7 +194,7 @@ def _chains(page: Page, overview: Overview) -> Table:
         for line in page.chains
     )
     notes = (f"the {len(rows):,} least known of {overview.chains:,} chains",) if len(rows) < overview.chains else ()
-    return Table("Chains", columns, rows, notes)
+    return Table("chains", columns, rows, notes)
 
 
 def _chain(chain: Chain) -> str:
@@ -176,15 +218,9 @@ def _which(number: int, chains: int) -> str:
     return f"the {number} least known of {chains:,} chains"
 
 
-def _leases(report: StudyReport) -> Table:
-    rows = tuple((h.label, h.path, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
-    notes = () if rows else ("no lease is held",)
-    return Table("Leases", ("chain", "path", "worker", "runs out in", "observations to come"), rows, notes)
-
-
 def _events(report: StudyReport) -> Table:
     rows = tuple((e.number, moment(e.time), e.kind, e.chain, e.detail) for e in reversed(report.events()))
-    return Table("What happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
+    return Table("what happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
 
 
 def moment(seconds: float) -> str:

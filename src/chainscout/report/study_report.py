@@ -2,25 +2,32 @@
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..study import Browser, EventKind, StopReason, StudyCertificate
+from ..study import Browser, EventKind, StopReason
 from ..validation import one_of, whole_number
 from . import shares
 from .cells import cell, finite, label, shown_index
-from .views import Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
+from .panels import PANELS
+from .tables import Table
+from .views import Card, Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
 
 if TYPE_CHECKING:
+    from ..diagnostics import Diagnosis
     from ..store import HistoryLine
-    from ..study import ChainLine, EventLine, Progress, Study
+    from ..study import ChainLine, EventLine, Progress, QuestionLine, Study
 
 #: The most chains on a page, chains drawn over time, and states of a window.
 MOST_LINES = 200
 MOST_CURVES = 12
 MOST_STATES = 60
+#: Chains of which all are put into words together.
+FEW = 100
 #: Chains that are drawn unless others are asked for.
 DRAWN = 6
+#: Questions that have a card.
+MOST_CARDS = 24
 #: Characters of a name that are looked for.
 LONGEST_SEARCH = 200
 #: A row is known if its intervals are no wider than this.
@@ -38,16 +45,10 @@ def _whole(value: Any) -> Any:
 
 #: What is said beside stored certificates.
 STORED = "certificates are stored, and computed again when their chains have grown: each says of how many transitions"
-
-
-class _Slow(NamedTuple):
-    """What is found anew only now and then, because it needs all chains at once."""
-
-    observations: int
-    #: Chain → the share that the policy tends to if the estimates are the truth.
-    aims: dict[int, float]
-    #: The certificate in a sentence; None of many chains.
-    words: str | None
+UNKNOWN = (
+    "there are chains of which nothing is certified yet: without a target, this is done from 100 transitions of a chain"
+    " on, and when a study of at most 100 chains stops"
+)
 
 
 class StudyReport:
@@ -59,11 +60,12 @@ class StudyReport:
         #: The study a page at a time.
         self.browser = Browser(study)
         self._lock = threading.Lock()
-        self._slow: _Slow | None = None
+        #: Observations, and chain → the share that the policy tends to if the estimates of then are the truth.
+        self._aims: tuple[int, dict[int, float]] | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
-        progress, pace = self.browser.progress(), self.browser.pace()
+        progress, pace = self._study.progress(), self.browser.pace()
         return Overview(
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
@@ -93,15 +95,20 @@ class StudyReport:
             notes=self._notes(progress),
         )
 
+    def checks(self) -> "Diagnosis | None":
+        """The checks of all chains together, as the study keeps them."""
+        return self.browser.checks()
+
     def _notes(self, progress: "Progress") -> tuple[str, ...]:
-        words = self._looked(progress).words
-        notes: tuple[str, ...] = () if words is None else (words,)
-        notes += StudyCertificate(
-            {}, progress.delta, progress.method, progress.lost, repeated=self._study.repeated_paths()
-        ).notes
-        notes += (*self.browser.notes(), STORED)
+        known = self.browser.certificate(None if progress.chains <= FEW else ())
+        notes: tuple[str, ...] = (
+            (f"as of the transitions named: {known.in_words()}",)
+            if any(map(math.isfinite, known.loss.values()))
+            else ()
+        )
+        notes += (*known.notes, *self.browser.notes(), STORED)
         if progress.certificate == math.inf:
-            notes += ("there are chains of which nothing is certified yet",)
+            notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
         if progress.aside:
             notes += (
                 f"{progress.aside:,} chain{'s were' if progress.aside > 1 else ' was'} set aside: the events say why",
@@ -126,7 +133,7 @@ class StudyReport:
             raise InputError(f"a page has at most {MOST_LINES} chains and a number below 10⁹, not {size} and {page}")
         if len(search) > LONGEST_SEARCH:
             raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
-        progress = self.browser.progress()
+        progress = self._study.progress()
         total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
         return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
 
@@ -144,7 +151,7 @@ class StudyReport:
             paths=line.paths,
             share=line.observations / progress.observations if progress.observations else None,
             plug_in=line.variability / progress.variability if progress.variability > 0 else None,
-            aim=self._looked(progress).aims.get(line.number),
+            aim=self._aim(progress).get(line.number),
             certificate=finite(line.certificate),
             certified=line.certified,
             index=shown_index(line),
@@ -152,15 +159,20 @@ class StudyReport:
             aside=line.aside,
         )
 
-    def _looked(self, progress: "Progress") -> "_Slow":
-        """What takes long to find, of a study whose observations have grown by less than 1 % since."""
+    def _aim(self, progress: "Progress") -> dict[int, float]:
+        """What the policy aims at, found anew when the observations have grown by 1 %: it needs all chains at once."""
         with self._lock:
-            known = self._slow
-            if known is None or progress.observations >= known.observations + max(1, known.observations // 100):
-                few = progress.observations > 0 and progress.chains <= shares.MOST_CHAINS
-                words = self._study.certificate().in_words() if few else None
-                known = self._slow = _Slow(progress.observations, shares.aims(self.browser), words)
-            return known
+            known = self._aims
+            if known is None or progress.observations >= known[0] + max(1, known[0] // 100):
+                known = self._aims = progress.observations, shares.aims(self.browser)
+            return known[1]
+
+    def words(self, line: "ChainLine") -> str:
+        """What is known of a chain's single probabilities, in a sentence."""
+        if not line.certified:
+            return "Nothing is certified of this chain yet."
+        known = self.browser.certificate([line.number]).in_words()
+        return known if line.open else f"After {line.certified:,} transitions: {known}"
 
     def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """A chain and the window of its matrix that begins at ``row`` and ``column``."""
@@ -168,7 +180,7 @@ class StudyReport:
         whole_number(column, "column", least=0, meaning="the first state whose column is shown")
         if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
             raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
-        progress, line = self.browser.progress(), self.browser.line(number)
+        progress, line = self._study.progress(), self.browser.line(number)
         estimate = self._study.estimate(line.name)
         wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
@@ -186,7 +198,7 @@ class StudyReport:
             delta=progress.delta,
             never=known.count("never"),
             rarely=known.count("rarely"),
-            words=self.browser.certificate([number]).in_words(),
+            words=self.words(line),
             window=window,
         )
 
@@ -200,7 +212,7 @@ class StudyReport:
         """Chains over time: those of these numbers, or those that are known worst."""
         if len(numbers) > MOST_CURVES:
             raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
-        progress = self.browser.progress()
+        progress = self._study.progress()
         if numbers:
             lines = [self.browser.line(number) for number in numbers]
         else:
@@ -230,6 +242,46 @@ class StudyReport:
         return Curve(line.number, label(line.name), now.aim, *columns)
 
     # -- what else there is
+
+    def questions(self) -> "list[QuestionLine]":
+        """The registered questions with their answers as stored."""
+        return self._study.questions()
+
+    def cards(self) -> tuple[Card, ...]:
+        """A card for each of the first questions."""
+        progress = self._study.progress()
+        return tuple(self._card(line, progress) for line in self.questions()[:MOST_CARDS])
+
+    def _card(self, line: "QuestionLine", progress: "Progress") -> Card:
+        points: list[tuple[int, float, float, float | None]] = []
+        for at in self.browser.answers(line.number):
+            if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
+                points.append((at.observations, at.lower, at.upper, at.estimate))
+        if math.isfinite(line.upper) and line.transitions:
+            points.append((max(1, progress.observations), line.lower, line.upper, line.estimate))
+        columns = zip(*points, strict=True) if points else ((),) * 4
+        return Card(
+            line.number,
+            label(line.chain),
+            line.question,
+            line.delta,
+            finite(line.estimate),
+            finite(line.lower),
+            finite(line.upper),
+            finite(line.width),
+            line.episodes,
+            line.transitions,
+            line.met,
+            None if line.waiting_for is None else label(line.waiting_for),
+            line.notes,
+            progress.target_width,
+            progress.limit,
+            *columns,
+        )
+
+    def panels(self) -> tuple[Table, ...]:
+        """What is shown beside the chains: the panels that have something to show."""
+        return tuple(table for panel in PANELS if (table := panel(self)) is not None)
 
     def leases(self, limit: int = 100) -> tuple[Held, ...]:
         """Who holds what."""

@@ -9,6 +9,21 @@ from ..errors import InputError
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """Lines that are drawn with a table where there is room: positive numbers on a logarithmic axis."""
+
+    title: str
+    across: str
+    #: Of each line its name, and its points.
+    names: tuple[str, ...]
+    x: tuple[tuple[float, ...], ...]
+    y: tuple[tuple[float, ...], ...]
+    #: A level that lines are held against, and what it is called.
+    level: float
+    level_name: str
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows of plain values under named columns; None is 'does not exist'."""
 
@@ -16,6 +31,9 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
+    drawing: Drawing | None = None
+    #: The columns that say what a row is about, from the left. A table in parts has them in every part.
+    keys: int = 1
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, to be set flush right."""

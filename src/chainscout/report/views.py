@@ -153,6 +153,37 @@ class Curves:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A registered question: its answer now and over time, what it is to become, and what it waits for."""
+
+    number: int
+    chain: str
+    question: str
+    #: Its share of δ.
+    delta: float
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    width: float | None
+    episodes: int | None
+    #: The chain's transitions that the answer was computed from.
+    transitions: int
+    #: Whether it is answered well enough.
+    met: bool
+    #: The state whose next exit the replay waits for.
+    waits: str | None
+    notes: tuple[str, ...]
+    #: What the study aims at.
+    target_width: float | None
+    limit: float | None
+    #: Over time: observations of the whole study, and the ends and the estimate then, where they were finite.
+    observations: tuple[int, ...]
+    lowers: tuple[float, ...]
+    uppers: tuple[float, ...]
+    estimates: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
 class Held:
     """A lease."""
 

@@ -8,8 +8,10 @@ and workers side by side never repeat each other.
 from collections.abc import Hashable, Mapping
 
 from ..chains import MarkovChain
+from ..errors import InputError
 from ..problems import Problem
 from ..random import Walk
+from ..validation import shown
 from .source import Place, Repeating
 
 __all__ = ["Simulated", "simulated"]
@@ -51,7 +53,9 @@ def simulated(
     problem: Problem | Mapping[str, MarkovChain], *, seed: int = 0, replication: int = 0
 ) -> dict[str, Repeating]:
     """Sources of all chains of a problem, numbered as an experiment numbers them."""
-    chains = problem.chains if isinstance(problem, Problem) else problem
+    if not isinstance(problem, Problem | Mapping):
+        raise InputError(f"simulated takes a problem, or chains by their names, not {shown(problem)}")
+    chains = (problem if isinstance(problem, Problem) else Problem(problem)).chains
     return {
         name: Simulated(chain, number, seed=seed, replication=replication)
         for number, (name, chain) in enumerate(chains.items())

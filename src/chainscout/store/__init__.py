@@ -4,6 +4,7 @@ from .memory import MemoryStore
 from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make
 from .protocol import ORDERS, Store, Transaction
 from .records import (
+    AnswerLine,
     ChainRecord,
     Content,
     Event,
@@ -11,15 +12,19 @@ from .records import (
     Observation,
     Outline,
     PathRecord,
+    Prefix,
+    QuestionRecord,
     RowRecord,
     RowView,
     StudyRecord,
+    Twins,
     plug_in_variability,
 )
 
 __all__ = [
     "ORDERS",
     "PATIENCE",
+    "AnswerLine",
     "ChainRecord",
     "Content",
     "Event",
@@ -28,11 +33,14 @@ __all__ = [
     "Observation",
     "Outline",
     "PathRecord",
+    "Prefix",
+    "QuestionRecord",
     "RowRecord",
     "RowView",
     "Store",
     "StudyRecord",
     "Transaction",
+    "Twins",
     "Where",
     "backup",
     "check_place",

@@ -149,6 +149,7 @@ def _fill(database: Database, content: Content) -> None:
     )
     rows = (codec.row_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
     priors = (codec.prior_columns(k, x, row) for k, found in content.rows.items() for x, row in found.items())
+    questions = map(codec.question_columns, content.questions)
     with closing(database), database.transaction(write=True):
         database.make_alone()
         if database.has_tables():
@@ -160,6 +161,7 @@ def _fill(database: Database, content: Content) -> None:
             (states, statements.add_state),
             (rows, statements.add_row),
             (priors, statements.add_prior),
+            (questions, statements.add_question),
         ):
             while page := list(islice(lines, _PAGE)):
                 database.run_many(kind, page)

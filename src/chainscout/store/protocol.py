@@ -21,7 +21,23 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from .records import ChainRecord, Event, HistoryLine, Observation, Outline, PathRecord, RowRecord, StudyRecord
+import numpy as np
+import numpy.typing as npt
+
+from .records import (
+    AnswerLine,
+    ChainRecord,
+    Event,
+    HistoryLine,
+    Observation,
+    Outline,
+    PathRecord,
+    Prefix,
+    QuestionRecord,
+    RowRecord,
+    StudyRecord,
+    Twins,
+)
 
 __all__ = ["ORDERS", "Store", "Transaction"]
 
@@ -106,7 +122,10 @@ class Transaction(Protocol):
         """The path with this number in its chain, or None."""
 
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
-        """The latest path of a worker on a chain, unless it has ended."""
+        """The latest path of a worker on a chain, unless it has ended.
+
+        A path that was given back without an observation is passed over if the one before it can be continued.
+        """
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         """All paths of a chain, by number."""
@@ -117,8 +136,17 @@ class Transaction(Protocol):
         ``until``: only the paths whose lease ends at this time or earlier.
         """
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        """Chain number and the numbers of two paths, wherever two long paths of a chain began with the same states."""
+    def drawing(self) -> Iterator[PathRecord]:
+        """The paths whose next draw was issued and is neither told nor given up, by chain and number."""
+
+    def twins(self) -> Iterator[Twins]:
+        """The stored prefixes that another path of the chain had before, by chain, second path and length."""
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        """The stored prefixes of a chain, in order."""
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        """The states of a path in their order, by position."""
 
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
@@ -138,11 +166,20 @@ class Transaction(Protocol):
         ``chain``: only this chain.
         """
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        """The same as columns, without who told it and when: number, chain, path, step, state, number of issue."""
+
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""
 
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
         """The lines of history after number ``after``, of a chain or of the study as a whole, in order."""
+
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        """The questions about a chain, or all of them, by number. A changed one must be given to `save_question`."""
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        """The answers to a question at earlier moments, after line ``after``, in order."""
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -154,6 +191,9 @@ class Transaction(Protocol):
 
     def outlines(self) -> Iterator[Outline]:
         """What every chain is, by number."""
+
+    def kept(self, chain: int | None) -> bytes | None:
+        """What `keep` kept of a chain by number, or of all chains together; None if nothing."""
 
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
@@ -175,6 +215,9 @@ class Transaction(Protocol):
     def save_path(self, path: PathRecord) -> None:
         """Stores a path that the caller made or changed."""
 
+    def keep_prefix(self, path: PathRecord) -> None:
+        """Stores the digest of the states that the path has so far."""
+
     def append(self, path: PathRecord, issued: int) -> None:
         """Adds a last line to the log: the last state of a path, and the number of its draw.
 
@@ -184,6 +227,12 @@ class Transaction(Protocol):
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+
+    def keep(self, chain: int | None, content: bytes) -> None:
+        """Keeps where the checks of a chain stand, or of all chains together, in place of what was kept before."""
+
+    def save_question(self, question: QuestionRecord) -> None:
+        """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         """Adds a last event and counts it in `study.events`."""
@@ -202,9 +251,11 @@ class Store(Protocol):
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view of the study. It must not change a record."""
 
-    def writing(self) -> AbstractContextManager[Transaction]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager[Transaction]:
         """The exclusive right to change the study; waits until other writers are done.
 
+        ``chain``, ``path``: the name of a chain and the number of its path that the caller reads first, so that a
+        database on a server can read them at once. They need not exist.
         Raises `InputError` if the store is read-only.
         """
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..rows import smoothed_gini
 
 __all__ = [
+    "AnswerLine",
     "ChainRecord",
     "Content",
     "Event",
@@ -15,9 +16,12 @@ __all__ = [
     "Observation",
     "Outline",
     "PathRecord",
+    "Prefix",
+    "QuestionRecord",
     "RowRecord",
     "RowView",
     "StudyRecord",
+    "Twins",
     "plug_in_variability",
 ]
 
@@ -53,6 +57,11 @@ class StudyRecord:
     #: In observations, or in cost units if there are costs; None: open-ended.
     budget: float | None = None
     target_loss: float | None = None
+    #: What the questions must be answered to, one of three: a width, a limit that each answer is on one side of, or
+    #: which chain is the worst ('highest' or 'lowest').
+    target_width: float | None = None
+    limit: float | None = None
+    worst: str | None = None
     #: Seconds since 1970.
     deadline: float | None = None
     #: The costs of the cheapest and of the dearest observation.
@@ -62,6 +71,8 @@ class StudyRecord:
     observations: int = 0
     #: How many paths have an observation: the first one brings no transition.
     paths: int = 0
+    #: What these first observations cost.
+    first_cost: float = 0.0
     #: How many draws were issued: each observation, lost or told, is one of them.
     issues: int = 0
     used: float = 0.0
@@ -75,6 +86,13 @@ class StudyRecord:
     #: How many lines of history there are, and how many observations there were at the last one of the whole study.
     lines: int = 0
     drawn: int = 0
+    #: The number of observations at which the checks' statistics go on; None: they are not kept, or go on no more.
+    judge_at: int | None = None
+    #: How many questions are registered, how many of them are not answered well enough, and how many lines of answers
+    #: there are.
+    questions: int = 0
+    unmet: int = 0
+    answers: int = 0
     stop_reason: str | None = None
     #: How many transactions have changed the study. What was read is still true while this number is the same.
     changes: int = 0
@@ -82,7 +100,7 @@ class StudyRecord:
     @property
     def priced(self) -> bool:
         """Whether the budget is in cost units, because an observation may cost something else than one."""
-        return (self.least_cost, self.largest_cost) != (1.0, 1.0)
+        return not self.least_cost == 1.0 == self.largest_cost
 
 
 @dataclass(slots=True)
@@ -121,6 +139,10 @@ class ChainRecord:
     certificate: float = math.inf
     variability: float = 0.0
     certified: int = 0
+    #: At that T, the largest error of a probability out of a state that was left 100 times; infinite: no bound on it.
+    error: float = math.inf
+    #: The T at which the answers to its questions are computed next; 0: it has no questions.
+    asking: int = 0
     #: How many leases there are, and how many observations their holders may still tell.
     leases: int = 0
     pending: int = 0
@@ -169,13 +191,10 @@ class PathRecord:
     issued: int = 0
     #: Who told its last observation; 0 before the first one.
     teller: int = 0
-    #: A digest of the first states, complete after `PREFIX` of them; paths of one seed have the same.
+    #: A digest of all its states in their order; paths of one seed have the same after the same number of steps.
     digest: int = 0
     #: Whether the store has it already.
     stored: bool = False
-
-    #: How many states the digest covers.
-    PREFIX: ClassVar = 64
 
 
 class RowView(Sequence[float]):
@@ -219,6 +238,46 @@ class RowRecord:
 
 
 @dataclass(slots=True)
+class QuestionRecord:
+    """One question about one chain, and its answer as it was last computed.
+
+    The fields are in the order of the columns.
+    """
+
+    #: The fields that never change.
+    FIXED: ClassVar = frozenset({"number", "chain", "line", "delta"})
+
+    #: The question's number in the study, from 1.
+    number: int
+    chain: int
+    #: The question on one line.
+    line: str
+    #: Its share of δ.
+    delta: float
+    lower: float
+    upper: float
+    estimate: float | None = None
+    #: Completed episodes of the replay; None if there was none.
+    episodes: int | None = None
+    #: The position of the state whose exit the replay waits for; None: it waits for none, or for the start of a path.
+    waits: int | None = None
+    #: How many cards that state had when it began to wait, and how many paths of the chain had begun.
+    cards: int = 0
+    since: int = 0
+    #: The chain's T when the answer was computed.
+    transitions: int = 0
+    #: Whether the answer is good enough.
+    met: bool = False
+    #: What else must be said of the answer, a line each.
+    notes: str = ""
+
+    @property
+    def width(self) -> float:
+        """How far the ends are apart."""
+        return self.upper - self.lower if self.upper < math.inf else math.inf
+
+
+@dataclass(slots=True)
 class Content:
     """A new study, before its first observation."""
 
@@ -232,6 +291,7 @@ class Content:
     rows: Mapping[int, Mapping[int, RowRecord]] = field(default_factory=dict)
     #: Whether the policy asks for the least sampled chain.
     floor: bool = False
+    questions: Sequence[QuestionRecord] = ()
 
 
 def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
@@ -274,6 +334,27 @@ class Observation(NamedTuple):
     teller: int
 
 
+class Prefix(NamedTuple):
+    """What a path began with. Paths that began alike stand side by side in the order of the fields."""
+
+    chain: int
+    #: How many states it has.
+    length: int
+    #: `PathRecord.digest` when the path had so many.
+    digest: int
+    path: int
+
+
+class Twins(NamedTuple):
+    """Two paths of a chain that began alike: ``first`` is the earliest path with this beginning."""
+
+    chain: int
+    first: int
+    second: int
+    #: How many states they have in common, or more.
+    length: int
+
+
 class HistoryLine(NamedTuple):
     """What was known of a chain, or of all chains together, at an earlier moment."""
 
@@ -291,6 +372,20 @@ class HistoryLine(NamedTuple):
     certificate: float
     #: ω·ΣĜ of the chain's estimate; of the whole study, Λ.
     variability: float
+
+
+class AnswerLine(NamedTuple):
+    """The answer to a question at an earlier moment."""
+
+    #: The line's number in the study, from 1.
+    number: int
+    question: int
+    #: Of the whole study, and when the line was written in seconds since 1970.
+    observations: int
+    time: float
+    lower: float
+    upper: float
+    estimate: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,26 @@
 
 from ._certificate import StudyCertificate
 from ._lease import Lease, LeaseStatus, Worker
-from ._plan import StudyPlan
+from ._plan import AnswerPlan, StudyPlan
 from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
 from .study import Study
-from .views import ChainLine, ChainProgress, EventKind, EventLine, LeaseLine, LogLine, Pace, Progress, Step
+from .views import (
+    ChainLine,
+    ChainProgress,
+    EventKind,
+    EventLine,
+    LeaseLine,
+    LogLine,
+    Pace,
+    Progress,
+    QuestionLine,
+    Step,
+)
 
 __all__ = [
+    "AnswerPlan",
     "Browser",
     "ChainLine",
     "ChainProgress",
@@ -21,6 +33,7 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "QuestionLine",
     "Step",
     "StopReason",
     "Study",

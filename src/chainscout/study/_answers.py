@@ -2,14 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..answers import Answer, Question, answer
+from ..answers import Answer, Question, answer, parse
 
 if TYPE_CHECKING:
     from .study import Study
 
 
+#: The options of a question of which nothing else is said.
+_PLAIN = {"method": None, "asked": None, "losses": "checked"}
+
+
 def answered(study: "Study", chain: str, question: Question | str, delta: float | None, **options: Any) -> Answer:
-    """What is known of a question about one chain."""
+    """What is known of a question about one chain. A registered one is answered by what its replay has read."""
+    question = parse(question) if isinstance(question, str) else question
+    if delta is None and options == _PLAIN and isinstance(question, Question):
+        with study._lock, study._store.reading() as transaction:
+            record = study._find(transaction, chain)
+            known = study._answering.answered(transaction, record, question) if record.asking else None
+        if known is not None:
+            return known
     return answer(study.paths(chain), question, delta=study.progress().delta if delta is None else delta, **options)
 
 

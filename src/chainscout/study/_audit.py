@@ -2,7 +2,9 @@
 
 from ..counts import Counts
 from ..errors import FileError, InputError
-from ..store import ChainRecord, Observation, Transaction
+from ..store import ChainRecord, HistoryLine, Observation, Prefix, Transaction
+from . import _evidence
+from ._repetition import CHECKPOINTS, digested
 
 
 class _Replay:
@@ -14,12 +16,13 @@ class _Replay:
         self.rows = {x: dict(row) for x, row in prior.rows().items()}
         self.total = prior.total
         self.observations = 0
-        #: Path → its observations and its last state.
-        self.paths: dict[int, tuple[int, int]] = {}
+        #: Path → its observations, its last state and the digest of all of them.
+        self.paths: dict[int, tuple[int, int, int]] = {}
+        self.prefixes: list[Prefix] = []
 
     def follow(self, line: Observation) -> None:
         """Counts one line of the log."""
-        steps, last = self.paths.get(line.path, (0, None))
+        steps, last, digest = self.paths.get(line.path, (0, None, 0))
         what = f"path {line.path} of the chain {self.chain.name!r}"
         if line.step != steps + 1 or not 1 <= line.path <= self.chain.paths:
             raise _damaged(f"the log of {what} is broken at its observation {line.step}")
@@ -29,7 +32,10 @@ class _Replay:
             row = self.rows.setdefault(last, {})
             row[line.state] = row.get(line.state, 0) + 1
             self.total += 1
-        self.paths[line.path] = line.step, line.state
+        digest = digested(digest, line.state)
+        self.paths[line.path] = line.step, line.state, digest
+        if line.step in CHECKPOINTS:
+            self.prefixes.append(Prefix(self.chain.number, line.step, digest, line.path))
         self.observations += 1
 
 
@@ -49,7 +55,7 @@ def audit(transaction: Transaction) -> None:
             raise _damaged(f"the counts that the chain {chain.name!r} began with are not all there")
         replays[chain.number] = _Replay(chain, prior)
     number = 0
-    used = 0.0
+    used = first_cost = 0.0
     drawn = bytearray(study.issues // 8 + 1)  # a bit for each draw that was issued
     for line in transaction.log(None, 0):
         number += 1
@@ -57,24 +63,64 @@ def audit(transaction: Transaction) -> None:
             raise _damaged(f"the log is broken at observation {number}")
         replays[line.chain].follow(line)
         place, bit = line.issued >> 3, 1 << (line.issued & 7)
-        if not 1 <= line.issued <= study.issues or drawn[place] & bit:
+        unknown = line.issued == 0 and line.step > 1  # a plain tell has continued a path of a lease
+        if not unknown and (not 1 <= line.issued <= study.issues or drawn[place] & bit):
             raise _damaged(f"observation {number} is not of a draw of its own")
         drawn[place] |= bit
-        used += replays[line.chain].chain.cost
+        cost = replays[line.chain].chain.cost
+        used += cost
+        first_cost += cost if line.step == 1 else 0.0
     if number != study.observations or abs(used - study.used) > 1e-6 * max(1.0, used):
         raise _damaged(f"the log has {number} observations, and the study says {study.observations}")
+    if abs(first_cost - study.first_cost) > 1e-6 * max(1.0, first_cost):
+        raise _damaged(
+            f"the study says that its first observations cost {study.first_cost:g}, and they cost {first_cost:g}"
+        )
     if sum(len(replay.paths) for replay in replays.values()) != study.paths:
         raise _damaged(f"the study says that {study.paths} paths have begun, and its log has another number")
+    _check_answers(transaction)
+    lines = _check_history(transaction, None)
     for replay in replays.values():
         chain = replay.chain
+        lines += _check_history(transaction, chain)
         kept = {x: row.counts for x, row in transaction.rows(chain).items()}
         if kept != replay.rows or replay.total != chain.transitions:
             raise _damaged(f"the counts of the chain {chain.name!r} are not those of its log")
         if replay.observations != chain.observations:
             raise _damaged(f"the totals of the chain {chain.name!r} are not those of its log")
-        walked = {path.number: (path.steps, path.last) for path in transaction.paths(chain) if path.steps}
-        if walked != replay.paths:
+        walked = {path.number: (path.steps, path.last, path.digest) for path in transaction.paths(chain) if path.steps}
+        if walked != replay.paths or list(transaction.prefixes(chain)) != sorted(replay.prefixes):
             raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
+    if lines != study.lines:
+        raise _damaged(f"the history has {lines} lines, and the study says {study.lines}")
+    _evidence.check(transaction)
+
+
+def _check_answers(transaction: Transaction) -> None:
+    """Raises ``FileError`` unless every question's answer is its last line, and no line is missing."""
+    study, records, lines = transaction.study, transaction.questions(), 0
+    for record in records:
+        found = list(transaction.answer_lines(record.number, 0))
+        lines += len(found)
+        if found and tuple(found[-1][4:]) != (record.lower, record.upper, record.estimate):
+            raise _damaged(f"the answer to question {record.number} is not the last one that was written")
+    if len(records) != study.questions or lines != study.answers:
+        raise _damaged(f"the study says that there are {study.answers} lines of answers, and there are {lines}")
+
+
+def _check_history(transaction: Transaction, chain: ChainRecord | None) -> int:
+    """How many lines of history a chain or the study as a whole has; ``FileError`` if they cannot have been written."""
+    study, number = transaction.study, 0
+    last = HistoryLine(0, None, 0, 0.0, 0, 0.0, 0.0)
+    for line in transaction.history(chain, 0):
+        number += 1
+        if line.number <= last.number or line.observations < last.observations or line.own < last.own:
+            raise _damaged(f"line {line.number} of the history is not what the line before it allows")
+        last = line
+    told = study.observations if chain is None else chain.observations
+    if last.observations > study.observations or last.own > told:
+        raise _damaged(f"line {last.number} of the history is of more observations than there are")
+    return number
 
 
 def _check_labels(transaction: Transaction, chain: ChainRecord) -> None:

@@ -3,30 +3,28 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 
-from ..certificates import ASSUMPTION, Certificate, Estimate, sharp
+from ..certificates import ASSUMPTION, EXITS, Certificate, Estimate, sharp
 from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
-from ..store import ChainRecord, PathRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ._labels import Labels
+from ._repetition import repeated
 from ._solutions import NEAR, Solutions
 
-#: Without a target, certificates are stored from this T on: they say little before, and one costs as much as many
-#: observations. Of at most so many chains, readers compute them at each moment.
-LONG = FEW = 100
+#: Without a target, certificates are stored from this T on: they say little before, and one costs as much as two or
+#: three observations.
+LONG = 100
+#: A study of at most so many chains computes all certificates when it stops.
+FEW = 100
 
-#: Two paths repeat each other if they begin alike and chance would bring that less often than this.
-UNLIKELY = 1e-9
-#: Pairs of paths that are named, and chains that are looked at for them.
-MOST_TWINS, MOST_LOOKED = 20, 100
 #: Chains whose counts are in memory at once.
 _BATCH = 1_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyCertificate(Certificate):
     """A certificate with what must be said beside it."""
 
@@ -36,11 +34,15 @@ class StudyCertificate(Certificate):
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other, as workers with one seed do.
     repeated: tuple[str, ...] = ()
+    #: That the data speak against what the bound assumes (`Diagnosis.note`), as of when that was last kept.
+    doubt: str | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the certificate rests on, in sentences."""
         notes = [f"assumes that {ASSUMPTION}"]
+        if self.doubt is not None:
+            notes.append(self.doubt)
         if self.lost:
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")
@@ -54,13 +56,14 @@ class StudyCertificate(Certificate):
 _Bounds = sharp.Bounds | float
 
 
-def bound(study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> float:
-    """ω_k·b_k from the rows left at least once."""
-    return chain.weight * _loss(_bounds(study, [(chain, rows)])[0])
-
-
 def _loss(found: _Bounds) -> float:
     return found if isinstance(found, float) else found.loss
+
+
+def _error(found: _Bounds) -> float:
+    """The largest error of a probability out of a state that was left `EXITS` times; infinite: no bound on it."""
+    entries = () if isinstance(found, float) else found.entries
+    return max((error for exits, error in entries if exits >= EXITS), default=math.inf)
 
 
 def _has_sharp(study: StudyRecord, chain: ChainRecord) -> bool:
@@ -96,12 +99,13 @@ def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int,
 def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions | None = None) -> None:
     """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, to begin from."""
     study, rows = transaction.study, transaction.rows(chain)
-    found = math.inf
+    loss, error = math.inf, math.inf
     if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
-        found = chain.weight * solutions.bound(study, chain, rows)
-    if found == math.inf or study.target_loss is None or found <= NEAR * study.target_loss:
-        found = bound(study, chain, rows)
-    chain.certificate = found
+        loss, error = solutions.bound(study, chain, rows)
+    if loss == math.inf or study.target_loss is None or chain.weight * loss <= NEAR * study.target_loss:
+        (found,) = _bounds(study, [(chain, rows)])
+        loss, error = _loss(found), _error(found)
+    chain.certificate, chain.error = chain.weight * loss, error
     before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
     study.variability += chain.variability - before
     chain.certified = chain.transitions
@@ -123,11 +127,11 @@ def refresh_due(
     aside is due at once.
     """
     study, found = transaction.study, []
+    share, least = (4, LONG) if study.target_loss is None else (100, 1)
     for chain in moved:
-        kept = study.target_loss is not None or is_shown(study, chain)
         known = chain.certified
-        step = max(1, known // 100) if study.target_loss is not None else max(LONG, known // 4)
-        if kept and (chain.aside or chain.transitions >= known + step):
+        due = chain.transitions >= known + least and chain.transitions >= known + known // share
+        if (due or chain.aside) and (study.target_loss is not None or is_shown(study, chain)):
             refresh(transaction, chain, None if study.target_loss is None else solutions)
             found.append(chain)
     return found
@@ -172,6 +176,21 @@ def largest(transaction: Transaction) -> float:
     return max(found, transaction.worst(aside=True)) if transaction.study.aside else found
 
 
+def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
+    """What is stored of these chains' certificates: each of the moment when its chain had `certified` transitions."""
+    study, chains = transaction.study, list(chains)
+    known = [chain for chain in chains if chain.certified and _has_sharp(study, chain)]
+    return StudyCertificate(
+        {chain.name: chain.certificate for chain in chains},
+        study.delta,
+        study.method,
+        study.lost,
+        repeated=repeated(transaction),
+        entries={chain.name: ((EXITS, chain.error),) if chain.error < math.inf else ((0, 1.0),) for chain in known},
+        opened=frozenset(chain.name for chain in chains if chain.open),
+    )
+
+
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
     """What is known of these chains' losses, times their weights, at this moment: a function of the counts alone."""
     study = transaction.study
@@ -199,45 +218,6 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
         entries=entries,
         opened=frozenset(opened),
     )
-
-
-def repeated(transaction: Transaction) -> tuple[str, ...]:
-    """A sentence for each two paths that repeat each other, unless that is likely by chance."""
-    if transaction.study.paths <= transaction.study.chains:
-        return ()
-    found: list[str] = []
-    for number, twins in islice(groupby(transaction.twins(), key=itemgetter(0)), MOST_LOOKED):
-        chain, pairs = transaction.numbered(number), [(first, second) for _, first, second in twins]
-        chances = _chances(transaction, chain, {first for first, _ in pairs})
-        for first, second in pairs:
-            if chances[first] < UNLIKELY:
-                found.append(
-                    f"paths {first} and {second} of {chain.name} begin with the same {PathRecord.PREFIX} states: "
-                    "workers with one seed repeat each other, and then no bound holds"
-                )
-            if len(found) == MOST_TWINS:
-                return tuple(found)
-    return tuple(found)
-
-
-def _chances(transaction: Transaction, chain: ChainRecord, paths: set[int]) -> dict[int, float]:
-    """How likely the first states of each path are, by the estimate, given the first of them. Reads the log once."""
-    rows = transaction.rows(chain)
-    left, last, logarithms = dict.fromkeys(paths, PathRecord.PREFIX), dict[int, int](), dict.fromkeys(paths, 0.0)
-    for line in transaction.log(chain, 0):
-        if line.path not in left:
-            continue
-        if line.path in last:
-            row = rows[last[line.path]]
-            chance = (row.counts.get(line.state, 0) + 1 / (3 * chain.size)) / (row.exits + 1 / 3)
-            logarithms[line.path] += math.log(chance)
-        last[line.path] = line.state
-        left[line.path] -= 1
-        if not left[line.path]:
-            del left[line.path]
-            if not left:
-                break
-    return {path: math.exp(logarithm) for path, logarithm in logarithms.items()}
 
 
 def estimate(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Estimate | OpenEstimate:

@@ -1,20 +1,23 @@
-"""Checks of a study's chains, from its log: are they Markov chains that do not change?"""
+"""Checks of a study's chains: are they Markov chains that do not change? `Study` has these functions as methods."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from .. import diagnostics
 from ..chains import MarkovChain
-from ..diagnostics import Diagnosis, diagnose
+from ..diagnostics import Diagnosis
 from ..errors import InputError
 from ..paths import Paths
 from ..store import Transaction
-from . import _certificate, _paths
+from . import _evidence, _paths, _repetition
+from ._certificate import StudyCertificate
 from ._labels import Labels
 
 if TYPE_CHECKING:
     from .study import Study
 
-__all__ = ["Diagnosis", "Known", "Other", "of_study"]
+__all__ = ["Known", "Other", "checks", "diagnose", "noted"]
 
 #: Matrices that are known exactly, by the chain's name.
 Known: TypeAlias = Mapping[str, MarkovChain] | None
@@ -22,18 +25,41 @@ Known: TypeAlias = Mapping[str, MarkovChain] | None
 Other: TypeAlias = "Study | Mapping[str, Paths] | None"
 
 
-def of_study(study: "Study", reference: Known, other: Other, delta: float | None) -> Diagnosis:
-    """All checks of all chains. ``delta``: None: the study's."""
-    with study._lock, study._store.reading() as transaction:
-        chains = _data(transaction, study._labels)
-        repeated = _certificate.repeated(transaction)
+def diagnose(self: "Study", *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
+    """Checks of what all bounds assume, chain by chain and of all together, in one pass over the log.
+
+    ``reference``: matrices that are known exactly, by the chain's name.
+    ``other``: another study, or paths by the chain's name: do chains of the same name follow the same law?
+    ``delta``: the probability with which any check may ever reject wrongly; None: the study's.
+    See ``chainscout.diagnose``.
+    """
+    with self._lock, self._store.reading() as transaction:
+        chains = _data(transaction, self._labels)
+        repeated = _repetition.repeated(transaction)
         level = transaction.study.delta if delta is None else delta
     if other is not None and not isinstance(other, Mapping):
         there = set(other.names)
         other = {name: other.paths(name) for name in chains if name in there}
         if not other:
             raise InputError("other must be a study that has a chain of this study, and it has none")
-    return diagnose(chains, reference=reference, other=other, delta=level, repeated=repeated)
+    return diagnostics.diagnose(chains, reference=reference, other=other, delta=level, repeated=repeated)
+
+
+def checks(self: "Study") -> Diagnosis | None:
+    """The checks of all chains together now, from where they stood when that was last kept and the end of the log.
+
+    They are those of ``diagnose`` up to the first draw that is pending, at the study's δ, without losses and paths
+    that repeat each other. None of a study with more
+    than 1,000 chains, of which nothing is kept.
+    """
+    with self._lock, self._store.reading() as transaction:
+        return _evidence.look(transaction)
+
+
+def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCertificate:
+    """The certificate with a note if the data speak against what it assumes, as of when that was last kept."""
+    found = _evidence.stored(transaction)
+    return certificate if found is None else replace(certificate, doubt=found.note)
 
 
 def _data(transaction: Transaction, labels: Labels) -> dict[str, Paths]:

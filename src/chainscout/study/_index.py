@@ -210,9 +210,23 @@ class LiveIndex:
                 row = rows[position]
                 row.terms, row.stale = self._terms(chain, row), False
                 sums = _renewed_sums(sums, (), row.terms)
-        chain.sums = sums
+        if not (self.policy.answering and chain.sums):  # what is known of answers is no function of the counts
+            chain.sums = sums
         chain.look = self._next_look(chain.transitions)
         self.reindex(chain)
+
+
+def renew(transaction: Transaction, live: LiveIndex, *, always: bool) -> None:
+    """Computes constants again, because they may depend on the budget; and indices, where constants changed."""
+    for chain in transaction.every():
+        fresh = live.constants(transaction.study, chain)
+        if always or fresh != chain.constants:
+            chain.constants = fresh
+            rows = transaction.rows(chain)
+            live.begin(chain, rows)
+            for position, row in rows.items():
+                transaction.save_row(chain, position, row)
+            transaction.save(chain)
 
 
 def _renewed_sums(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[float, ...]) -> tuple[float, ...]:
@@ -256,7 +270,7 @@ def stored_policy(stored: StudyRecord, given: str | Policy | None, read_only: bo
     """
     parameters = json.loads(stored.parameters)
     if given is None:
-        if stored.policy.partition(":")[0] in policies.names():  # a user's own may be called anything
+        if policies.is_built_in(stored.policy.partition(":")[0]):  # a user's own may be called anything
             rule = policies.get(stored.policy)
             return rule, rule.version != stored.version
         if not read_only:

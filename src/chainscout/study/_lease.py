@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..counts import MOST_TRANSITIONS
 from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
+from ..markup import html_table
 from ..store import ChainRecord, PathRecord, Transaction
 from ..validation import real_number, shown, whole_number
 from . import _budget, _selection, _stop, _transitions
@@ -189,6 +190,22 @@ class Lease:
         self.seconds = seconds
         self.renewed = time.monotonic()
 
+    def __repr__(self) -> str:
+        return f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        """The lease as a table for a notebook."""
+        names, values = zip(*self._facts(), strict=True)
+        return html_table("Lease", names, [values])
+
+    def _facts(self) -> list[tuple[str, str]]:
+        worker = "nobody here" if self._worker is None else shown(self._worker.name)
+        state = "its beginning" if self.state is None else shown(self.state)
+        return [
+            ("of", shown(self.chain)), ("to", worker), ("path", str(self.path)), ("at", state),
+            ("to tell", str(self.steps)), ("is", self.status.value),
+        ]  # fmt: skip
+
     def tell(self, state: Hashable, *, observations: int | None = None) -> None:
         """Tells one observation, which is durable on return. After a lost connection it is told again, counted once.
 
@@ -209,7 +226,7 @@ class Lease:
                 if time.monotonic() > patience:
                     raise
         if self._worker is not None:
-            self._worker._walker.remember(told)
+            self._worker._walker.remember(self.chain, told)
         self.state = state
         self.step += 1
         self.steps -= 1
@@ -448,6 +465,8 @@ def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: P
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:
     """Ends every lease whose time is over."""
+    if transaction.study.leases == 0:
+        return
     for path in transaction.held(until=transaction.now):
         lapse(transaction, live, path)
 

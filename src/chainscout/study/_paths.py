@@ -6,18 +6,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ..paths import LOST, PENDING, START, Paths
-from ..store import ChainRecord, Observation, PathRecord, Transaction
+from ..store import ChainRecord, PathRecord, Transaction
 from ._labels import Labels
 from ._transitions import MAIN
 
 IntegerArray = npt.NDArray[np.int64]
+
+#: Why the order of issue is not known.
+CONTINUED_PLAINLY = "a plain tell continued a path of a lease, so it is not known when its draw was issued"
+PLAIN_SIDE_BY_SIDE = (
+    "plain tells of a path were told between observations of another path of the chain, so it is not known when their "
+    "draws were issued; leases say it"
+)
 
 # A table of cards has the columns: number of issue, path, step, source, target, and when the value became known.
 
 
 def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Paths:
     """Every draw of the chain that was issued. What the study was warm-started with is not among them."""
-    number, path, step, state, issued = _log(transaction, chain)
+    number, _, path, step, state, issued = transaction.draws(chain, 0)
     known = list(transaction.paths(chain))
     told = _told_cards(number, path, step, state, issued)
     unordered = None if transaction.study.shared else _why_unordered(known, number, path, issued)
@@ -42,13 +49,6 @@ def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) ->
     )
 
 
-def _log(transaction: Transaction, chain: ChainRecord) -> tuple[IntegerArray, ...]:
-    """The chain's log as columns: number, path, step, state and number of issue."""
-    columns = [(name, np.float64 if name == "time" else np.int64) for name in Observation._fields]
-    table = np.fromiter(transaction.log(chain, 0), dtype=columns)
-    return tuple(np.ascontiguousarray(table[name]) for name in ("number", "path", "step", "state", "issued"))
-
-
 def _told_cards(
     number: IntegerArray, path: IntegerArray, step: IntegerArray, state: IntegerArray, issued: IntegerArray
 ) -> IntegerArray:
@@ -71,7 +71,7 @@ def _why_unordered(
     if not len(number):
         return None
     if (issued == 0).any():
-        return "a plain tell continued a path of a lease, so it is not known when its draw was issued"
+        return CONTINUED_PLAINLY
     if not any(record.worker == MAIN for record in known):
         return None
     paths, first = np.unique(path, return_index=True)
@@ -83,10 +83,7 @@ def _why_unordered(
     latest_plain = np.maximum.accumulate(np.where(plain, last, -1))
     overlaps = (plain[1:] & (latest[:-1] > first[1:])) | (latest_plain[:-1] > first[1:])
     if overlaps.any():
-        return (
-            "plain tells of a path were told between observations of another path of the chain, so it is not known "
-            "when their draws were issued; leases say it"
-        )
+        return PLAIN_SIDE_BY_SIDE
     return None
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..certificates.planning import further_transitions
@@ -56,7 +56,84 @@ class StudyPlan:
         return f"For a certified loss ≤ {self.target_loss:g}: {words}."
 
 
-def plan(study: "Study", target_loss: float | None) -> StudyPlan:
+@dataclass(frozen=True)
+class AnswerPlan:
+    """What is expected to be needed until the questions are answered. It is a prediction from the cards so far."""
+
+    #: What a question is answered to, in words.
+    aim: str
+    #: Observations so far.
+    observations: int
+    #: (chain, question on one line) → how many more observations of the chain; 0 if it needs none, nan if there is
+    #: nothing to go by, and infinite if that is more than can be predicted.
+    questions: Mapping[tuple[str, str], float]
+    #: What the observations cost, where they have costs; else their number.
+    cost: float
+
+    @property
+    def more(self) -> dict[str, float]:
+        """Chain → how many more observations of it: what its most demanding question needs."""
+        found: dict[str, float] = {}
+        for (chain, _), number in self.questions.items():
+            found[chain] = number if math.isnan(number) else max(number, found.get(chain, 0.0))
+        return found
+
+    @property
+    def total(self) -> float:
+        """How many more observations in all, of the chains of which something can be said."""
+        return sum(number for number in self.more.values() if not math.isnan(number))
+
+    @property
+    def unknown(self) -> int:
+        """How many chains have nothing to go by."""
+        return sum(map(math.isnan, self.more.values()))
+
+    def __str__(self) -> str:
+        needed = sum(number > 0 for number in self.more.values())
+        words = f"about {self.total:,.0f} more observations of {needed:,} of {_chains(len(self.more))}"
+        if math.isinf(self.total):
+            words = f"more observations than can be predicted, of {needed:,} of {_chains(len(self.more))}"
+        if not needed and not self.unknown:
+            words = "nothing more"
+        if self.unknown:
+            words += f"; of {self.unknown:,} nothing can be said yet"
+        return f"For {self.aim}: {words}."
+
+
+def _chains(number: int) -> str:
+    return f"{number:,} chain{'s' * (number != 1)}"
+
+
+def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
+    """What the study needs for its questions: for this width of each answer, or for its own aim."""
+    with study._lock, study._store.reading() as transaction:
+        found = study._answering.growth(transaction, width)
+        chains = {name: transaction.chain(name) for name, _ in found.growth}
+        more, cost = {}, 0.0
+        for (name, line), factor in found.growth.items():
+            chain = chains[name]
+            assert chain is not None
+            more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
+        made = AnswerPlan(found.aim, transaction.study.observations, more, 0.0)
+        for name, number in made.more.items():
+            chain = chains[name]
+            assert chain is not None
+            cost += 0.0 if math.isnan(number) else number * chain.cost
+    return replace(made, cost=cost)
+
+
+def plan(study: "Study", target_loss: float | None, target_width: float | None) -> StudyPlan | AnswerPlan:
+    """What the study needs for this loss or width, or for its own aim."""
+    if target_loss is not None and target_width is not None:
+        raise InputError("a plan is for a target loss or for a target width, not for both")
+    width = CHECKS["target_width"](target_width)
+    state = study.progress()
+    if width is not None or (target_loss is None and state.target_loss is None and state.questions):
+        return _plan_answers(study, width)
+    return _plan_loss(study, target_loss)
+
+
+def _plan_loss(study: "Study", target_loss: float | None) -> StudyPlan:
     """What the study needs for this loss, or for its own target. Its lock is held only while counts are read."""
     state = study.progress()
     target = CHECKS["target_loss"](target_loss)

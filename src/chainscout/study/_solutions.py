@@ -9,7 +9,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from ..certificates import sharp
+from ..certificates import EXITS, sharp
 from ..counts import Counts
 from ..store import ChainRecord, RowRecord, StudyRecord
 
@@ -66,8 +66,8 @@ class Solutions:
         self._known: OrderedDict[int, _Solution] = OrderedDict()
         self._bytes = 0
 
-    def bound(self, study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> float:
-        """b of a closed chain with at least one transition and two states."""
+    def bound(self, study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> tuple[float, float]:
+        """b of a closed chain with at least one transition and two states, and its `ChainRecord.error`."""
         solution = self._known.pop(chain.number, None)  # what raises leaves no solution behind
         if solution is None:
             solution = _Solution(chain.size, math.log(study.chains / study.delta))
@@ -77,4 +77,4 @@ class Solutions:
         self._bytes += solution.bytes
         while self._bytes > MOST_BYTES and len(self._known) > 1:
             self._bytes -= self._known.popitem(last=False)[1].bytes
-        return found
+        return found, solution.running.error(EXITS)

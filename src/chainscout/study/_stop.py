@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _history, _selection
+from . import _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
+from ._questions import Answering
 from ._solutions import Solutions
 from .views import EventKind, StoredEnum
 
@@ -18,6 +19,14 @@ class StopReason(StoredEnum):
     TARGET_LOSS = "target_loss"
     #: The target loss is certified for every chain but some that were set aside.
     TARGET_LOSS_OF_THE_REST = "target_loss_of_the_rest"
+    #: Every answer is as narrow as was asked; or every one but those of chains that were set aside.
+    TARGET_WIDTH = "target_width"
+    TARGET_WIDTH_OF_THE_REST = "target_width_of_the_rest"
+    #: Every answer is known to be below the limit, or not to be.
+    LIMIT = "limit"
+    LIMIT_OF_THE_REST = "limit_of_the_rest"
+    #: One chain is known to be the worst.
+    WORST = "worst"
     DEADLINE = "deadline"
     ALL_SET_ASIDE = "every chain was set aside"
 
@@ -26,16 +35,40 @@ class StopReason(StoredEnum):
         """The reason in words."""
         return _WORDS.get(self, self.value)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the aim was reached for every chain but some that were set aside."""
+        return self in _OF_THE_REST
+
+    @property
+    def lacks_chains(self) -> bool:
+        """Whether a chain that is taken up lets the study go on."""
+        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
+
 
 _WORDS = {
     StopReason.TARGET_LOSS: "the target loss is certified",
     StopReason.TARGET_LOSS_OF_THE_REST: "the target loss is certified but for the chains set aside",
+    StopReason.TARGET_WIDTH: "every answer has the target width",
+    StopReason.TARGET_WIDTH_OF_THE_REST: "every answer has the target width but for the chains set aside",
+    StopReason.LIMIT: "every answer is on one side of the limit",
+    StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
+    StopReason.WORST: "one chain is known to be the worst",
 }
+#: The reasons that leave out chains which were set aside.
+_OF_THE_REST = frozenset(
+    {StopReason.TARGET_LOSS_OF_THE_REST, StopReason.TARGET_WIDTH_OF_THE_REST, StopReason.LIMIT_OF_THE_REST}
+)
 #: What lets a stopped study go on.
 _WAYS_ON = {
     StopReason.BUDGET: "extend it with a larger budget",
     StopReason.TARGET_LOSS: "extend it with a smaller target loss",
     StopReason.TARGET_LOSS_OF_THE_REST: "extend it with a smaller target loss, or take a chain up with take_up,",
+    StopReason.TARGET_WIDTH: "extend it with a smaller target width",
+    StopReason.TARGET_WIDTH_OF_THE_REST: "extend it with a smaller target width, or take a chain up with take_up,",
+    StopReason.LIMIT: "extend it with a target width",
+    StopReason.LIMIT_OF_THE_REST: "extend it with a target width, or take a chain up with take_up,",
+    StopReason.WORST: "extend it with a target width",
     StopReason.DEADLINE: "extend it with a later deadline",
     StopReason.ALL_SET_ASIDE: "when a source works again, take its chain up with take_up",
 }
@@ -46,23 +79,36 @@ def settle(
     live: LiveIndex,
     moved: Iterable[ChainRecord] = (),
     solutions: Solutions | None = None,
+    answering: Answering | None = None,
 ) -> None:
     """Stops the study if there is a reason to. ``moved``: the chains that were just advanced."""
     study = transaction.study
+    looked = study.aside > 0 and not moved
+    if study.questions and answering is not None and answering.refresh_due(transaction, live, moved):
+        looked = True
     _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
+    _evidence.keep_if_due(transaction)
     if study.stop_reason is not None:
         return
-    reason = _reason(transaction, live)
+    reason = _reason(transaction, live, looked)
     if reason is not None:
-        if study.target_loss is not None and study.chains <= _certificate.FEW:
-            # What is shown of a small study that has stopped is of its last moment.
+        if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
             _history.draw(transaction, _certificate.refresh_each(transaction))
+            _evidence.keep(transaction)
+        if study.unmet and answering is not None and study.chains <= _certificate.FEW:
+            answering.refresh_all(transaction, live)
+            reason = _answered(transaction, True) or reason
         study.stop_reason = reason.value
         transaction.happened(EventKind.FINISHED.value, reason=reason.value)
 
 
-def _reason(transaction: Transaction, live: LiveIndex) -> StopReason | None:
+def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReason | None:
+    """``looked``: answers were just computed, or a chain was set aside."""
     study = transaction.study
+    if study.questions:
+        answered = _answered(transaction, looked)
+        if answered is not None:
+            return answered
     if study.target_loss is not None and _certificate.is_met(transaction, study.target_loss):
         if _certificate.largest(transaction) <= study.target_loss:
             return StopReason.TARGET_LOSS
@@ -82,6 +128,24 @@ def _reason(transaction: Transaction, live: LiveIndex) -> StopReason | None:
     if study.aside == study.chains:
         return StopReason.ALL_SET_ASIDE
     return None
+
+
+def _answered(transaction: Transaction, looked: bool) -> StopReason | None:
+    """Whether the questions are answered as was asked, of the chains that are not set aside at least."""
+    study = transaction.study
+    if study.worst is not None:
+        return StopReason.WORST if study.unmet == 0 else None
+    whole, rest = StopReason.TARGET_WIDTH, StopReason.TARGET_WIDTH_OF_THE_REST
+    if study.limit is not None:
+        whole, rest = StopReason.LIMIT, StopReason.LIMIT_OF_THE_REST
+    elif study.target_width is None:
+        return None
+    if study.unmet == 0:
+        return whole
+    if not looked or not 0 < study.aside < study.chains:
+        return None
+    left = (record for record in transaction.questions() if not record.met)
+    return rest if all(transaction.numbered(record.chain).aside for record in left) else None
 
 
 def stop_reason(transaction: Transaction) -> StopReason | None:

@@ -1,21 +1,26 @@
-"""A study's estimates as files: JSON, CSV, NumPy, and problem files that ``Problem.load`` reads."""
+"""A study's estimates as files: JSON, CSV, NumPy, problem files that ``Problem.load`` reads, models for checkers."""
 
 import csv
 import io
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import formats
 from ..chains import MarkovChain
 from ..errors import InputError
 from ..problems import Problem
-from ..problems.writing import toml_text
+from ..problems.reading import as_path
+from ..problems.writing import toml_text, write_file
+from ..validation import one_of, shown
 from .browser import Browser
 from .study import Study
 
-__all__ = ["FORMATS", "plain", "problem"]
+__all__ = ["FORMATS", "content", "plain", "problem", "write"]
 
 #: Entries of all matrices up to which they are written: every format has them all in memory.
 _MOST_ENTRIES = 10_000_000
@@ -105,13 +110,79 @@ def _export_toml(study: Study) -> bytes:
     return toml_text(problem(study)).encode()
 
 
-#: What each format writes.
-FORMATS: dict[str, Callable[[Study], bytes]] = {
+#: What each format of the whole study writes.
+_WHOLE: dict[str, Callable[[Study], bytes]] = {
     "json": _export_json,
     "csv": _export_csv,
     "npz": _export_npz,
     "toml": _export_toml,
 }
+#: The names of all formats. Those of model checkers hold one chain.
+FORMATS = (*_WHOLE, *(suffix[1:] for suffix in formats.SUFFIXES))
+
+
+def content(study: Study, kind: str, *, chain: str | None = None, start: Hashable = None) -> bytes:
+    """What a file of this format would hold."""
+    if kind in _WHOLE:
+        return _of_all(study, kind, chain, start)
+    found = formats.files(_model(study, chain, start), Path(f"model.{kind}"))
+    if len(found) > 1:
+        names = " and ".join(file.suffix for file in found)
+        raise InputError(f"this format is several files, {names}: name one to write them")
+    return found.popitem()[1]
+
+
+def write(
+    study: Study,
+    path: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    chain: str | None = None,
+    start: Hashable = None,
+) -> None:
+    """Write a file, in the format that its name ends in unless ``kind`` names one."""
+    where = as_path(path)
+    chosen = one_of(kind or where.suffix[1:], "the end of the file's name" if kind is None else "the format", FORMATS)
+    if chosen not in ("json", "csv", "npz") and where.suffix != f".{chosen}":
+        raise InputError(f"the name of such a file must end in .{chosen}, not {shown(str(path))}")
+    if chosen in _WHOLE:
+        write_file(where, _of_all(study, chosen, chain, start))
+    else:
+        for file, data in formats.files(_model(study, chain, start), where).items():
+            write_file(file, data)
+
+
+def _of_all(study: Study, kind: str, chain: str | None, start: Hashable) -> bytes:
+    for what, given in (("chain", chain), ("start", start)):
+        if given is not None:
+            raise InputError(f"a file in the format {kind} has all chains: {what} is for the formats of model checkers")
+    return _WHOLE[kind](study)
+
+
+def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
+    """One chain with its intervals. Its initial states are ``start``, or those in which its paths began."""
+    if chain is None and len(study.names) > 1:
+        raise InputError(
+            f"a model checker's file holds one chain, and this study has {len(study.names)}: name the chain"
+        )
+    _check_size(study)
+    name = study.names[0] if chain is None else chain
+    found = study.estimate(name)
+    if study.counts(name).open_states:
+        raise InputError(
+            f"an interval model has all states of its chain, and the chain {name!r} may have others than those seen:"
+            " create the study with the chain's states"
+        )
+    states = list(found.states)
+    if start is None:
+        initial = sorted({x for x in study.paths(name).starts.tolist() if x >= 0}) or range(len(states))
+    else:
+        initial = [study.counts(name).index_of(start)]
+    note = (
+        f"chain {name!r} after {study.chain(name).observations} observations: all intervals of the study hold together"
+        f" with probability {1 - found.delta:g}"
+    )
+    return formats.Model.of_states(states, found.lower, found.upper, initial, " ".join(note.split()))
 
 
 def plain(value: Any) -> Any:

@@ -1,12 +1,14 @@
 """What a study is created with: one record of settings, the checks of each, and the stored records that they become."""
 
 import json
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from .. import policies
+from ..answers.running import next_look
 from ..certificates.certificate import need_certifiable
 from ..counts import Counts
 from ..errors import InputError
@@ -14,8 +16,17 @@ from ..policies import Policy
 from ..store import ChainRecord, Content, RowRecord, StudyRecord, plug_in_variability
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
 from ._budget import check_affordable, checked_budget, horizon
+from ._evidence import first_look
 from ._index import LiveIndex
 from ._labels import Label, closed_states, first_states
+from ._questions import (
+    check_goals,
+    checked_limit,
+    checked_questions,
+    checked_width,
+    checked_worst,
+    question_records,
+)
 
 __all__ = [
     "CHECKS",
@@ -24,6 +35,7 @@ __all__ = [
     "check_known",
     "checked_budget",
     "checked_name",
+    "checked_questions",
     "closed_states",
     "deadline_text",
     "first_states",
@@ -52,7 +64,7 @@ class StudySettings:
     #: The certificate that the study promises and stops by: 'sharp' (if not given) or 'mixture'. A chain with open
     #: states has 'mixture' in both cases.
     certificate: str | None = None
-    #: The rule that chooses the next chain; 'scout' if not given.
+    #: The rule that chooses the next chain; if not given, 'widest' where the study aims at answers, and else 'scout'.
     policy: str | Policy | None = None
     #: How much a chain's loss counts; 1 for a chain that is not named.
     weights: Mapping[str, float] | None = None
@@ -65,6 +77,14 @@ class StudySettings:
     open_states: bool | Sequence[str] | None = None
     #: Counts to begin with.
     warm_start: Mapping[str, Counts] | None = None
+    #: What is wanted of the chains: name → a question, a line, or a list; or the same for all chains.
+    questions: Any = None
+    #: The study stops when every answer is at most so wide.
+    target_width: float | None = None
+    #: The study stops when of every answer it is known whether it is below this.
+    limit: float | None = None
+    #: The study stops when one chain is known to have the 'highest' or the 'lowest' answer of all.
+    worst: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that were given, by name."""
@@ -77,6 +97,8 @@ class StudySettings:
         Raises ``InputError`` for the first bad one; ``content`` checks the rest against the chains.
         """
         values = _DEFAULTS | self.given()
+        if self.policy is None and (self.target_width, self.limit, self.worst) != (None, None, None):
+            values["policy"] = "widest"
         return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
 
     def content(self, chains: Mapping[str, int | Sequence[Hashable]]) -> Content:
@@ -105,15 +127,26 @@ class StudySettings:
             method=method,
             policy=policy.name,
             parameters=json.dumps(dict(policy.parameters), sort_keys=True),
+            judge_at=first_look(len(chains)),
             version=policy.version,
             shared=self.paths == "shared",
             budget=budget,
             target_loss=self.target_loss,
+            target_width=self.target_width,
+            limit=self.limit,
+            worst=self.worst,
             deadline=self.deadline,
             least_cost=min(prices),
             largest_cost=max(prices),
         )
         rows = _warm_rows(self.warm_start, states)
+        asked = checked_questions(self.questions, list(chains))
+        check_goals(self, asked)
+        known = {name: (states.of(number), number in states.open) for number, name in enumerate(chains)}
+        questions = question_records(asked, delta, list(chains), known) if asked else []
+        study.questions = study.unmet = len(questions)
+        if self.worst is not None:
+            study.unmet -= 1
         live = LiveIndex(policy.facing(horizon(study)))
 
         def records() -> Iterator[ChainRecord]:
@@ -124,12 +157,17 @@ class StudySettings:
                 chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
                 chain.constants = live.constants(study, chain)
                 _begin_warm(chain, rows.get(number, {}))
+                chain.asking = next_look(chain.transitions) if name in asked else 0
                 live.begin(chain, rows.get(number, {}))
+                if policy.answering and name not in asked:  # nothing is wanted of it
+                    chain.sums = (math.inf, 0.0, 0.0)
+                    live.reindex(chain)
                 chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
                 study.variability += chain.variability
                 yield chain
 
-        return Content(study, records(), states.lists, states.open, rows, policy.floor is not None)
+        floor = policy.floor is not None
+        return Content(study, records(), states.lists, states.open, rows, floor, questions)
 
 
 _DEFAULTS: dict[str, Any] = {"delta": 0.05, "certificate": _CERTIFICATES[0], "policy": "scout", "paths": _PATHS[0]}
@@ -155,6 +193,9 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "certificate": lambda value: one_of(value, "certificate", _CERTIFICATES),
     "policy": policies.get,
     "target_loss": _checked_target,
+    "target_width": checked_width,
+    "limit": checked_limit,
+    "worst": checked_worst,
     "deadline": _checked_deadline,
     "paths": lambda value: one_of(value, "paths", _PATHS),
 }

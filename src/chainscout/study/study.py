@@ -1,5 +1,6 @@
 """A live, durable study: one budget, many chains, one worker or many."""
 
+import os
 import secrets
 import threading
 import warnings
@@ -27,21 +28,24 @@ from . import (
     _lease,
     _paths,
     _plan,
+    _questions,
+    _repetition,
     _selection,
     _stop,
     _transitions,
+    portrait,
 )
 from ._certificate import StudyCertificate
-from ._diagnosis import Diagnosis, Known, Other
-from ._index import AbsentPolicy, LiveIndex, not_built_in, stored_policy
+from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
-from ._plan import StudyPlan
+from ._plan import AnswerPlan, StudyPlan
+from ._questions import Answering
 from ._solutions import Solutions
 from ._stop import StopReason
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Step
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, QuestionLine, Step
 
 __all__ = ["Study"]
 
@@ -68,29 +72,20 @@ class Study:
         self._policy = policy
         self._labels = Labels()
         self._main = Walker(MAIN)
-        self._solutions = Solutions()
+        self._solutions, self._answering = Solutions(), Answering(self._labels)
         self._lock = threading.RLock()
         # A rule may need other functions when no end is in sight, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
 
     @classmethod
     def create(
-        cls,
-        where: Where,
-        chains: Mapping[str, int | Sequence[Hashable]],
-        budget: float | None = None,
-        policy: str | Policy | None = None,
-        delta: float | None = None,
-        *,
-        target_loss: float | None = None,
-        deadline: Any = None,
-        certificate: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None,
-        paths: str | None = None,
-        open_states: bool | Sequence[str] | None = None,
-        warm_start: Mapping[str, Counts] | None = None,
-    ) -> Self:
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, *, target_loss: float | None = None,
+        deadline: Any = None, certificate: str | None = None, weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None, paths: str | None = None,
+        open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
+        questions: Any = None, target_width: float | None = None, limit: float | None = None, worst: str | None = None,
+    ) -> Self:  # fmt: skip
         """A new study.
 
         ``where``: a path (SQLite), a postgresql:// address, or None (in memory).
@@ -100,7 +95,7 @@ class Study:
         settings = StudySettings(
             budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline,
             certificate=certificate, weights=weights, costs=costs, paths=paths, open_states=open_states,
-            warm_start=warm_start,
+            warm_start=warm_start, questions=questions, target_width=target_width, limit=limit, worst=worst,
         )  # fmt: skip
         return cls.from_settings(where, chains, settings)
 
@@ -157,6 +152,9 @@ class Study:
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
 
+    # A line, a table, and tables for notebooks, where ``study.live()`` shows one that follows the study.
+    __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
+
     def close(self) -> None:
         """Gives up the connection to the database. The study can be opened again."""
         with self._lock:
@@ -170,15 +168,17 @@ class Study:
     ) -> None:
         self.close()
 
-    def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None) -> None:
+    def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None,
+               target_width: float | None = None) -> None:  # fmt: skip
         """Gives the study another budget (the whole, not what is added), target or deadline. A finished one goes on."""
-        given = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline)
+        given = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline, target_width=target_width)
         if not given.given():
-            raise InputError("a study is extended by a budget, a target loss or a deadline, and none was given")
+            raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
         checked = given.checked()
         target, end = checked.target_loss, checked.deadline
         with self._lock, self._store.writing() as transaction:
             study = transaction.study
+            _questions.check_new_aim(study, target, checked.target_width)
             limit = _budget.checked_budget(budget, priced=study.priced)
             _budget.check_affordable(limit, study.least_cost)
             if limit is not None:
@@ -191,24 +191,15 @@ class Study:
                 _certificate.refresh_all(transaction)
             if limit is not None:
                 endless, study.budget = study.budget is None, limit
-                self._renew(transaction, always=endless)
+                renew(transaction, self._live(study), always=endless)
+            if checked.target_width is not None:
+                _questions.aim_at_width(transaction, checked.target_width)
+                self._answering.refresh_all(transaction, self._live(study))
             transaction.happened(
-                EventKind.EXTENDED.value, budget=study.budget, target_loss=study.target_loss, deadline=study.deadline
-            )
-            _stop.settle(transaction, self._live(study))
-
-    def _renew(self, transaction: Transaction, *, always: bool) -> None:
-        """Computes constants again, because they may depend on the budget; and indices, where constants changed."""
-        live = self._live(transaction.study)
-        for chain in transaction.every():
-            fresh = live.constants(transaction.study, chain)
-            if always or fresh != chain.constants:
-                chain.constants = fresh
-                rows = transaction.rows(chain)
-                live.begin(chain, rows)
-                for position, row in rows.items():
-                    transaction.save_row(chain, position, row)
-                transaction.save(chain)
+                EventKind.EXTENDED.value, budget=study.budget, target_loss=study.target_loss, deadline=study.deadline,
+                target_width=study.target_width,
+            )  # fmt: skip
+            self._settle(transaction, self._live(study))
 
     def _recompute(self) -> None:
         """Computes all indices again, because the built-in rule has changed since the study was last open."""
@@ -216,7 +207,7 @@ class Study:
         with self._store.writing() as transaction:
             study = transaction.study
             old, study.version = study.version, policy.version
-            self._renew(transaction, always=True)
+            renew(transaction, self._live(study), always=True)
             transaction.happened(EventKind.RECOMPUTED.value, policy=policy.name, old=old, new=policy.version)
         warnings.warn(
             f"the rule {policy.name!r} has changed from version {old} to {policy.version} since this study was last "
@@ -224,6 +215,9 @@ class Study:
             RecomputedWarning,
             stacklevel=3,
         )
+
+    def _settle(self, transaction: Transaction, live: LiveIndex, moved: Sequence[ChainRecord] = ()) -> None:
+        _stop.settle(transaction, live, moved, self._solutions, self._answering)
 
     def _live(self, study: StudyRecord) -> LiveIndex:
         return self._without_budget if study.budget is None else self._with_budget
@@ -259,7 +253,7 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             _stop.check_going(transaction)
             live = self._live(transaction.study)
-            excluded = frozenset(self._find(transaction, name).number for name in without)
+            excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
             if number is None:
                 chain = _selection.first(transaction, live, excluded)
                 if chain is None or chain.cost > _budget.remaining(transaction):
@@ -301,7 +295,7 @@ class Study:
         with self._lock:
             told, own = self._tell(chain, state, path, step, token, begin=begin)
             if token is None and own:
-                self._main.remember(told)
+                self._main.remember(chain, told)
             return Step(told.number, told.steps + 1)
 
     def tell_next(
@@ -320,7 +314,7 @@ class Study:
         """
         with self._lock:
             told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
-            self._main.remember(told)
+            self._main.remember(chain, told)
 
     def continue_path(self, chain: str) -> ChainProgress:
         """Says that the process of this chain stands where plain tells left it, and gives where that is."""
@@ -328,7 +322,7 @@ class Study:
             record = self._find(transaction, chain)
             path = transaction.open_path(record, MAIN)
             if path is not None and not self._main.walks(record):
-                self._main.remember(path)
+                self._main.remember(chain, path)
             return self._progress_of(transaction, record)
 
     def _tell(
@@ -344,7 +338,8 @@ class Study:
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
         """The path, and whether whoever told this goes on with it; a retry says nothing of that."""
-        with self._lock, self._store.writing() as transaction:
+        walked = self._main.latest(name) if number is None else number
+        with self._lock, self._store.writing(name, walked) as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
@@ -382,7 +377,7 @@ class Study:
             _transitions.observe(transaction, live, chain, path, position)
             if token is not None and path.promised == 0:
                 _lease.free(transaction, live, chain, path)
-            _stop.settle(transaction, live, (chain,), self._solutions)
+            self._settle(transaction, live, (chain,))
         return path, own
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
@@ -402,9 +397,9 @@ class Study:
                     path.teller = self._main.teller
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
-                _stop.settle(transaction, live, [chain for chain, _ in moved.values()], self._solutions)
-            for _, path in moved.values():
-                self._main.remember(path)
+                self._settle(transaction, live, [chain for chain, _ in moved.values()])
+            for record, path in moved.values():
+                self._main.remember(record.name, path)
 
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
@@ -425,7 +420,7 @@ class Study:
         with self._lock, self._store.writing() as transaction:
             chain, live = self._find(transaction, name), self._live(transaction.study)
             following = _lease.leave(transaction, live, chain, self._main, token, lost)
-            _stop.settle(transaction, live)
+            self._settle(transaction, live)
         return following
 
     def lose(self, chain: str) -> None:
@@ -447,16 +442,16 @@ class Study:
             else:
                 _lease.give_back(transaction, live, record, _lease.held_path(transaction, record, token))
             _transitions.set_aside(transaction, record, str(reason))
-            _stop.settle(transaction, live)
+            self._settle(transaction, live)
 
     def take_up(self, chain: str) -> None:
         """Takes up a chain that was set aside: it is asked for again, and a study that stopped for it goes on."""
         with self._lock, self._store.writing() as transaction:
             _transitions.take_up(transaction, self._find(transaction, chain))
             study = transaction.study
-            if study.stop_reason in (StopReason.ALL_SET_ASIDE, StopReason.TARGET_LOSS_OF_THE_REST):
+            if study.stop_reason is not None and StopReason(study.stop_reason).lacks_chains:
                 study.stop_reason = None
-            _stop.settle(transaction, self._live(study))
+            self._settle(transaction, self._live(study))
 
     # -- leases
 
@@ -487,7 +482,7 @@ class Study:
             live = self._live(transaction.study)
             # Expired leases end and stops are recorded even if there is nothing to give.
             _lease.sweep(transaction, live)
-            _stop.settle(transaction, live)
+            self._settle(transaction, live)
             excluded = frozenset(self._find(transaction, name).number for name in without)
             try:
                 chain, affordable = _lease.choose(transaction, live, walker, steps, excluded, bool(continuing))
@@ -520,7 +515,7 @@ class Study:
                 _lease.lapse(transaction, live, path, EventKind.LEASE_ABANDONED)
             else:
                 _lease.give_back(transaction, live, record, path)
-            _stop.settle(transaction, live)
+            self._settle(transaction, live)
 
     # -- what is known
 
@@ -532,16 +527,19 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """What is known of each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.certificate(transaction, transaction.every())
+            return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
-    def plan(self, target_loss: float | None = None) -> StudyPlan:
-        """How many more observations, and of which chains, are expected to certify a loss: this one, or the target."""
-        return _plan.plan(self, target_loss)
+    def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
+        """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
+
+        ``target_loss``, ``target_width``: what for; if none is given, what the study aims at.
+        """
+        return _plan.plan(self, target_loss, target_width)
 
     def repeated_paths(self) -> tuple[str, ...]:
         """A sentence for each two paths that repeat each other, as those of workers with one seed do."""
         with self._lock, self._store.reading() as transaction:
-            return _certificate.repeated(transaction)
+            return _repetition.repeated(transaction)
 
     def counts(self, chain: str) -> Counts:
         """The transitions of a chain, warm start included."""
@@ -553,23 +551,37 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
 
-    def diagnose(self, *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
-        """Checks of what all bounds assume, from the log: see ``chainscout.diagnose``. ``delta``: None: the study's."""
-        return _diagnosis.of_study(self, reference, other, delta)
+    diagnose = _diagnosis.diagnose
+    checks = _diagnosis.checks
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
-        """What is known of a question about a chain, from the chain's log in one pass.
+        """What is known of a question about a chain, from the chain's log in one pass; a registered one is kept.
 
-        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ.
-        ``method``, ``asked``, ``losses``: as ``chainscout.answer`` takes them. What the study was warm-started with is
-        not read.
+        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ, and
+        of a registered question its share of it. ``method``, ``asked``, ``losses``: as ``chainscout.answer`` takes
+        them. What the study was warm-started with is not read.
         """
         return _answers.answered(self, chain, question, delta, method=method, asked=asked, losses=losses)
+
+    def questions(self) -> list[QuestionLine]:
+        """The registered questions with their answers, as stored: each at most 1 % older than its chain."""
+        with self._lock, self._store.reading() as transaction:
+            return self._answering.lines(transaction)
 
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
         """One question put to all K chains, with δ/K each, so that all answers hold together."""
         return _answers.of_all_chains(self, question, losses)
+
+    def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
+        """Write what is known to a file, in the format that its name ends in: docs/studies.md, docs/model-checkers.md.
+
+        ``chain``, ``start``: for the formats of model checkers, which hold one chain: its name, and its initial state
+        (None: the states in which its paths began).
+        """
+        from .export import write
+
+        write(self, path, chain=chain, start=start)
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
@@ -670,11 +682,7 @@ class Study:
         """
         with self._lock, self._store.reading() as transaction:
             after = after if after >= 0 else max(0, transaction.study.events + after)
-            found = []
-            for event in islice(transaction.events(after), limit):
-                name = None if event.chain is None else transaction.numbered(event.chain).name
-                found.append(EventLine(event.number, event.time, EventKind(event.kind), name, event.detail))
-            return found
+            return [EventLine.stored(transaction, event) for event in islice(transaction.events(after), limit)]
 
     def audit(self) -> None:
         """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""

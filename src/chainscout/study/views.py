@@ -1,5 +1,6 @@
 """What a study shows of itself, as plain records."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from ..errors import FileError
 
 if TYPE_CHECKING:
+    from ..store import Event, Transaction
     from ._stop import StopReason
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "LogLine",
     "Pace",
     "Progress",
+    "QuestionLine",
     "Step",
     "StoredEnum",
 ]
@@ -71,6 +74,10 @@ class Progress(_View):
     budget: float | None
     priced: bool
     target_loss: float | None
+    #: What the questions must be answered to: a width, a limit, or which chain is worst ('highest' or 'lowest').
+    target_width: float | None
+    limit: float | None
+    worst: str | None
     deadline: float | None
     delta: float
     #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
@@ -80,6 +87,8 @@ class Progress(_View):
     shared: bool
     #: Paths begun: the first observation of each brings no transition.
     paths: int
+    #: What these first observations cost: their number, unless observations have costs.
+    first_cost: float
     #: Leases that workers hold now.
     leases: int
     #: Observations lost with a worker or a source that died.
@@ -88,6 +97,9 @@ class Progress(_View):
     aside: int
     #: Events so far.
     events: int
+    #: Questions registered, and those that are not answered well enough.
+    questions: int
+    unmet: int
     #: The largest certificate of all chains, as stored; infinite while a chain has none. ``Study.certificate()``
     #: computes those of this moment.
     certificate: float
@@ -165,6 +177,12 @@ class EventLine:
     chain: str | None
     detail: dict[str, Any]
 
+    @classmethod
+    def stored(cls, transaction: "Transaction", event: "Event") -> Self:
+        """An event in the user's words."""
+        chain = None if event.chain is None else transaction.numbered(event.chain).name
+        return cls(event.number, event.time, EventKind(event.kind), chain, event.detail)
+
 
 @dataclass(frozen=True)
 class ChainLine(_View):
@@ -189,6 +207,35 @@ class ChainLine(_View):
     leases: int
     pending: int
     aside: bool
+
+
+@dataclass(frozen=True)
+class QuestionLine(_View):
+    """A registered question, and its answer as stored: at most 1 % older than the chain."""
+
+    number: int
+    chain: str
+    #: The question on one line.
+    question: str
+    #: Its share of δ.
+    delta: float
+    lower: float
+    upper: float
+    estimate: float | None
+    #: Completed episodes of the replay; None if the answer is not from a replay.
+    episodes: int | None
+    #: The state whose next exit the replay waits for; None: it waits for none, or for the start of a path.
+    waiting_for: Hashable | None
+    #: The chain's transitions that the answer was computed from.
+    transitions: int
+    #: Whether the answer is good enough for the study to stop.
+    met: bool
+    notes: tuple[str, ...]
+
+    @property
+    def width(self) -> float:
+        """How far the ends are apart."""
+        return self.upper - self.lower if self.upper < math.inf else math.inf
 
 
 @dataclass(frozen=True)

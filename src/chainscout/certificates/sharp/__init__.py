@@ -163,6 +163,16 @@ class Running:
         found = kernel(move)(self._table, rows, float(self.size), self.log_inverse, x, self._space)
         return found / counts.total
 
+    def error(self, exits: int) -> float:
+        """The largest error of a probability out of a state that was left so often; infinite if none was."""
+        found = math.inf
+        for x in np.flatnonzero(self._table.exits >= exits):
+            part = slice(self._table.start[x], self._table.stop[x])
+            low, high, estimate = self._space.low[part], self._space.high[part], self._space.estimate[part]
+            largest = float(np.maximum(high - estimate, estimate - low).max())
+            found = largest if found == math.inf else max(found, largest)
+        return found
+
     def _place(self, x: int, packed: Table, row: int) -> None:
         first, number = self._start[x], int(packed.stop[row] - packed.start[row])
         part = slice(packed.start[row], packed.stop[row])
@@ -215,6 +225,15 @@ class Room:
             self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
             self._space = space_for(self._classes, self._rows)
         return cleared(self._space)
+
+
+def prepare() -> None:
+    """Compiles everything that a study's certificates need, so that no observation waits for it."""
+    counts = Counts.from_path([0, 1, 1, 0], 2)
+    running = Running(2, 1.0)
+    running.full(counts)
+    running.moved(counts, 0)
+    Bounds(counts, 1.0)
 
 
 #: Chains beyond this number are shared by threads, so many at a time: the kernels leave Python's lock alone.

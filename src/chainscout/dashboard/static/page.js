@@ -54,17 +54,19 @@ function showEvent(event) {
   while (one("log").children.length > MOST_EVENTS) one("log").lastChild.remove();
 }
 
-async function showLeases() {
-  const leases = await get("/api/leases");
-  if (leases.length === 0) {
-    one("leases").replaceChildren(make("p", { class: "dim" }, "no lease is held"));
-    return;
-  }
-  const head = ["chain", "path", "worker", "runs out in", "to come"].map((title) => make("th", { scope: "col" }, title));
-  const rows = leases.map((lease) => make("tr", {}, make("td", {}, make("bdi", {}, lease.label)), make("td", {}, cell(lease.path)),
-    make("td", {}, make("bdi", {}, lease.worker)), make("td", {}, duration(lease.seconds_left)), make("td", {}, cell(lease.promised))));
-  const found = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
-  one("leases").replaceChildren(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "leases" }, found));
+// What the study shows beside its chains: a section and a table each.
+async function showPanels() {
+  const panels = await get("/api/panels");
+  charts.showEvidence(panels.find((panel) => panel.drawing)?.drawing ?? null);
+  one("panels").replaceChildren(...panels.map(({ title, columns, rows, notes }) => {
+    const number = columns.map((_, place) => rows.every((row) => typeof row[place] === "number" || row[place] === null));
+    const line = (tag, values, attributes) => make("tr", {}, ...values.map((value, place) =>
+      make(tag, { class: number[place] ? "number" : null, ...attributes }, make("bdi", {}, cell(value)))));
+    const found = make("table", {}, make("thead", {}, line("th", columns, { scope: "col" })), make("tbody", {}, ...rows.map((row) => line("td", row))));
+    return make("section", { "data-panel": title }, make("h2", {}, title),
+      make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, found),
+      ...notes.map((note) => make("p", { class: "dim" }, note)));
+  }));
 }
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -81,7 +83,7 @@ async function look() {
   do {
     again = false;
     try {
-      await Promise.all([charts.refresh(), showLeases(), table.refresh(), chain.refresh()]);
+      await Promise.all([charts.refresh(), showPanels(), table.refresh(), chain.refresh()]);
     } catch (error) {
       fail(error.message);
     }

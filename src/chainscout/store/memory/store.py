@@ -13,8 +13,12 @@ from dataclasses import fields
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..protocol import ORDERS
 from ..records import (
+    AnswerLine,
     ChainRecord,
     Content,
     Event,
@@ -22,8 +26,11 @@ from ..records import (
     Observation,
     Outline,
     PathRecord,
+    Prefix,
+    QuestionRecord,
     RowRecord,
     StudyRecord,
+    Twins,
 )
 from .heap import Heap
 
@@ -32,6 +39,8 @@ __all__ = ["MemoryStore"]
 _STUDY = [field.name for field in fields(StudyRecord) if field.name not in StudyRecord.FIXED]
 _CHAIN = [field.name for field in fields(ChainRecord) if field.name not in ChainRecord.FIXED]
 _PATH = [field.name for field in fields(PathRecord) if field.name not in PathRecord.FIXED]
+_QUESTION = [field.name for field in fields(QuestionRecord) if field.name not in QuestionRecord.FIXED]
+_question_values = attrgetter(*_QUESTION)
 _study_values, _chain_values, _path_values = attrgetter(*_STUDY), attrgetter(*_CHAIN), attrgetter(*_PATH)
 
 # SQLite ignores the case of ASCII letters and of no others, so the search in memory does the same.
@@ -65,6 +74,8 @@ class MemoryStore:
         #: Chain → its paths, by number − 1; and the paths under a lease.
         self._paths: dict[int, list[PathRecord]] = {}
         self._held: dict[tuple[int, int], PathRecord] = {}
+        #: Chain → what its paths began with.
+        self._prefixes: dict[int, list[Prefix]] = {}
         #: The log: the chain, the path, the step, the state, the time, the issue and the teller of each observation.
         self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int], array[int]] = (
             array("q"), array("q"), array("q"), array("q"), array("d"), array("q"), array("q"),
@@ -73,6 +84,13 @@ class MemoryStore:
         self._places: dict[int, array[int]] = {}
         self._events: list[Event] = []
         self._history: list[HistoryLine] = []
+        self._evidence: dict[int | None, bytes] = {}
+        #: The questions, and by chain; and the lines of their answers, by question.
+        self._questions = list(content.questions)
+        self._asked: dict[int, list[QuestionRecord]] = {}
+        for question in self._questions:
+            self._asked.setdefault(question.chain, []).append(question)
+        self._answers: dict[int, list[AnswerLine]] = {question.number: [] for question in self._questions}
         self._reading, self._writing = nullcontext(self), _Writing(self)
         #: The copies of the running writing transaction.
         self._undo: _Writing | None = None
@@ -81,7 +99,7 @@ class MemoryStore:
         self.now = self.clock()
         return self._reading
 
-    def writing(self) -> AbstractContextManager["MemoryStore"]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager["MemoryStore"]:
         self.now = self.clock()
         return self._writing
 
@@ -163,10 +181,17 @@ class MemoryStore:
         return path
 
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
+        given_back = None
         for path in reversed(self._paths.get(chain.number, ())):
-            if path.worker == worker:
+            if path.worker != worker:
+                continue
+            if path.steps == 0 and path.token is None and not path.ended:
+                given_back = given_back or path
+                continue
+            if given_back is None:
                 return None if path.ended else self._given(path)
-        return None
+            return self._given(given_back if path.ended or path.token is not None else path)
+        return None if given_back is None else self._given(given_back)
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
         return iter(self._paths.get(chain.number, ()))
@@ -178,12 +203,25 @@ class MemoryStore:
         found.sort(key=lambda path: (path.expires, path.chain, path.number))
         return [self._given(path) for path in found]
 
-    def twins(self) -> list[tuple[int, int, int]]:
-        first: dict[tuple[int, int], int] = {}
-        long = [path for paths in self._paths.values() for path in paths if path.steps >= PathRecord.PREFIX]
-        numbers = [(path, first.setdefault((path.chain, path.digest), path.number)) for path in long]
-        found = [(path.chain, earlier, path.number) for path, earlier in numbers if earlier != path.number]
-        return sorted(found, key=itemgetter(0, 2))
+    def drawing(self) -> Iterator[PathRecord]:
+        return (path for _, paths in sorted(self._paths.items()) for path in paths if path.issued)
+
+    def twins(self) -> Iterator[Twins]:
+        found = []
+        for kept in self._prefixes.values():
+            first: dict[tuple[int, int], int] = {}
+            for chain, length, digest, path in sorted(kept):
+                earliest = first.setdefault((length, digest), path)
+                if earliest != path:
+                    found.append(Twins(chain, earliest, path, length))
+        return iter(sorted(found, key=itemgetter(0, 2, 3)))
+
+    def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
+        return iter(sorted(self._prefixes.get(chain.number, ())))
+
+    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+        _, paths, _, states, *_ = self._log
+        return (states[place] for place in self._places.get(chain.number, ()) if paths[place] == path)
 
     def worst(self, *, aside: bool = False) -> float:
         if aside:
@@ -206,6 +244,12 @@ class MemoryStore:
         places = self._places.get(chain.number, ())
         return map(self._line, places[bisect_left(places, after) :])
 
+    def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
+        chains, paths, steps, states, _, issues, _ = (np.array(column, dtype=np.int64) for column in self._log)
+        places = np.arange(after, len(chains)) if chain is None else np.array(self._places.get(chain.number, ()), int)
+        places = places[places >= after]
+        return np.stack([places + 1, *(column[places] for column in (chains, paths, steps, states, issues))])
+
     def _line(self, place: int) -> Observation:
         chain, path, step, state, moment, issued, teller = (column[place] for column in self._log)
         return Observation(place + 1, int(chain), int(path), int(step), int(state), moment, int(issued), int(teller))
@@ -214,8 +258,21 @@ class MemoryStore:
         number = None if chain is None else chain.number
         return (line for line in self._history[after:] if line.chain == number)
 
+    def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
+        found = list(self._questions) if chain is None else self._asked.get(chain.number, [])
+        if self._undo is not None:
+            for question in found:
+                self._undo.questions.setdefault(question.number, (question, _question_values(question)))
+        return found
+
+    def answer_lines(self, question: int, after: int) -> Iterator[AnswerLine]:
+        return (line for line in self._answers[question] if line.number > after)
+
     def events(self, after: int) -> Iterator[Event]:
         return iter(self._events[after:])
+
+    def kept(self, chain: int | None) -> bytes | None:
+        return self._evidence.get(chain)
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -265,6 +322,10 @@ class MemoryStore:
         elif self._held:
             self._held.pop((path.chain, path.number), None)
 
+    def keep_prefix(self, path: PathRecord) -> None:
+        kept = self._prefixes.setdefault(path.chain, [])
+        kept.append(Prefix(path.chain, path.steps, path.digest, path.number))
+
     def append(self, path: PathRecord, issued: int) -> None:
         chains, paths, steps, states, times, issues, tellers = self._log
         places = self._places.get(path.chain)
@@ -286,6 +347,18 @@ class MemoryStore:
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
         self._history.append(line)
 
+    def keep(self, chain: int | None, content: bytes) -> None:
+        if self._undo is not None:
+            self._undo.kept.setdefault(chain, self._evidence.get(chain))
+        self._evidence[chain] = content
+
+    def save_question(self, question: QuestionRecord) -> None:
+        study = self.study
+        study.answers += 1
+        ends = question.lower, question.upper, question.estimate
+        line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
+        self._answers[question.number].append(line)
+
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
         number = None if chain is None else chain.number
@@ -297,12 +370,19 @@ class MemoryStore:
             del column[self.study.observations :]
         del self._events[self.study.events :]
         del self._history[self.study.lines :]
+        for lines in self._answers.values():
+            while lines and lines[-1].number > self.study.answers:
+                lines.pop()
         for number in changed:
             chain = self.chains[number]
             if number in self._places:
                 del self._places[number][chain.observations :]
             if number in self._paths:
                 del self._paths[number][chain.paths :]
+            if number in self._prefixes:
+                steps = {path.number: path.steps for path in self._paths.get(number, ())}
+                kept = self._prefixes[number]
+                self._prefixes[number] = [line for line in kept if line.length <= steps.get(line.path, 0)]
             if chain.open:
                 for label in self._labels[number][chain.size :]:
                     self._positions[number].pop(label, None)
@@ -313,24 +393,29 @@ class MemoryStore:
 class _Writing:
     """A writing transaction: copies of the records as they were when the transaction first handed them out."""
 
-    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "paths", "replaced")
+    __slots__ = ("_rows", "_store", "_study", "chains", "counts", "kept", "paths", "questions", "replaced")
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-
-    def __enter__(self) -> MemoryStore:
-        store = self._store
-        self._study = _study_values(store.study)
+        self._study: tuple[Any, ...] = ()
         #: Chain number → the fields of its record.
         self.chains: dict[int, tuple[Any, ...]] = {}
         #: id of a path → the path and its fields.
         self.paths: dict[int, tuple[PathRecord, tuple[Any, ...]]] = {}
+        #: Question number → the question and its fields.
+        self.questions: dict[int, tuple[QuestionRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and the fields that are replaced when it changes.
         self._rows: dict[int, tuple[RowRecord, tuple[Any, ...]]] = {}
         #: id of a row → the row and its dictionaries, which are changed in place.
         self.counts: dict[int, tuple[RowRecord, dict[int, int], dict[int, tuple[int, int, int]] | None]] = {}
         #: Rows that were added or replaced: where, at which position, and what was there.
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
+        #: Chain → where its checks stood.
+        self.kept: dict[int | None, bytes | None] = {}
+
+    def __enter__(self) -> MemoryStore:
+        store = self._store
+        self._study = _study_values(store.study)
         store._undo = self
         return store
 
@@ -342,6 +427,9 @@ class _Writing:
         self._store._undo = None
         if kind is not None:
             self._roll_back()
+        for copies in (self.chains, self.paths, self._rows, self.counts, self.replaced, self.questions, self.kept):
+            if copies:
+                copies.clear()
 
     def _roll_back(self) -> None:
         store = self._store
@@ -360,8 +448,14 @@ class _Writing:
                 row.discoveries = discoveries
         for path, values in self.paths.values():
             _put_back(path, _PATH, values)
+        for question, values in self.questions.values():
+            _put_back(question, _QUESTION, values)
         for number, values in self.chains.items():
             _put_back(store.chains[number], _CHAIN, values)
+        for chain, content in self.kept.items():
+            store._evidence.pop(chain, None)
+            if content is not None:
+                store._evidence[chain] = content
         store._shorten(self.chains)
         held = store._held | {(path.chain, path.number): path for path, _ in self.paths.values()}
         store._held = {

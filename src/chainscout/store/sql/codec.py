@@ -13,13 +13,19 @@ from operator import attrgetter
 from typing import Any
 
 from ...errors import FileError
-from ..records import ChainRecord, Event, PathRecord, RowRecord, StudyRecord
+from ..records import AnswerLine, ChainRecord, Event, HistoryLine, PathRecord, QuestionRecord, RowRecord, StudyRecord
 from . import schema
 
 __all__ = [
+    "answer_columns",
+    "answer_line",
     "chain_columns",
     "chain_record",
     "event_record",
+    "evidence_columns",
+    "evidence_record",
+    "history_columns",
+    "history_line",
     "label_list_columns",
     "label_list_record",
     "pack_json",
@@ -27,17 +33,30 @@ __all__ = [
     "path_record",
     "prior_columns",
     "prior_record",
+    "question_columns",
+    "question_record",
     "row_columns",
     "row_record",
+    "stamp",
     "state_columns",
     "state_record",
     "study_columns",
+    "study_fields",
     "study_record",
     "study_values",
     "unpack_json",
 ]
 
-_STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS, _PRIOR_COLUMNS, _LIST_COLUMNS, _STATE_COLUMNS = (
+(
+    _STUDY_COLUMNS,
+    _CHAIN_COLUMNS,
+    _PATH_COLUMNS,
+    _ROW_COLUMNS,
+    _PRIOR_COLUMNS,
+    _LIST_COLUMNS,
+    _STATE_COLUMNS,
+    _LINE_COLUMNS,
+) = (
     [column.name for column in table.columns]
     for table in (
         schema.study,
@@ -47,13 +66,19 @@ _STUDY_COLUMNS, _CHAIN_COLUMNS, _PATH_COLUMNS, _ROW_COLUMNS, _PRIOR_COLUMNS, _LI
         schema.prior,
         schema.label_list,
         schema.state,
+        schema.history,
     )
 )
+_EVIDENCE_COLUMNS = [column.name for column in schema.evidence.columns]
+_ANSWER_COLUMNS = [column.name for column in schema.answer.columns]
+_QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
+_CHANGES = _STUDY_COLUMNS.index("changes")
 _SHARED = _STUDY_COLUMNS.index("shared")
+_MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
-_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "reserved")]
+_STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "first_cost", "reserved")]
 _CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
     _CHAIN_COLUMNS.index, ("constants", "sums", "index", "open", "aside", "blocked")
 )
@@ -61,6 +86,7 @@ _CONSTANTS, _SUMS, _INDEX, *_FLAGS = map(
 #: All fields of a study's record; equal before and after means that nothing changed.
 study_values = attrgetter(*_STUDY_FIELDS)
 _chain_values = attrgetter(*_CHAIN_FIELDS)
+_question_values = attrgetter(*(field.name for field in fields(QuestionRecord)))
 _path_values = attrgetter(*(field.name for field in fields(PathRecord) if field.name != "stored"))
 
 
@@ -74,12 +100,23 @@ def study_columns(record: StudyRecord) -> dict[str, Any]:
     return _with_check_sum(values, _STUDY_COLUMNS)
 
 
-def study_record(values: Sequence[Any]) -> StudyRecord:
-    """The study from its row."""
-    _check(values, _STUDY_COLUMNS, "the study's row")
-    record = StudyRecord(*values[2:-1])
+def study_record(values: Sequence[Any], *, checked: bool = False) -> StudyRecord:
+    """The study from its row. ``checked``: this row was checked before, or written."""
+    if not checked:
+        _check(values, _STUDY_COLUMNS, "the study's row")
+    record = StudyRecord(*study_fields(values))
     record.shared = bool(record.shared)
     return record
+
+
+def study_fields(values: Sequence[Any]) -> Sequence[Any]:
+    """The fields of a study's record, as its row has them."""
+    return values[2:-1]
+
+
+def stamp(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What another change of the study has otherwise in its row."""
+    return values[_CHANGES], values[-1]
 
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
@@ -119,6 +156,21 @@ def path_record(values: Sequence[Any]) -> PathRecord:
     return record
 
 
+def question_columns(record: QuestionRecord) -> dict[str, Any]:
+    """A question's row."""
+    values = list(_question_values(record))
+    values[_MET] = int(record.met)
+    return _with_check_sum(values, _QUESTION_COLUMNS)
+
+
+def question_record(values: Sequence[Any]) -> QuestionRecord:
+    """A question from its row."""
+    _check(values, _QUESTION_COLUMNS, f"the row of question {values[0]!r}")
+    record = QuestionRecord(*values[:-1])
+    record.met = bool(record.met)
+    return record
+
+
 def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
     """The row of one state of a chain."""
     counts, discoveries = record.counts, record.discoveries
@@ -153,6 +205,40 @@ def row_record(values: Sequence[Any]) -> RowRecord:
 def event_record(number: int, time: float, kind: str, chain: int | None, detail: str) -> Event:
     """An event from its columns."""
     return Event(number, time, kind, chain, unpack_json(detail))
+
+
+def evidence_columns(chain: int | None, content: bytes) -> dict[str, Any]:
+    """Where the checks of a chain stand, or of all chains together."""
+    return _with_check_sum([-1 if chain is None else chain, content], _EVIDENCE_COLUMNS)
+
+
+def evidence_record(values: Sequence[Any]) -> bytes:
+    """Where the checks stand, from a row."""
+    values = [values[0], bytes(values[1]), values[2]]
+    _check(values, _EVIDENCE_COLUMNS, f"where the checks of chain {values[0]!r} stand")
+    return bytes(values[1])
+
+
+def answer_columns(line: AnswerLine) -> dict[str, Any]:
+    """An answer at an earlier moment."""
+    return _with_check_sum(list(line), _ANSWER_COLUMNS)
+
+
+def answer_line(values: Sequence[Any]) -> AnswerLine:
+    """An answer at an earlier moment, from its columns."""
+    _check(values, _ANSWER_COLUMNS, f"line {values[0]!r} of the answers")
+    return AnswerLine(*values[:-1])
+
+
+def history_columns(line: HistoryLine) -> dict[str, Any]:
+    """A line of history."""
+    return _with_check_sum([*line], _LINE_COLUMNS)
+
+
+def history_line(values: Sequence[Any]) -> HistoryLine:
+    """A line of history, from its columns."""
+    _check(values, _LINE_COLUMNS, f"line {values[0]!r} of the history")
+    return HistoryLine(*values[:-1])
 
 
 def prior_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:

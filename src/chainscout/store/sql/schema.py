@@ -22,16 +22,26 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..records import ChainRecord, HistoryLine, Observation, PathRecord, StudyRecord
+from ..records import (
+    AnswerLine,
+    ChainRecord,
+    HistoryLine,
+    Observation,
+    PathRecord,
+    Prefix,
+    QuestionRecord,
+    StudyRecord,
+)
 
 # fmt: off
 __all__ = [
-    "FORMAT", "chain", "event", "history", "label_list", "log", "metadata", "path", "prior", "row", "state", "study",
+    "FORMAT", "answer", "chain", "event", "evidence", "history", "label_list", "log", "metadata", "path", "prefix",
+    "prior", "question", "row", "state", "study",
 ]
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 7
+FORMAT = 10
 
 metadata = MetaData()
 
@@ -67,7 +77,7 @@ def _columns(record: Any, without: str = "") -> Iterator[Column[Any]]:
 
 
 def _part(name: str) -> Column[Any]:
-    """One of two columns that are the primary key together."""
+    """One of the columns that are the primary key together."""
     return Column(name, BigInteger, primary_key=True, autoincrement=False)
 
 
@@ -124,6 +134,9 @@ path = Table(
 _partial("path_held", path.c.token.is_not(None), path.c.expires, path.c.chain, path.c.number)
 Index("path_worker", path.c.chain, path.c.worker, path.c.number)
 
+#: What paths began with. The key is the whole row, so paths that began alike lie side by side.
+prefix = Table("prefix", metadata, *map(_part, Prefix._fields), sqlite_with_rowid=False)
+
 row = Table(
     "row",
     metadata,
@@ -166,8 +179,24 @@ log = Table("log", metadata, *_columns(Observation))
 Index("log_chain", log.c.chain, log.c.number)
 
 #: What the page and the report draw: a line of the study as a whole has no chain.
-history = Table("history", metadata, *_columns(HistoryLine))
+history = Table("history", metadata, *_columns(HistoryLine), _column("check_sum", BigInteger))
 Index("history_chain", history.c.chain, history.c.number)
+
+#: Where the checks stand, so that they go on without the log: of each chain, and of all together (chain −1).
+evidence = Table(
+    "evidence",
+    metadata,
+    _number("chain"),
+    _column("content", LargeBinary),
+    _column("check_sum", BigInteger),
+)
+
+#: The registered questions with their answers, and the answers at earlier moments.
+question = Table("question", metadata, *_columns(QuestionRecord), _column("check_sum", BigInteger))
+Index("question_chain", question.c.chain, question.c.number)
+
+answer = Table("answer", metadata, *_columns(AnswerLine), _column("check_sum", BigInteger))
+Index("answer_question", answer.c.question, answer.c.number)
 
 event = Table(
     "event",

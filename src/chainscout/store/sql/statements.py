@@ -8,24 +8,107 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, func, insert, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, delete, extract, func, insert, or_, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, PathRecord
-from .schema import chain, event, history, label_list, log, path, prior, row, state, study
+from ..records import ChainRecord, PathRecord, QuestionRecord, StudyRecord
+from .schema import (
+    answer,
+    chain,
+    event,
+    evidence,
+    history,
+    label_list,
+    log,
+    path,
+    prefix,
+    prior,
+    question,
+    row,
+    state,
+    study,
+)
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_chain", "add_event", "add_history", "add_label_list",
-    "add_observation", "add_path", "add_prior", "add_row", "add_state", "add_study", "best", "chain_by_name",
-    "chain_by_number", "chain_log_after", "chains_after", "events_after", "expired", "get_label_list",
-    "get_observation", "get_path", "get_paths", "get_position", "get_prior", "get_row", "get_rows", "get_states",
-    "get_study", "held", "history_after", "history_of_all", "latest_path", "least", "lock_study", "log_after",
-    "move_chain", "move_path", "number_found", "outlines", "pattern", "set_chain", "set_path", "set_row", "set_study",
-    "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS",
+    "PARTS_OF_NEEDED",
+    "SELDOM_OF_CHAIN",
+    "SELDOM_OF_PATH",
+    "STAMP",
+    "WORST",
+    "Bulk",
+    "add_answer",
+    "add_chain",
+    "add_event",
+    "add_evidence",
+    "add_history",
+    "add_label_list",
+    "add_observation",
+    "add_path",
+    "add_prefix",
+    "add_prior",
+    "add_question",
+    "add_row",
+    "add_state",
+    "add_study",
+    "answers_after",
+    "best",
+
+    "chain_by_name",
+    "chain_by_number",
+    "chain_draws_after",
+    "chain_log_after",
+    "chains_after",
+    "drawing",
+    "draws_after",
+    "drop_evidence",
+    "events_after",
+    "expired",
+    "expired_now",
+    "get_evidence",
+    "get_label_list",
+    "get_observation",
+    "get_path",
+    "get_paths",
+    "get_position",
+    "get_prefixes",
+    "get_prior",
+    "get_questions",
+    "get_row",
+    "get_rows",
+    "get_stamp",
+    "get_states",
+    "get_study",
+    "held",
+    "history_after",
+    "history_of_all",
+    "latest_path",
+    "latest_used_path",
+    "least",
+    "lock_study",
+    "log_after",
+    "move_chain",
+    "move_path",
+    "needed",
+    "number_found",
+    "outlines",
+    "path_log_after",
+    "pattern",
+    "questions_of",
+    "set_chain",
+    "set_path",
+    "set_question",
+    "set_row",
+    "set_study",
+    "stale_after",
+    "top",
+    "twins",
+    "worst",
+    "worst_aside",
 ]
 # fmt: on
 
@@ -85,9 +168,11 @@ def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
 # -- the study and its lists of labels
 
 get_study = select(study)
+#: What another change of the study has otherwise.
+STAMP = ("changes", "check_sum")
 lock_study = select(study).with_for_update()
 add_study = _insert(study)
-set_study = _update(study, ("id",))
+set_study = _update(study, ("id",), {"format", *StudyRecord.FIXED})
 
 add_label_list = _insert(label_list)
 get_label_list = select(label_list).where(label_list.c.number == bindparam("number"))
@@ -101,7 +186,7 @@ add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
 #: The columns of a chain and of a path that an observation seldom changes and that have indices. A statement that does
 #: not name them leaves the pages of these indices alone, which are a third of what a commit would write.
-SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "aside", "blocked", "stale")
+SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "error", "aside", "blocked", "stale")
 SELDOM_OF_PATH = ("worker",)
 move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
 chain_by_name = _lookup(chain, "name")
@@ -109,8 +194,11 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
+#: The stamp of the study, and the number of the best chain, which an index alone says.
+get_stamp = select(*(study.c[name] for name in STAMP), best.with_only_columns(_number).scalar_subquery())
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
-_worst = select(chain.c.certificate).order_by(chain.c.certificate.desc()).limit(literal("1"))
+#: Chains and their certificates, largest first.
+_worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())
 worst = _worst.where(chain.c.aside == literal("0"))
 worst_aside = _worst.where(chain.c.aside == literal("1"))
 stale_after = _ordered(select(chain).where(chain.c.stale == literal("1"), _number > bindparam("after")), _number)
@@ -126,19 +214,56 @@ get_paths = select(path).where(path.c.chain == bindparam("chain")).order_by(path
 _latest = select(func.max(path.c.number)).where(
     path.c.chain == bindparam("chain"), path.c.worker == bindparam("worker")
 )
-latest_path = select(path).where(
-    path.c.chain == bindparam("chain"), path.c.number == _latest.correlate(None).scalar_subquery()
+#: ``latest_used_path``: without the paths that were given back before their first observation.
+latest_path, latest_used_path = (
+    select(path).where(path.c.chain == bindparam("chain"), path.c.number == found.correlate(None).scalar_subquery())
+    for found in (
+        _latest,
+        _latest.where(or_(path.c.steps > literal("0"), path.c.ended == literal("1"), path.c.token.is_not(None))),
+    )
 )
 held = select(path).where(path.c.token.is_not(None)).order_by(path.c.expires, path.c.chain, path.c.number)
 expired = held.where(path.c.expires <= bindparam("until"))
-_twin = path.alias("twin")
-twins = (
-    select(path.c.chain, func.min(path.c.number), _twin.c.number)
-    .join(_twin, and_(path.c.chain == _twin.c.chain, path.c.digest == _twin.c.digest, path.c.number < _twin.c.number))
-    .where(path.c.steps >= bindparam("least"), _twin.c.steps >= bindparam("least"))
-    .group_by(path.c.chain, _twin.c.number)
-    .order_by(path.c.chain, _twin.c.number)
+drawing = select(path).where(path.c.issued > literal("0")).order_by(path.c.chain, path.c.number)
+# A chain, a length and a digest, and the first path that has them: the others of the group are its twins.
+_beginning = (prefix.c.chain, prefix.c.length, prefix.c.digest)
+_group = (
+    select(*_beginning, func.min(prefix.c.path).label("first"))
+    .group_by(*_beginning)
+    .having(func.count() > literal("1"))
+    .subquery()
 )
+twins = (
+    select(prefix.c.chain, _group.c.first, prefix.c.path, prefix.c.length)
+    .join(_group, and_(*(column == _group.c[column.name] for column in _beginning)))
+    .where(prefix.c.path > _group.c.first)
+    .order_by(prefix.c.chain, prefix.c.path, prefix.c.length)
+)
+add_prefix = _insert(prefix)
+get_prefixes = select(prefix).where(prefix.c.chain == bindparam("chain")).order_by(*prefix.primary_key.columns)
+
+# -- what is read with the beginning of a transaction, to save round trips
+
+#: A chain, one of its paths and the row of the state that the path is in; nothing, if the study has as many changes as
+#: the caller knows of.
+needed = (
+    select(chain, path, row)
+    .select_from(
+        chain.outerjoin(path, and_(path.c.chain == _number, path.c.number == bindparam("path"))).outerjoin(
+            row, and_(row.c.chain == _number, row.c.state == path.c.last)
+        )
+    )
+    .where(chain.c.name == bindparam("name"), select(study.c.changes).scalar_subquery() != bindparam("changes"))
+)
+PARTS_OF_NEEDED = (
+    slice(len(chain.columns)),
+    slice(len(chain.columns), len(chain.columns) + len(path.columns)),
+    slice(len(chain.columns) + len(path.columns), None),
+)
+#: The leases whose time is over by the server's clock, which is a little later than the beginning of the transaction.
+expired_now = held.where(path.c.expires <= extract("epoch", func.clock_timestamp()))
+#: So many of the largest certificates are read: one more than the chains that a tell changes.
+WORST = 2
 
 # -- rows and states
 
@@ -164,10 +289,36 @@ log_after = _ordered(select(log).where(log.c.number > bindparam("after")), log.c
 chain_log_after = _ordered(
     select(log).where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
 )
+_draw = select(log.c.number, log.c.chain, log.c.path, log.c.step, log.c.state, log.c.issued)
+draws_after = _ordered(_draw.where(log.c.number > bindparam("after")), log.c.number)
+chain_draws_after = _ordered(
+    _draw.where(log.c.chain == bindparam("chain"), log.c.number > bindparam("after")), log.c.number
+)
+path_log_after = _ordered(
+    select(log.c.number, log.c.state).where(
+        log.c.chain == bindparam("chain"), log.c.path == bindparam("path"), log.c.number > bindparam("after")
+    ),
+    log.c.number,
+)
 add_history = _insert(history)
 _line = history.c.number > bindparam("after")
 history_after = _ordered(select(history).where(history.c.chain == bindparam("chain"), _line), history.c.number)
 history_of_all = _ordered(select(history).where(history.c.chain.is_(None), _line), history.c.number)
+
+_of_chain = evidence.c.chain == bindparam("chain")
+get_evidence = select(evidence).where(_of_chain)
+drop_evidence = delete(evidence).where(_of_chain)
+add_evidence = _insert(evidence)
+
+add_question = _insert(question)
+set_question = _update(question, ("number",), QuestionRecord.FIXED)
+get_questions = select(question).order_by(question.c.number)
+questions_of = get_questions.where(question.c.chain == bindparam("chain"))
+add_answer = _insert(answer)
+answers_after = _ordered(
+    select(answer).where(answer.c.question == bindparam("question"), answer.c.number > bindparam("after")),
+    answer.c.number,
+)
 
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)

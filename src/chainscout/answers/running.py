@@ -1,0 +1,96 @@
+"""A question about a chain that grows: its answer from the cards so far, without reading them again."""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from ._terms import terms_of
+from .answer import Answer, from_decks, vacuous
+from .question import Question
+from .replay import Decks
+
+__all__ = ["LEAST", "MOST_CARDS", "Running", "next_look"]
+
+#: Answers are computed again when T has grown by so many transitions at least.
+LEAST = 10
+
+
+def next_look(transitions: int) -> int:
+    """The T at which the answers about a chain are computed again: when it has grown by 1 %."""
+    return transitions + max(LEAST, transitions // 100)
+
+
+#: A prediction draws at most so many cards.
+MOST_CARDS = 4_000_000
+
+
+def _grown(decks: Decks, factor: float) -> Decks:
+    """The cards so far and more of each row, drawn from the row's own frequencies; the same ones every time."""
+    grown = Decks.empty(decks.size)
+    for row in range(decks.size + 1):
+        count, begin = int(decks.count[row]), int(decks.first[row])
+        known = decks.card[begin : begin + count]
+        if count:
+            more = np.random.default_rng([count, row]).integers(count, size=round(count * (factor - 1)))
+            grown.add(row, np.concatenate([known, known[more]]))
+    return grown
+
+
+class Running:
+    """A question that was asked before the first draw, over the states that are known now.
+
+    ``states``: their labels. ``open_states``: whether there may be others. ``delta``: the probability that the bounds
+    fail. Raises ``InputError`` if the question does not fit the states.
+    """
+
+    def __init__(
+        self, question: Question, states: Sequence[Hashable], delta: float, *, open_states: bool = False
+    ) -> None:
+        self._terms = terms_of(question, states, open_states=open_states)
+        self.question, self.delta = question, delta
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the answer before anything is known."""
+        return vacuous(self._terms)
+
+    def answer(self, decks: Decks, lost: int = 0) -> Answer:
+        """What is known now. Each replay goes on where it waited. ``lost``: how many draws were lost."""
+        return from_decks(decks, self._terms, self.delta, lost=lost)
+
+    def growth(self, decks: Decks, good: Callable[[float, float], bool], width: float | None = None) -> float:
+        """By how much every row's cards must grow until the answer is good: a prediction, no bound.
+
+        The cards so far are followed by cards drawn from each row's own frequencies. ``good``: (lower, upper) → whether
+        the answer is good enough. ``width``: it is, if it is at most so wide; what takes more than `MOST_CARDS` cards
+        is then taken from width ∝ 1/√T. Gives 1 if the answer is good now, nan if there is nothing to go by (no card,
+        or a row that a replay waits for has none), and infinite if no number of cards can be named.
+        """
+
+        def is_good(factor: float) -> bool:
+            found = self.answer(_grown(decks, factor))
+            return good(found.lower, found.upper)
+
+        now = self.answer(decks)
+        if good(now.lower, now.upper):
+            return 1.0
+        if decks.total == 0 or (now.waiting_for is not None and self._has_no_card(decks, now.waiting_for)):
+            return math.nan
+        low, high = 1.0, 2.0
+        while not is_good(high):
+            low, high = high, 2 * high
+            if high * decks.total > MOST_CARDS:
+                last = self.answer(_grown(decks, low)).width
+                return math.inf if width is None or math.isinf(last) else low * (last / width) ** 2
+        for _ in range(4):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if is_good(middle) else (middle, high)
+        return math.sqrt(low * high)
+
+    def _has_no_card(self, decks: Decks, state: Hashable) -> bool:
+        return state not in self._terms.states or decks.count[list(self._terms.states).index(state)] == 0
+
+    def unknown(self, why: str) -> Answer:
+        """The answer where the data contradict what the bounds assume."""
+        return Answer(self.question, None, *self.ends, self.delta, True, "replay", notes=(why,))

@@ -1,0 +1,171 @@
+"""``demo``: a study of three processes told as a story, and the files that it leaves."""
+
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import FileError
+from .rendering import echo
+
+if TYPE_CHECKING:
+    from ..answers import Answer
+    from ..study import Study
+
+#: The study file that the demonstration writes and runs.
+STUDY = """\
+# Three processes with matrices that play the part of your own programs. In your study, write
+#     command = ["./my_simulator", "--seed", "7"]
+# instead of 'matrix': a program that prints the next state for every line it is sent.
+where = "lab.db"            # the study: every sample is on disk before the next one is drawn
+budget = 20_000             # at most so many samples ...
+target_loss = 0.03          # ... and fewer if every matrix is certified to this loss before
+policy = "certifier"        # the rule that chooses whom to sample: it lowers the largest bound
+certificate = "mixture"     # needs no compiling; 'sharp', the default, is tighter
+seed = 2                    # of the simulated processes: the same run each time
+
+[chains.queue]              # a busy waiting line: from each length it may go nearly anywhere
+states = ["empty", "few", "some", "many", "most", "full"]
+matrix = [
+    [0.4, 0.3, 0.2, 0.1, 0.0, 0.0],
+    [0.3, 0.3, 0.2, 0.1, 0.1, 0.0],
+    [0.2, 0.2, 0.2, 0.2, 0.1, 0.1],
+    [0.1, 0.2, 0.2, 0.2, 0.2, 0.1],
+    [0.1, 0.1, 0.2, 0.2, 0.2, 0.2],
+    [0.0, 0.1, 0.2, 0.2, 0.3, 0.2],
+]
+
+[chains.channel]            # a radio channel: long good times, short bad ones
+states = ["good", "bad"]
+matrix = [[0.95, 0.05], [0.3, 0.7]]
+
+[chains.pump]               # a pump that hardly ever gets hot: three of its states are rare
+states = ["idle", "running", "hot", "down", "repaired"]
+matrix = [
+    [0.97, 0.03, 0.0, 0.0, 0.0],
+    [0.9999, 0.0, 0.0001, 0.0, 0.0],
+    [0.0, 0.0, 0.5, 0.5, 0.0],
+    [0.0, 0.0, 0.0, 0.5, 0.5],
+    [1.0, 0.0, 0.0, 0.0, 0.0],
+]
+"""
+CHAIN, QUESTION = "queue", "reach full from empty within 5"
+#: What the demonstration leaves.
+FILES = ("study.toml", "lab.db", "report.html")
+#: Characters of the longest bar.
+BAR = 34
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
+def demo(out: Path) -> None:
+    """Learn three simulated processes, and tell what is known of them, what is not, and what it cost."""
+    from ..learning import learn, read_study_file
+    from ..report.study_page import study_page
+
+    file, where, page = (out / name for name in FILES)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for suffix in ("", "-wal", "-shm"):  # of the last demonstration
+            where.with_name(where.name + suffix).unlink(missing_ok=True)
+        file.write_text(STUDY, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{out} could not be written: {error.strerror or error}") from None
+    echo("Three processes move only when they are sampled, and every sample costs.")
+    echo(f"  $ chainscout learn {file}", exact=True)
+    found = read_study_file(file)
+    with learn(
+        found.sources, where=found.where, states=found.states, progress=sys.stderr.isatty(), **found.settings.given()
+    ) as study:
+        _tell_shares(study)
+        _tell_knowledge(study)
+        _tell_answer(study.answer(CHAIN, QUESTION))
+        used = study.progress().observations
+        page.write_text(study_page(study, "Three processes"), encoding="utf-8")
+    fewer = 1 - used / _tell_others(file, used)
+    echo(f"\nConclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than")
+    echo("taking turns, and nothing is claimed of rows that nobody has seen.")
+    echo(f"\nIn {out}: {file.name} to edit, {where.name} the study, {page.name} to open.")
+    echo("Try next:")
+    for command in commands(where):
+        echo(f"  {command}", exact=True)
+
+
+def commands(where: Path) -> tuple[str, ...]:
+    """Three commands to try next, as they can be typed here."""
+    program = Path(sys.argv[0])
+    called = "chainscout" if shutil.which("chainscout") == str(program) else str(_near(program))
+    if program.stem != "chainscout":  # python -m chainscout
+        called = f"{_near(Path(sys.executable))} -m chainscout"
+    return (
+        f"{called} status {where}",
+        f"{called} answer {where} {CHAIN} 'share of full'",
+        f"{called} serve {where}",
+    )
+
+
+def _near(path: Path) -> Path:
+    """The path as it is written from here, if it lies below this directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _tell_shares(study: "Study") -> None:
+    told = study.allocation()
+    total = sum(told.values())
+    echo("\n1. Where the samples went")
+    for name, number in told.items():
+        bar = "█" * round(BAR * number / max(told.values()))
+        echo(f"  {name:<8} {len(study.states(name))} states {number:>6,} samples {number / total:>5.0%}  {bar}")
+    echo("  A row with many possible next states needs more samples, and a row that nearly")
+    echo("  always does the same needs fewer. Taking turns would not notice.")
+
+
+def _tell_knowledge(study: "Study") -> None:
+    from ..counts import never_left
+
+    certificate = study.certificate()
+    echo("\n2. What is known, and what is not")
+    sure = f"{1 - certificate.delta:.0%}"
+    echo(f"  With probability {sure} no loss is above {certificate.max:.3f}. A loss is the squared error")
+    echo("  of a row of the matrix, averaged over the rows as often as they were left.")
+    for name in study.names:
+        counts = study.counts(name)
+        known = f"all {counts.size} rows were left, each at least {min(counts.visited_exits()):,} times"
+        if counts.unknown_rows:
+            states = ", ".join(str(counts.states[x]) for x in range(counts.size) if not counts.exits_of(x))
+            known = f"{never_left(counts.unknown_rows, counts.size)}: nothing is known of {states}"
+        echo(f"  {name:<8} {known}")
+
+
+def _tell_answer(answer: "Answer") -> None:
+    from ..answers import answer as answer_exactly
+    from ..chains import MarkovChain
+
+    table = tomllib.loads(STUDY)["chains"][CHAIN]
+    truth = answer_exactly(MarkovChain(table["matrix"], states=table["states"]), QUESTION).estimate
+    echo("\n3. An answer: how likely is an empty queue full within 5 steps?")
+    sure = f"{1 - answer.delta:.0%}"
+    echo(f"  About {answer.estimate:.2f}; with probability {sure} from {answer.lower:.2f} to {answer.upper:.2f}.")
+    echo(f"  (The matrix in the file says {truth:.2f}. Your own processes come without one.)")
+
+
+def _tell_others(file: Path, used: int) -> int:
+    """What other ways to choose need for the same bound, on the same paths. Gives the samples of round-robin."""
+    from ..learning import learn, read_study_file
+    from ..study import StopReason
+
+    echo("\n4. How many samples other ways to choose need for the same bound")
+    echo(f"  {'this study':<30} {used:>6,}")
+    needed = {}
+    for policy, words in (("uniform", "taking turns (round-robin)"), ("ba-mc", "the paper's algorithm (BA-MC)")):
+        found = read_study_file(file)
+        settings = found.settings.given() | {"policy": policy}
+        with learn(found.sources, states=found.states, progress=False, **settings) as study:
+            end = study.progress()
+        needed[policy] = end.observations
+        more = "" if end.stop_reason is StopReason.TARGET_LOSS else "more than "
+        echo(f"  {words:<30} {needed[policy]:>6,}   {more}{needed[policy] / used:.1f} times as many")
+    return needed["uniform"]

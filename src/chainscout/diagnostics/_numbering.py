@@ -1,0 +1,104 @@
+"""Rows, outcomes and labels numbered in order of discovery, for cards that come in one piece or in many."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Wholes = npt.NDArray[np.int64]
+
+#: The first so many labels of a row are told apart; later cards with other labels are left out.
+CONTEXTS = 64
+#: A table with up to so many places for each card is filled; a larger one is sorted.
+DENSE = 8
+
+
+class Numbering(NamedTuple):
+    """The rows that were discovered, and in each of them its outcomes and its labels, in order of discovery."""
+
+    #: The state of each row; how many outcomes and how many labels each row has.
+    states: Wholes
+    outcomes: Wholes
+    labels: Wholes
+    #: The values behind outcomes and labels, row by row.
+    outcome_values: Wholes
+    label_values: Wholes
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Before the first card."""
+        return cls(*(np.empty(0, np.int64) for _ in cls._fields))
+
+
+class Layout(NamedTuple):
+    """Cards by the numbers of their rows, outcomes and labels."""
+
+    #: The places of the cards that have a label, among all that were given.
+    places: Wholes
+    row: Wholes
+    slot: Wholes
+    label: Wholes
+    #: What is known with these cards.
+    numbering: Numbering
+    #: Cards that were left out because their row has too many labels.
+    left_out: int
+
+
+def layout(known: Numbering, source: Wholes, target: Wholes, label: Wholes, most: int = CONTEXTS) -> Layout:
+    """New cards with a label ≥ 0, up to ``most`` labels a row, after those that are known."""
+    rows = len(known.states)
+    owner_of_label = np.repeat(np.arange(rows), known.labels)
+    owner_of_outcome = np.repeat(np.arange(rows), known.outcomes)
+    places = np.flatnonzero(label >= 0)
+    row, _, states = _ranked(np.zeros(rows, np.int64), known.states, np.zeros(len(places), np.int64), source[places], 1)
+    rank, _, _ = _ranked(owner_of_label, known.label_values, row, label[places], len(states))
+    kept = rank < most  # a row's first card is always kept, so the rows are the same
+    places, row, left_out = places[kept], row[kept], int((~kept).sum())
+    slot, outcomes, outcome_values = _ranked(owner_of_outcome, known.outcome_values, row, target[places], len(states))
+    context, labels, label_values = _ranked(owner_of_label, known.label_values, row, label[places], len(states))
+    numbering = Numbering(states, outcomes, labels, outcome_values, label_values)
+    return Layout(places, row, slot, context, numbering, left_out)
+
+
+def _ranked(
+    known_group: Wholes, known_value: Wholes, group: Wholes, value: Wholes, groups: int
+) -> tuple[Wholes, Wholes, Wholes]:
+    """Of each card, the rank of its value in its group by first occurrence; each group's number of values; the values
+    themselves, group by group and in order of rank. Known values come first, in their order."""
+    before = len(known_group)
+    group, value = np.concatenate([known_group, group]), np.concatenate([known_value, value])
+    if not len(group):
+        return np.empty(0, np.int64), np.zeros(groups, np.int64), np.empty(0, np.int64)
+    span = int(value.max()) + 1
+    places = group * span + value
+    if groups * span > DENSE * len(group):  # a table would be mostly empty: number the pairs that occur
+        keys, places = np.unique(places, return_inverse=True)
+    else:
+        keys = np.arange(groups * span)
+    first = np.full(len(keys), len(group))
+    first[places[::-1]] = np.arange(len(group))[::-1]
+    found = np.flatnonzero(first < len(group))
+    order = found[np.lexsort((first[found], keys[found] // span))]
+    owners = keys[order] // span
+    numbers = np.bincount(owners, minlength=groups).astype(np.int64)
+    rank = np.empty(len(keys), np.int64)
+    rank[order] = np.arange(len(order)) - (np.cumsum(numbers) - numbers)[owners]
+    return rank[places][before:], numbers, (keys[order] % span).astype(np.int64)
+
+
+def starts(widths: Wholes) -> Wholes:
+    """Where each group begins in a flat array, if it has so many places."""
+    return np.cumsum(widths) - widths
+
+
+def moved(values: Floats, key: Wholes, width: Wholes, new_key: Wholes, new_width: Wholes) -> Floats:
+    """A flat array of groups, in a flat array in which there are more groups, or wider ones; new places are zero.
+
+    ``key``, ``width``: what names each group, rising, and how many places it has.
+    """
+    found = np.zeros(int(new_width.sum()))
+    if len(values):
+        shift = starts(new_width)[np.searchsorted(new_key, key)] - starts(width)
+        found[np.repeat(shift, width) + np.arange(len(values))] = values
+    return found

@@ -1,0 +1,285 @@
+"""Where the checks of several chains stand: what has to be kept so that they go on with the next cards.
+
+Fed in one piece or in many, with or without a rest in between, the numbers are the same. A resting state is bytes:
+arrays and plain values, never code.
+"""
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _processes
+from ._check import Check, Kind, exponential
+from ._numbering import Floats, Wholes
+from ._processes import AGES, ChangeLooks, FairBets, Fed, LabelDecks
+from ._sentences import given_up, left_out, not_guaranteed, pending, sentence, why_waiting
+
+__all__ = [
+    "AGES", "CHECKS", "DECLARED", "MOMENTS", "ChainStanding", "Fed", "Labelled", "Standing", "Thinned", "given_up",
+    "left_out", "not_guaranteed", "packed", "pending", "thinned", "unpacked", "why_waiting",
+]  # fmt: skip
+
+#: A check's history has at most so many moments, and the latest one.
+MOMENTS = 200
+#: The checks that are always made: what they are about and what they compare.
+CHECKS = (
+    (Kind.ORDER, "predecessor"),
+    (Kind.CHANGE, "time"),
+    (Kind.SAMENESS, "worker"),
+    (Kind.SAMENESS, "path"),
+    (Kind.SAMENESS, "age"),
+)
+#: How many labels were declared beforehand, for those that *sameness* compares; None: they are discovered.
+DECLARED = {"worker": None, "path": None, "age": len(AGES) + 1}
+
+
+class Labelled(NamedTuple):
+    """Transitions of one chain in order of issue, with what was known before each."""
+
+    source: Wholes
+    target: Wholes
+    #: The state before the source on the same path; −1 where it is not known.
+    predecessor: Wholes
+    worker: Wholes
+    path: Wholes
+    age: Wholes
+
+
+class Thinned:
+    """Values over time, thinned as they grow: every 1st, 2nd, 4th, … card, so that at most `MOMENTS` are held."""
+
+    def __init__(self) -> None:
+        self.stride = 1
+        self.number = 0
+        self.issued = np.empty(0, np.int64)
+        self.values = np.empty(0)
+        self.last: tuple[int, float] | None = None
+
+    def add(self, issued: Wholes, values: Floats) -> None:
+        """Adds cards by their numbers of issue."""
+        if not len(issued):
+            return
+        chosen = (self.number + 1 + np.arange(len(issued))) % self.stride == 0
+        self.number += len(issued)
+        self.last = int(issued[-1]), float(values[-1])
+        self.issued = np.concatenate([self.issued, issued[chosen]])
+        self.values = np.concatenate([self.values, values[chosen]])
+        while len(self.issued) > MOMENTS:
+            self.stride *= 2
+            self.issued, self.values = self.issued[1::2], self.values[1::2]
+
+    def moments(self) -> tuple[tuple[int, float], ...]:
+        """(number of issue, value), the latest one included."""
+        found = [(int(number), float(value)) for number, value in zip(self.issued, self.values, strict=True)]
+        if self.last is not None and (not found or found[-1][0] != self.last[0]):
+            found.append(self.last)
+        return tuple(found)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that has to be kept to go on."""
+        number, value = (0, 0.0) if self.last is None else self.last
+        counts = np.array([self.stride, self.number, number])
+        return {"issued": self.issued, "values": self.values, "counts": counts, "last": np.array([value])}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What `arrays` kept."""
+        found = cls()
+        found.stride, found.number, number = (int(count) for count in arrays["counts"])
+        found.issued, found.values = arrays["issued"], arrays["values"]
+        found.last = (number, float(arrays["last"][0])) if found.number else None
+        return found
+
+
+class ChainStanding:
+    """The checks of one chain as they go on. ``size``: how many states there are; None: states are discovered."""
+
+    def __init__(self, size: int | None) -> None:
+        self.order = FairBets()
+        self.change = ChangeLooks(size)
+        self.same = {by: (FairBets(), LabelDecks(declared)) for by, declared in DECLARED.items()}
+        #: Of each thing that *sameness* compares: the first label, −1 before it, and whether there was another one.
+        self.first = dict.fromkeys(DECLARED, -1)
+        self.several = dict.fromkeys(DECLARED, False)
+
+    def feed(self, cards: Labelled) -> list[Fed]:
+        """Judges the next transitions: what each of `CHECKS` says after each of them."""
+        fed = [
+            self.order.feed(cards.source, cards.target, cards.predecessor),
+            self.change.feed(cards.source, cards.target)[0],
+        ]
+        for by, (bets, looks) in self.same.items():
+            label = getattr(cards, by)
+            if len(label):
+                self.first[by] = int(label[0]) if self.first[by] < 0 else self.first[by]
+                self.several[by] |= bool((label != self.first[by]).any())
+            fed.append(_processes.halves(bets.feed(cards.source, cards.target, label), looks.feed(
+                cards.source, cards.target, label)[0]))  # fmt: skip
+        return fed
+
+    @property
+    def left_out(self) -> list[int]:
+        """How many cards each of `CHECKS` left out."""
+        return [self.order.left_out, 0, *(bets.left_out for bets, _ in self.same.values())]
+
+    @property
+    def compares(self) -> list[bool]:
+        """Whether each of `CHECKS` has anything to compare."""
+        return [True, True, *self.several.values()]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that has to be kept to go on."""
+        found = {**_named("order", self.order.arrays()), **_named("change", self.change.arrays())}
+        for by, (bets, looks) in self.same.items():
+            found |= {**_named(f"{by}.bets", bets.arrays()), **_named(f"{by}.looks", looks.arrays())}
+        met = [(self.first[by], self.several[by]) for by in DECLARED]
+        return {**found, "met": np.array(met, np.int64).ravel()}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int | None) -> Self:
+        """What `arrays` kept."""
+        found = cls(size)
+        found.order = FairBets.of(_within("order", arrays))
+        found.change = ChangeLooks.of(_within("change", arrays), size)
+        for place, (by, declared) in enumerate(DECLARED.items()):
+            bets, looks = _within(f"{by}.bets", arrays), _within(f"{by}.looks", arrays)
+            found.same[by] = FairBets.of(bets), LabelDecks.of(looks, declared)
+            found.first[by], found.several[by] = int(arrays["met"][2 * place]), bool(arrays["met"][2 * place + 1])
+        return found
+
+
+class Standing:
+    """The checks of all chains together as they go on: the mean of the chains' e-values, and its largest value."""
+
+    def __init__(self, chains: int) -> None:
+        self.chains = chains
+        number = len(CHECKS)
+        #: log E of each check and chain; of each check the largest log of the mean, the level, and how many cards were
+        #: judged and left out; and whether it has anything to compare.
+        self.log_values = np.zeros((number, chains))
+        self.log_largest = np.zeros(number)
+        self.log_mean = np.zeros(number)
+        self.level = 1.0
+        self.cards = np.zeros(number, np.int64)
+        self.left_out = np.zeros((number, chains), np.int64)
+        self.compares = np.zeros(number, np.int64)
+        self.history = [Thinned() for _ in CHECKS]
+
+    def add(self, fed: Mapping[int, tuple[ChainStanding, Wholes, list[Fed]]]) -> None:
+        """Adds what chains said of their next cards: by the chain's number, with the cards' numbers of issue."""
+        weights = np.full(self.chains, 1.0 / self.chains)
+        for number in range(len(CHECKS)):
+            chain, issued, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+            for k, (standing, numbers, found) in fed.items():
+                issued.append(numbers[found[number].places])
+                values.append(found[number].log_values)
+                chain.append(np.full(len(issued[-1]), k, np.int64))
+                self.left_out[number, k] = standing.left_out[number]
+                self.compares[number] |= standing.compares[number]
+            numbers = np.concatenate(issued)
+            order = np.argsort(numbers, kind="stable")
+            owner, value = np.concatenate(chain)[order], np.concatenate(values)[order]
+            trace = _processes.mean_over_chains(owner, value, weights, self.log_values[number])
+            self.log_values[number, owner] = value  # of several values of a chain, the last one stays
+            self.log_mean[number] = trace[-1] if len(trace) else self.log_mean[number]
+            self.log_largest[number] = max(self.log_largest[number], trace.max(initial=0.0))
+            self.cards[number] += len(trace)
+            self.history[number].add(numbers[order], trace)
+        # Of change there is a level: the smallest over the chains, over their weights.
+        levels = [standing.change.level * self.chains for standing, _, _ in fed.values()]
+        self.level = min([self.level, *levels])
+
+    def checks(self, chain: str | None, delta: float, unordered: bool) -> list[Check]:
+        """What the checks say. ``chain``: the name of the only chain; ``unordered``: nothing is guaranteed."""
+        found = []
+        for number, (kind, by) in enumerate(CHECKS):
+            if not self.compares[number] and kind is Kind.SAMENESS:
+                continue
+            level = self.level if kind is Kind.CHANGE else math.exp(-self.log_largest[number])
+            level = 1.0 if unordered else min(1.0, level)
+            text = sentence(chain, kind, by, level, delta, (), unordered, together=chain is None)
+            found.append(
+                Check(
+                    chain, kind, by, exponential(self.log_mean[number]), exponential(self.log_largest[number]), level,
+                    text, (), int(self.cards[number]), int(self.left_out[number].sum()),
+                    self.history[number].moments(),
+                )
+            )  # fmt: skip
+        return found
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that has to be kept to go on."""
+        found: dict[str, npt.NDArray[Any]] = {
+            "log_values": self.log_values.ravel(), "log_largest": self.log_largest, "log_mean": self.log_mean,
+            "level": np.array([self.level]), "cards": self.cards, "left_out": self.left_out.ravel(),
+            "compares": self.compares,
+        }  # fmt: skip
+        for number, history in enumerate(self.history):
+            found |= _named(f"history {number}", history.arrays())
+        return found
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], chains: int) -> Self:
+        """What `arrays` kept."""
+        found = cls(chains)
+        for name in ("log_largest", "log_mean", "cards", "compares"):
+            setattr(found, name, arrays[name])
+        found.log_values = arrays["log_values"].reshape(len(CHECKS), chains)
+        found.left_out = arrays["left_out"].reshape(len(CHECKS), chains)
+        found.level = float(arrays["level"][0])
+        found.history = [Thinned.of(_within(f"history {number}", arrays)) for number in range(len(CHECKS))]
+        return found
+
+
+def _named(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    return {f"{name}.{each}": array for each, array in arrays.items()}
+
+
+def _within(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    start = f"{name}."
+    return {each[len(start) :]: array for each, array in arrays.items() if each.startswith(start)}
+
+
+# -- bytes
+
+
+def packed(values: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Plain values and flat arrays as bytes: JSON, then the arrays. Doubles keep every bit; counts take four bytes."""
+    names, pieces = [], []
+    for name, array in arrays.items():
+        kind = array.dtype.kind
+        short = array.astype("<i4", casting="unsafe") if np.abs(array).max(initial=0) < 2**31 else None
+        if short is not None and (short == array).all() and not (kind == "f" and np.signbit(array[array == 0]).any()):
+            names.append((name, kind, 4, len(array)))
+            pieces.append(short.tobytes())
+        else:
+            names.append((name, kind, 8, len(array)))
+            pieces.append(array.astype("<f8" if kind == "f" else "<i8").tobytes())
+    head = json.dumps([values, names], separators=(",", ":")).encode()
+    return zlib.compress(b"".join([len(head).to_bytes(8, "little"), head, *pieces]), 1)
+
+
+def unpacked(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
+    """What `packed` packed."""
+    content = zlib.decompress(content)
+    end = 8 + int.from_bytes(content[:8], "little")
+    values, names = json.loads(content[8:end])
+    arrays = {}
+    for name, kind, width, number in names:
+        dtype = "<i4" if width == 4 else "<f8" if kind == "f" else "<i8"
+        found = np.frombuffer(content, dtype, number, end)
+        arrays[name] = found.astype(np.float64 if kind == "f" else np.int64)
+        end += number * width
+    return values, arrays
+
+
+def thinned(issued: Wholes, values: Floats) -> tuple[tuple[int, float], ...]:
+    """(number of issue, value) at up to `MOMENTS` moments, and the latest."""
+    found = Thinned()
+    found.add(issued, values)
+    return found.moments()

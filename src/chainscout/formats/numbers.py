@@ -1,0 +1,25 @@
+"""Probabilities and intervals as text: ``0.25``, ``1/4``, ``[0.2,0.3]``."""
+
+import re
+
+from .model import refused
+
+__all__ = ["probability", "written"]
+
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?"
+_PROBABILITY = re.compile(rf"({_NUMBER})(?:\s*/\s*({_NUMBER}))?")
+
+
+def written(lower: float, upper: float, *, exact: bool) -> str:
+    """A probability, or the interval that it lies in, such that it reads back as the same numbers."""
+    return repr(lower) if exact else f"[{lower!r},{upper!r}]"
+
+
+def probability(text: str, file: str, place: str) -> float:
+    """The probability that ``text`` writes."""
+    if text.lstrip().startswith("["):
+        raise refused(file, place, f"this is an interval, {text.strip()!r}, and only exact chains are read")
+    found = _PROBABILITY.fullmatch(text.strip())
+    if found is None or (found[2] is not None and float(found[2]) == 0):
+        raise refused(file, place, f"a probability must be a number or a fraction, not {text.strip()!r}")
+    return float(found[1]) / float(found[2] or 1)

@@ -1,0 +1,62 @@
+"""What an object shows of itself: a small table as text, and as HTML for notebooks. Every text is escaped."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from html import escape
+from typing import Any
+
+from .validation import printable
+
+#: Rows and columns that are shown; the rest is counted.
+MOST = 10
+_CELL = "padding:0.15em 0.7em;text-align:"
+
+
+def shown_cell(value: Any) -> str:
+    """A number with three digits, a text that cannot steer a terminal, and — for what does not exist."""
+    if value is None or value != value:
+        return "—"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(str(value))
+
+
+def text_table(columns: Sequence[Hashable], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """The lines of a table; numbers are flush right."""
+    kept = [list(row) for row in rows]
+    body = [[shown_cell(value) for value in row] for row in kept]
+    right = [all(_is_number(row[place]) for row in kept) for place in range(len(columns))]
+    cells = [[shown_cell(name) for name in columns], *body]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    return [
+        "  ".join(
+            text.rjust(wide) if flush else text.ljust(wide)
+            for text, wide, flush in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def html_table(
+    title: str, columns: Sequence[Hashable], rows: Iterable[Sequence[Any]], notes: Iterable[str] = ()
+) -> str:
+    """A table for a notebook."""
+    kept = [list(row) for row in rows]
+    sides = ["right" if all(_is_number(row[place]) for row in kept) else "left" for place in range(len(columns))]
+    head = "".join(_html_cell("th", name, side) for name, side in zip(columns, sides, strict=True))
+    body = "".join(
+        f"<tr>{''.join(_html_cell('td', value, side) for value, side in zip(row, sides, strict=True))}</tr>"
+        for row in kept
+    )
+    below = "".join(f"<div>{escape(printable(note))}</div>" for note in notes)
+    return (
+        f"<div><strong>{escape(printable(title))}</strong>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def _html_cell(kind: str, value: Any, side: str) -> str:
+    return f'<{kind} style="{_CELL}{side}">{escape(shown_cell(value))}</{kind}>'
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

@@ -1,0 +1,371 @@
+"""Registered questions: what a study is asked before its first draw, kept up to date while it grows (MATH §11).
+
+An answer is computed again when its chain's T has grown by 1 %. It is a function of the chain's cards alone, so it does
+not matter who computes it, or whether the study was opened anew in between. Its bounds hold at all times at once, so a
+study may stop by looking at them.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..answers import Answer, Question, answer, parse
+from ..answers.running import Running, next_look
+from ..errors import InputError
+from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
+from ..validation import did_you_mean, one_of, real_number, shown
+from . import _paths, _transitions
+from ._cards import ChainCards, Readings
+from ._index import LiveIndex
+from ._labels import Labels
+from .views import QuestionLine
+
+if TYPE_CHECKING:
+    from .settings import StudySettings
+
+#: Under `widest`, a chain is set aside after so many paths without an exit of the state that its replay waits for.
+MOST_BARREN = _transitions.MOST_BARREN
+#: Which answer is the worst.
+WORST = ("highest", "lowest")
+
+
+# -- what is given
+
+
+def checked_questions(given: Any, chains: Sequence[str]) -> dict[str, list[Question]]:
+    """Chain → its questions. ``given``: a mapping from names of chains, or one question or list for all chains."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(chains, given)
+    unknown = [name for name in given if name not in chains]
+    if unknown:
+        hint = did_you_mean(unknown[0], chains)
+        raise InputError(f"questions names chains that the study does not have: {shown(unknown)}{hint}")
+    found = {}
+    for name in chains:
+        asked = given.get(name, [])
+        listed = [asked] if isinstance(asked, str | Question) else asked
+        if not isinstance(listed, Sequence):
+            raise InputError(
+                f"the questions of chain {name!r} must be a question, a line or a list of them, not {shown(asked)}"
+            )
+        questions = [parse(one) if isinstance(one, str) else one for one in listed]
+        for question in questions:
+            if not isinstance(question, Question):
+                raise InputError(
+                    f"a question must be a Reach, PassageTime, Cost or LongRunShare, or a line of text, not "
+                    f"{shown(question)}"
+                )
+        if len({str(question) for question in questions}) < len(questions):
+            raise InputError(f"a question of chain {name!r} is given twice")
+        if questions:
+            found[name] = questions
+    return found
+
+
+def checked_width(value: Any) -> float | None:
+    """A target width."""
+    meaning = "how wide every answer may be at the end"
+    return None if value is None else real_number(value, "target_width", above=0.0, meaning=meaning)
+
+
+def checked_limit(value: Any) -> float | None:
+    """A limit."""
+    meaning = "the number of which every answer is to be known to be below it or not"
+    return None if value is None else real_number(value, "limit", meaning=meaning)
+
+
+def checked_worst(value: Any) -> str | None:
+    """Which answer is the worst."""
+    return None if value is None else one_of(value, "worst", WORST)
+
+
+def check_goals(settings: "StudySettings", asked: Mapping[str, Sequence[Question]]) -> None:
+    """Refuses aims that do not fit each other or the questions."""
+    aims = [name for name in ("target_loss", "target_width", "limit", "worst") if getattr(settings, name) is not None]
+    if len(aims) > 1:
+        raise InputError(f"a study aims at one thing, and {' and '.join(aims)} are given")
+    if not asked:
+        if aims and aims != ["target_loss"]:
+            raise InputError(f"{aims[0]} is about the answers to questions, and the study has none")
+        if getattr(settings.policy, "answering", False):
+            raise InputError("the policy 'widest' allocates for the answers to questions, and the study has none")
+    if aims == ["worst"] and (len(asked) < 2 or any(len(questions) != 1 for questions in asked.values())):
+        raise InputError("worst compares chains: at least two of them must have one question each")
+
+
+def shares(delta: float, chains: int, number: int) -> list[float]:
+    """The share of δ of each of a chain's questions: δ/K for the chain, then δ/(j(j+1)) for the j-th question.
+
+    The last one has what is left, because no question is registered later.
+    """
+    part = delta / chains
+    return [part / (j * (j + 1)) for j in range(1, number)] + [part / number]
+
+
+def question_records(
+    asked: Mapping[str, Sequence[Question]], delta: float, chains: Sequence[str], states: Mapping[str, tuple[Any, bool]]
+) -> list[QuestionRecord]:
+    """The records of new questions. ``states``: chain → its states, and whether there may be others."""
+    found: list[QuestionRecord] = []
+    for number, name in enumerate(chains):
+        questions = asked.get(name)
+        if questions is None:
+            continue
+        known, is_open = states[name]
+        for question, share in zip(questions, shares(delta, len(asked), len(questions)), strict=True):
+            try:
+                low, high = Running(question, known, share, open_states=is_open).ends
+            except InputError as error:
+                raise InputError(f"the question {str(question)!r} cannot be put to chain {name!r}: {error}") from None
+            found.append(QuestionRecord(len(found) + 1, number, str(question), share, low, high))
+    return found
+
+
+# -- what a study does with them
+
+
+class Answering:
+    """The questions of an open study: what their replays have read, and when their answers are due."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+        self._readings = Readings()
+        #: Question and number of states → the question over these states.
+        self._running: dict[tuple[int, int], Running] = {}
+
+    def refresh_due(self, transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord]) -> bool:
+        """Computes the answers that are due. Gives whether there were any."""
+        found = False
+        for chain in moved:
+            if chain.asking and chain.transitions >= chain.asking:
+                self._refresh(transaction, live, chain)
+                found = True
+        return found
+
+    def refresh_all(self, transaction: Transaction, live: LiveIndex) -> None:
+        """Computes the answers to the questions about all chains that have any."""
+        for number in dict.fromkeys(record.chain for record in transaction.questions()):
+            self._refresh(transaction, live, transaction.numbered(number))
+
+    def _refresh(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
+        study = transaction.study
+        cards = self._readings.of(transaction, chain)
+        records = transaction.questions(chain)
+        for record in records:
+            found = self._answered(transaction, chain, record, cards)
+            record.lower, record.upper = float(found.lower), float(found.upper)
+            record.estimate = None if found.estimate is None else float(found.estimate)
+            record.episodes, record.notes = found.episodes, "\n".join(found.notes)
+            record.transitions = chain.transitions
+            self._wait(transaction, chain, record, cards, found)
+            if study.worst is None:
+                met = _is_met(transaction, record)
+                study.unmet += record.met - met
+                record.met = met
+            transaction.save_question(record)
+        chain.asking = next_look(chain.transitions)
+        if cards.unordered is not None:  # every answer reads the whole log, so T must have grown by a quarter
+            chain.asking = max(chain.asking, chain.transitions + chain.transitions // 4)
+        if study.worst is not None:
+            self._compare(transaction, live)
+            records = transaction.questions(chain)
+        set_index(transaction, live, chain, records)
+        transaction.save(chain)
+        if live.policy.answering and not chain.aside:
+            self._set_aside(transaction, chain, records)
+
+    def _answered(
+        self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
+    ) -> Answer:
+        """The answer at this moment; one of which nothing is known, if the data contradict what is assumed."""
+        running = self._running_of(transaction, chain, record)
+        try:
+            if cards.unordered is None:
+                return running.answer(cards.decks, cards.lost)
+            paths = _paths.chain_paths(transaction, chain, self._labels)
+            return answer(paths, running.question, delta=record.delta, asked=0)
+        except InputError as error:
+            return running.unknown(str(error))
+
+    def _running_of(self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord) -> Running:
+        key = record.number, chain.size
+        running = self._running.get(key)
+        if running is None:
+            known = self._labels.all(transaction, chain)
+            states = range(known) if isinstance(known, int) else known
+            running = Running(parse(record.line), states, record.delta, open_states=chain.open)
+            self._running[key] = running
+        return running
+
+    def _wait(
+        self,
+        transaction: Transaction,
+        chain: ChainRecord,
+        record: QuestionRecord,
+        cards: ChainCards,
+        found: Answer,
+    ) -> None:
+        """Notes for which state the replay waits, and since when."""
+        waits = None
+        if found.waiting_for is not None:
+            waits = self._labels.position(transaction, chain, found.waiting_for)
+        number = 0 if waits is None or cards.unordered is not None else int(cards.decks.count[waits])
+        if (waits, number) != (record.waits, record.cards):
+            record.waits, record.cards, record.since = waits, number, chain.begun
+
+    def _set_aside(self, transaction: Transaction, chain: ChainRecord, records: Sequence[QuestionRecord]) -> None:
+        """Sets a chain aside that would take the whole budget, because its paths never come to an awaited state."""
+        for record in records:
+            if not record.met and record.waits is not None and chain.begun - record.since >= MOST_BARREN:
+                state = shown(self._labels.label(transaction, chain, record.waits))
+                why = f"a question waits for an exit of {state}, and its last {MOST_BARREN} paths brought none"
+                _transitions.set_aside(transaction, chain, why)
+                return
+
+    def _compare(self, transaction: Transaction, live: LiveIndex) -> None:
+        """Whether one chain is known to be the worst. A question about a chain that is known not to be is met."""
+        study = transaction.study
+        records = transaction.questions()
+        left = contenders(records, study.worst == "highest")
+        study.unmet = len(left) - 1
+        for record in records:
+            met = record.number not in left
+            if met != record.met:
+                record.met = met
+                transaction.save_question(record)
+                chain = transaction.numbered(record.chain)
+                set_index(transaction, live, chain, [record])
+                transaction.save(chain)
+
+    def answered(self, transaction: Transaction, chain: ChainRecord, question: Question) -> Answer | None:
+        """The answer to a registered question at this moment; None if the question is not registered."""
+        line = str(question)
+        for record in transaction.questions(chain):
+            if record.line == line:
+                return self._answered(transaction, chain, record, self._readings.of(transaction, chain))
+        return None
+
+    def growth(self, transaction: Transaction, width: float | None) -> "Growth":
+        """By how much each chain must grow until its questions are answered: to this width, or to the study's aim."""
+        study = transaction.study
+        if not study.questions:
+            raise InputError("a plan for answers needs questions, and the study has none")
+        width = study.target_width if width is None else width
+        limit = study.limit
+        records = transaction.questions()
+        if width is not None:
+            aim = f"answers at most {width:g} wide"
+        elif limit is not None:
+            aim = f"knowing of every answer whether it is below {limit:g}"
+        elif study.worst is not None:
+            aim, limit = f"knowing which chain has the {study.worst} answer", _between(records, study.worst)
+        else:
+            raise InputError("a plan for answers needs a target width: none was given, and the study has no aim")
+
+        def good(lower: float, upper: float) -> bool:
+            if width is not None:
+                return upper - lower <= width
+            return limit is not None and (upper < limit or lower >= limit)
+
+        found = {}
+        for record in records:
+            chain = transaction.numbered(record.chain)
+            cards = self._readings.of(transaction, chain)
+            running = self._running_of(transaction, chain, record)
+            factor = math.nan if cards.unordered is not None else running.growth(cards.decks, good, width)
+            found[chain.name, record.line] = factor
+        return Growth(aim, found)
+
+    def lines(self, transaction: Transaction) -> list[QuestionLine]:
+        """The questions with their answers as they are stored."""
+        return [self._line(transaction, record) for record in transaction.questions()]
+
+    def _line(self, transaction: Transaction, record: QuestionRecord) -> QuestionLine:
+        chain = transaction.numbered(record.chain)
+        waits: Hashable | None = None
+        if record.waits is not None:
+            waits = self._labels.label(transaction, chain, record.waits)
+        notes = tuple(record.notes.split("\n")) if record.notes else ()
+        return QuestionLine.of(record, chain=chain.name, question=record.line, waiting_for=waits, notes=notes)
+
+
+class Growth(NamedTuple):
+    """By how much chains must grow, as far as it can be predicted."""
+
+    #: What for, in words.
+    aim: str
+    #: (chain, question) → the factor.
+    growth: dict[tuple[str, str], float]
+
+
+def _between(records: Sequence[QuestionRecord], worst: str) -> float | None:
+    """The middle between the estimate that is worst and the next one; None before there are two of them."""
+    known = sorted((r.estimate for r in records if r.estimate is not None), reverse=worst == "highest")
+    return (known[0] + known[1]) / 2 if len(known) > 1 else None
+
+
+def contenders(records: Sequence[QuestionRecord], highest: bool) -> set[int]:
+    """The questions whose answers may be the worst: no other one is known to be worse."""
+    if highest:
+        limit = max(record.lower for record in records)
+        return {record.number for record in records if record.upper >= limit}
+    limit = min(record.upper for record in records)
+    return {record.number for record in records if record.lower <= limit}
+
+
+def _is_met(transaction: Transaction, record: QuestionRecord) -> bool:
+    study = transaction.study
+    if study.target_width is not None:
+        return record.width <= study.target_width
+    if study.limit is not None:
+        return record.upper < study.limit or record.lower >= study.limit
+    return False
+
+
+def reached(records: Iterable[QuestionRecord], target_width: float | None, decides: bool) -> float:
+    """target/width of the widest answer of a chain (MATH §11): 0 if it is infinite, infinite if nothing is left to do.
+
+    Where something is to be decided, the width itself counts, of what is not decided.
+    """
+    found = math.inf
+    for record in records:
+        if decides and record.met:
+            continue
+        width = record.width
+        if width > 0:
+            found = min(found, (1.0 if target_width is None else target_width) / width)
+    return found
+
+
+def set_index(transaction: Transaction, live: LiveIndex, chain: ChainRecord, records: Sequence[QuestionRecord]) -> None:
+    """Puts what `widest` goes by in place of the chain's sums."""
+    if not live.policy.answering:
+        return
+    study = transaction.study
+    part = reached(records, study.target_width, study.limit is not None or study.worst is not None)
+    chain.sums = part, float(chain.transitions), float(chain.asking)
+    live.reindex(chain)
+
+
+def check_new_aim(study: StudyRecord, target_loss: float | None, target_width: float | None) -> None:
+    """Refuses to give a study an aim of another kind."""
+    if target_width is not None and not study.questions:
+        raise InputError("target_width is about the answers to questions, and the study has none")
+    by_answers = (study.target_width, study.limit, study.worst) != (None, None, None)
+    if (target_width is not None and target_loss is not None) or (target_loss is not None and by_answers):
+        raise InputError("a study aims at one thing: at a target loss, or at answers to its questions")
+    if target_width is not None and study.target_loss is not None:
+        raise InputError("a study aims at one thing, and this one at a target loss")
+
+
+def aim_at_width(transaction: Transaction, width: float) -> None:
+    """Gives a study another aim: every answer at most so wide. Its answers must be computed afterwards."""
+    study = transaction.study
+    study.target_width, study.limit, study.worst = width, None, None
+    records = transaction.questions()
+    for record in records:
+        record.met = False
+        transaction.save_question(record)
+    study.unmet = len(records)

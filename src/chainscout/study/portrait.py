@@ -1,0 +1,134 @@
+"""What a study shows of itself: a line, a table as text, one for notebooks, and one that follows the study there."""
+
+import math
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..counts import never_left
+from ..errors import ChainscoutError
+from ..installation import package_command
+from ..markup import MOST, html_table, text_table
+from ..validation import real_number
+from .browser import Browser
+
+if TYPE_CHECKING:
+    from .study import Study
+
+__all__ = ["following", "html", "line", "live", "text"]
+
+#: A live table takes at most this share of the time.
+_SHARE = 0.05
+#: A chain with more states is not asked how many of them were never left.
+_MOST_STATES = 10_000
+_COLUMNS = ("chain", "states", "observations", "loss ≤", "rows")
+
+
+def line(study: "Study") -> str:
+    """The study in one line, from what it stores."""
+    try:
+        state = study.progress()
+    except ChainscoutError as error:  # a repr never raises
+        return f"Study({error})"
+    chains = "1 chain" if state.chains == 1 else f"{state.chains:,} chains"
+    end = "" if state.budget is None else f" of {state.budget:,.10g}"
+    reason = "going on" if state.stop_reason is None else f"finished ({state.stop_reason.words})"
+    return f"Study({chains}, {state.used:,.10g}{end} {state.unit}, {reason})"
+
+
+def text(study: "Study") -> str:
+    """The study as a person wants to see it printed: its chains, what is known of them, and what is not."""
+    try:
+        rows, notes = _content(study)
+    except ChainscoutError:
+        return line(study)
+    return "\n".join([line(study), *(f"  {row}" for row in text_table(_COLUMNS, rows)), *notes])
+
+
+def html(study: "Study") -> str:
+    """The study as a table for a notebook."""
+    try:
+        rows, notes = _content(study)
+    except ChainscoutError:
+        return html_table(line(study), (), ())
+    return html_table(line(study), _COLUMNS, rows, notes)
+
+
+def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
+    """The chains that are least known, and what must be said below them."""
+    browser, state = Browser(study), study.progress()
+    total, lines = browser.page(order="certificate", descending=True, limit=MOST)
+    rows = []
+    for chain in sorted(lines, key=lambda one: one.number):
+        never = browser.unknown_rows(chain.number) if chain.size <= _MOST_STATES else None
+        words = "—" if never is None else never_left(never, chain.size) if never else "all were left"
+        bound = chain.certificate if math.isfinite(chain.certificate) else None
+        rows.append((chain.name, chain.size, chain.observations, bound, words))
+    aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
+    notes = [f"With probability {1 - state.delta:g}, every loss is at most {state.certificate:.3g}{aim}."]
+    if math.isinf(state.certificate):
+        notes = ["There is no bound on every loss yet."]
+    if total > len(lines):
+        notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")
+    return rows, notes
+
+
+def live(study: "Study", every: float = 1.0) -> None:
+    """Shows the study in a notebook, and keeps what is shown up to date until the study is finished or closed.
+
+    ``every``: seconds between two looks at the study.
+    """
+    real_number(every, "every", above=0.0, meaning="seconds between two looks at the study")
+    _show(study, every)
+
+
+@contextmanager
+def following(study: "Study", every: float = 1.0) -> Iterator[None]:
+    """As ``live``, for a block: what is shown at its end is what the study holds then."""
+    update, over = _show(study, every)
+    try:
+        yield
+    finally:
+        over.set()
+        update(study)
+
+
+def _show(study: "Study", every: float) -> tuple[Callable[["Study"], None], threading.Event]:
+    """Shows the study. Gives what shows it again in the same place, and what ends the thread that does so."""
+    try:
+        from IPython.display import display
+    except ImportError:
+        raise ChainscoutError(
+            f"a live study needs IPython, which is not installed: {package_command('ipython')}"
+        ) from None
+    over = threading.Event()
+    handle = display(study, display_id=True)
+    if handle is None:  # this is no notebook: IPython, if it runs at all, has printed the study once
+        return (lambda _: None), over
+    arguments = weakref.ref(study), handle.update, over, every
+    threading.Thread(target=_follow, args=arguments, name="live study", daemon=True).start()
+    return handle.update, over
+
+
+def _follow(
+    reference: "weakref.ref[Study]", update: Callable[["Study"], None], over: threading.Event, every: float
+) -> None:
+    """Updates what is shown while somebody has the study, and a last time when it is finished."""
+    pause = every
+    while not over.wait(pause):
+        study = reference()
+        if study is None:
+            return
+        begun = time.monotonic()
+        try:
+            finished = study.finished
+        except ChainscoutError:  # it was closed
+            return
+        update(study)
+        if finished:
+            return
+        pause = max(every, (time.monotonic() - begun) / _SHARE)
+        del study  # while this thread sleeps, it keeps nothing alive

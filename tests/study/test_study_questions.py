@@ -1,0 +1,419 @@
+"""Registered questions: kept up to date exactly, and stopped by (MATH §11)."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from study_places import set_clock
+
+import chainscout as cs
+from chainscout.answers.running import LEAST, next_look
+from chainscout.errors import ChainscoutError, FileError, InputError, StudyFinished
+from chainscout.study import StopReason
+from chainscout.study._questions import contenders, shares
+
+MATRIX = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.4, 0.0, 0.6]])
+QUESTIONS = [
+    "reach 2 from 0 within 4",
+    "reach 2 before 1 from 0 ever",
+    "cost 1=1, 2=3 from 0=0.5, 1=0.5 over 5 steps",
+    "cost 2=1 discounted 0.7",
+    "time to 2 from 0",
+    "share of 2 anchor 0",
+]
+
+
+def one_pass(study, line):
+    """The answer to a registered question from the whole log."""
+    return cs.answer(study.paths(line.chain), line.question, delta=line.delta, asked=0)
+
+
+def check(study):
+    for line in study.questions():
+        found = study.answer(line.chain, line.question)
+        try:
+            expected = one_pass(study, line)
+        except InputError as error:  # there is no bound, and a running study says so beside what is always true
+            expected = replace(found, estimate=None, notes=(str(error),))
+        assert found == expected
+
+
+def step(rng, state):
+    return int(rng.choice(3, p=MATRIX[state]))
+
+
+class Crew:
+    """Workers, a program that tells plainly, and what goes wrong with them."""
+
+    def __init__(self, study, seed, plain=False):
+        self.study, self.plain = study, plain
+        self.rng = np.random.default_rng(seed)
+        self.workers = [study.worker(f"w{number}", renews=False) for number in range(3)]
+        self.held = []
+        self.clock = 1000.0
+
+    def act(self):
+        """One thing that happens: a lease, a value, a loss, a restart, a plain tell."""
+        study, rng = self.study, self.rng
+        dice = rng.random()
+        if dice < 0.35 and len(self.held) < 3:
+            worker = self.workers[rng.integers(3)]
+            lease = next(iter([lease for lease in self.held if lease._worker is worker]), None)
+            if lease is None:
+                self.held.append(worker.lease(100.0, steps=int(rng.integers(1, 4)), wait=0))
+        elif dice < 0.88 and self.held:
+            lease = self.held[rng.integers(len(self.held))]
+            lease.tell(int(rng.integers(3)) if lease.state is None else step(rng, lease.state))
+            if not lease.steps:
+                self.held.remove(lease)
+        elif dice < 0.91 and self.held:
+            self.held.pop(rng.integers(len(self.held))).give_back()
+        elif dice < 0.93 and self.held:
+            self.held.pop(rng.integers(len(self.held))).abandon()
+        elif dice < 0.96 and self.held:
+            self.held[rng.integers(len(self.held))].restart()
+        elif dice < 0.98 and self.held:
+            self.clock += 200.0  # all leases run out
+            set_clock(study, self.clock)
+            self.held.clear()
+        elif self.plain and not self.held:
+            study.tell("a", int(rng.integers(3)), begin=bool(rng.random() < 0.5))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_replays_that_go_on_say_what_one_pass_says(seed):
+    """Whoever is slow, whatever is lost: at every moment to the bit."""
+    study = cs.Study.create(None, {"a": 3}, questions=QUESTIONS)
+    set_clock(study, 1000.0)
+    crew = Crew(study, seed, plain=seed == 3)
+    for _ in range(12):
+        for _ in range(int(crew.rng.integers(1, 60))):
+            crew.act()
+        check(study)
+    assert study.paths("a").lost > 3
+
+
+def test_plain_tells_and_paths_that_are_left(place):
+    study = place.create({"a": 3}, questions=QUESTIONS[:2])
+    rng = np.random.default_rng(0)
+    for round_ in range(6):
+        state = 0
+        study.tell("a", state, begin=round_ % 2 == 0)
+        for _ in range(int(rng.integers(3, 30))):
+            state = step(rng, state)
+            study.tell("a", state)
+        check(study)
+        study = place.reopen(study, continuing=False)
+    assert all(line.episodes > 0 for line in study.questions())
+
+
+def test_plain_tells_side_by_side_are_answered_without_their_order():
+    study = cs.Study.create(None, {"a": 3}, questions=[QUESTIONS[0], QUESTIONS[3]])
+    rng = np.random.default_rng(0)
+    states = [0, 0]
+    for number in range(1, 60):
+        for path in (1, 2):
+            study.tell("a", states[path - 1], path=path, step=number)
+            states[path - 1] = step(rng, states[path - 1])
+    reach, cost = study.questions()
+    assert study.answer("a", reach.question) == one_pass(study, reach)
+    assert reach.notes[0].startswith("not replayed: plain tells of a path")
+    assert (reach.episodes, reach.upper < 1) == (None, True)
+    assert cost.notes == ("counts without their order do not say where paths start: give the question a start",)
+    assert (cost.lower, cost.upper) == (0.0, 1 / (1 - 0.7))
+
+
+def test_open_states(place):
+    study = place.create({"a": []}, open_states=True, questions=["reach up from 5 within 3", "time to up from low"])
+    rng = np.random.default_rng(0)
+    labels = ["low", "up", 5]
+    state = 0
+    for number in range(120):
+        study.tell("a", labels[state])
+        if number % 9 == 0:
+            check(study)
+        state = step(rng, state)
+    study = place.reopen(study)
+    check(study)
+    assert study.questions()[0].episodes > 0
+    assert study.questions()[1].upper == math.inf
+    assert "declared complete" in study.questions()[1].notes[0]
+
+
+def run(study, seed=0, most=10**6, chains=None):
+    """Tells until the study is finished; each chain's values depend on the seed alone."""
+    streams = {name: np.random.default_rng([seed, k]) for k, name in enumerate(study.names)}
+    matrices = chains or dict.fromkeys(study.names, MATRIX)
+    last = dict.fromkeys(study.names, 0)
+    for _ in range(most):
+        if study.finished:
+            break
+        name = study.ask()
+        size = len(matrices[name])
+        study.tell(name, last[name])
+        last[name] = int(streams[name].choice(size, p=matrices[name][last[name]]))
+    return study
+
+
+def test_a_study_stops_when_every_answer_is_narrow_enough(place):
+    study = place.create({"a": 3, "b": 3}, questions=QUESTIONS[0], target_width=0.5, policy="widest")
+    run(study)
+    assert study.stop_reason is StopReason.TARGET_WIDTH
+    assert all(line.met and line.width <= 0.5 and line.delta == 0.025 for line in study.questions())
+    assert study.progress().unmet == 0
+    for line in study.questions():
+        assert (line.lower, line.upper) == (one_pass(study, line).lower, one_pass(study, line).upper)
+    with pytest.raises(StudyFinished, match=r"every answer has the target width.*a smaller target width"):
+        study.ask()
+    before = study.progress().observations
+    study.extend(target_width=0.45)
+    assert not study.finished
+    study = run(place.reopen(study), seed=1)
+    assert study.stop_reason is StopReason.TARGET_WIDTH
+    assert study.progress().observations > before
+
+
+def test_a_study_that_is_opened_anew_stops_at_the_same_observation_with_the_same_answers(place):
+    def created():
+        return place.create({"a": 3, "b": 3}, questions=QUESTIONS[:1], target_width=0.6, policy="widest")
+
+    whole = run(created())
+    parts = created()
+    streams = {name: np.random.default_rng([0, k]) for k, name in enumerate(parts.names)}
+    last = dict.fromkeys(parts.names, 0)
+    while not parts.finished:
+        for _ in range(97):
+            if parts.finished:
+                break
+            name = parts.ask()
+            parts.tell(name, last[name])
+            last[name] = int(streams[name].choice(3, p=MATRIX[last[name]]))
+        parts = place.reopen(parts)
+    assert parts.allocation() == whole.allocation()
+    assert parts.questions() == whole.questions()
+    assert [line.chain for line in parts.log()] == [line.chain for line in whole.log()]
+
+
+def test_two_programs_at_one_study_catch_up_with_each_other(folder):
+    where = folder / "lab.db"
+    one = cs.Study.create(where, {"a": 3}, questions=QUESTIONS[:3])
+    two = cs.Study.open(where)
+    rng = np.random.default_rng(0)
+    leases = [study.worker(name, renews=False).lease(steps=150) for study, name in ((one, "x"), (two, "y"))]
+    for _ in range(280):
+        lease = leases[rng.integers(2)]
+        if lease.steps:
+            lease.tell(0 if lease.state is None else step(rng, lease.state))
+    for study in (one, two):
+        check(study)
+    assert one.questions() == two.questions()
+    one.close()
+    two.close()
+
+
+def test_what_a_failed_transaction_showed_is_not_remembered(folder, monkeypatch):
+    from chainscout.store.sql.transaction import SqlTransaction
+
+    study = cs.Study.create(folder / "lab.db", {"a": 3}, questions=QUESTIONS[:1])
+    rng = np.random.default_rng(0)
+    state = 0
+    for number in range(200):
+        if number % 9 == 5:
+
+            def fail(transaction):
+                raise RuntimeError("the disk is full")
+
+            batch = [("a", int(x)) for x in rng.integers(0, 3, 12)]
+            with monkeypatch.context() as patch:
+                patch.setattr(SqlTransaction, "finish", fail)
+                with pytest.raises(RuntimeError):
+                    study.tell_many(batch)
+        study.tell("a", state)
+        state = step(rng, state)
+    check(study)
+    study.close()
+
+
+def test_the_audit_looks_at_answers(place):
+    study = place.create({"a": 3}, questions=QUESTIONS[:2])
+    run(study, most=120)
+    study.audit()
+    if place.kind != "memory":
+        study.close()
+        with study._store.writing() as transaction:
+            transaction._database.query("UPDATE answer SET upper = 0.5 WHERE number = 3")
+        with pytest.raises(FileError, match="line 3 of the answers is not what was written"):
+            study.audit()
+        with study._store.writing() as transaction:
+            transaction._database.query("DELETE FROM answer WHERE number = 3")
+        with pytest.raises(FileError, match="lines of answers, and there are"):
+            study.audit()
+
+
+def test_a_limit_is_decided(place):
+    loaded = {"low": np.array([[0.95, 0.05], [0.5, 0.5]]), "high": np.array([[0.4, 0.6], [0.5, 0.5]])}
+    study = place.create({"low": 2, "high": 2}, questions="reach 1 from 0 within 1", limit=0.3, policy="widest")
+    run(study, chains=loaded)
+    assert study.stop_reason is StopReason.LIMIT
+    low, high = study.questions()
+    assert low.upper < 0.3 <= high.lower
+
+
+def test_the_worst_chain_is_found(folder):
+    loaded = {f"c{k}": np.array([[1 - p, p], [0.5, 0.5]]) for k, p in enumerate((0.1, 0.7, 0.2))}
+    for worst, who in (("highest", {"c1"}), ("lowest", {"c0", "c2"})):
+        where = None if worst == "lowest" else folder / "lab.db"
+        study = cs.Study.create(
+            where, dict.fromkeys(loaded, 2), 9000, "widest", questions="reach 1 from 0 within 1", worst=worst
+        )
+        run(study, chains=loaded)
+        assert study.stop_reason is StopReason.WORST
+        left = {line.chain for line in study.questions() if not line.met}
+        assert left <= who
+        assert len(left) == 1
+    told = study.allocation()
+    assert told["c1"] < told["c0"]  # what is known not to be the worst is left alone
+
+
+def test_contenders_are_those_that_no_other_one_is_known_to_exceed():
+    from chainscout.store import QuestionRecord
+
+    def known(*ends):
+        return [QuestionRecord(n, n, "", 0.1, *pair) for n, pair in enumerate(ends)]
+
+    assert contenders(known((0.1, 0.2), (0.2, 0.5), (0.3, 0.4)), highest=True) == {1, 2}
+    assert contenders(known((0.1, 0.2), (0.2, 0.5), (0.3, 0.4)), highest=False) == {0, 1}
+    assert contenders(known((0.1, 0.2), (0.3, 0.5)), highest=True) == {1}
+
+
+def test_delta_is_shared():
+    assert shares(0.05, 1, 1) == [0.05]
+    assert shares(0.06, 2, 3) == pytest.approx([0.015, 0.005, 0.01])
+    for number in range(1, 9):
+        assert sum(shares(0.1, 5, number)) == pytest.approx(0.02)
+    study = cs.Study.create(None, {"a": 3, "b": 3, "c": 3}, questions={"a": QUESTIONS[:2], "c": [QUESTIONS[0]]})
+    assert [line.delta for line in study.questions()] == [0.0125, 0.0125, 0.025]
+    assert sum(line.delta for line in study.questions()) == 0.05
+
+
+def test_answers_are_computed_when_a_chain_has_grown_by_a_hundredth():
+    assert [next_look(t) for t in (0, 10, 999, 1000, 5000)] == [10, 20, 1009, 1010, 5050]
+    assert LEAST == 10
+    study = cs.Study.create(None, {"a": 3}, questions=QUESTIONS[0])
+    looks = set()
+    rng, state = np.random.default_rng(0), 0
+    for _ in range(1600):
+        study.tell("a", state)
+        state = step(rng, state)
+        looks.add(study.questions()[0].transitions)
+    found = sorted(looks)
+    assert all(after == next_look(before) for before, after in pairwise(found[1:]))
+
+
+def test_the_rest_is_answered_when_a_chain_is_set_aside(place):
+    study = place.create({"a": 3, "b": 3}, questions=QUESTIONS[0], target_width=0.6)
+    rng, state = np.random.default_rng(0), 0
+    for _ in range(600):
+        study.tell("a", state)
+        state = step(rng, state)
+    assert not study.finished
+    study.set_aside("b", "its rig is broken")
+    assert study.stop_reason is StopReason.TARGET_WIDTH_OF_THE_REST
+    study.take_up("b")
+    assert not study.finished
+
+
+def test_a_chain_whose_paths_never_come_to_the_awaited_state_is_set_aside_and_named():
+    """It would take the whole budget, because its width stays infinite."""
+    study = cs.Study.create(None, {"a": 3, "b": 3}, questions="time to 2 from 0", policy="widest", target_width=9.0)
+    rng, state = np.random.default_rng(0), 0
+    for _ in range(3000):
+        if study.finished or study.chain("b").aside:
+            break
+        if study.ask() == "b":  # its paths begin in 1 and never leave 1 for 0
+            study.tell("b", 1, begin=True)
+            study.tell("b", 1)
+        else:
+            study.tell("a", state)
+            state = step(rng, state)
+    assert study.chain("b").aside
+    reason = next(event.detail["reason"] for event in study.events() if event.kind == "set aside")
+    assert reason == "a question waits for an exit of 0, and its last 10 paths brought none"
+    assert not study.chain("a").aside
+    run_on = np.random.default_rng(1)
+    while not study.finished:
+        study.tell("a", state)
+        state = step(run_on, state)
+    assert study.stop_reason is StopReason.TARGET_WIDTH_OF_THE_REST
+
+
+def test_the_widest_goes_first_and_infinite_widths_take_turns():
+    study = cs.Study.create(None, {"a": 3, "b": 3, "c": 3},
+                            questions={"a": "time to 2 from 0", "b": QUESTIONS[0], "c": QUESTIONS[0]},
+                            policy="widest", target_width=0.1)  # fmt: skip
+    streams = [np.random.default_rng([5, k]) for k in range(3)]
+    last = [0, 0, 0]
+    for _ in range(2500):
+        chosen = study.ask()
+        told, lines = study.allocation(), {line.chain: line for line in study.questions()}
+        if all(study.chain(name).transitions for name in "abc"):
+            infinite = [name for name in "abc" if not lines[name].transitions or math.isinf(lines[name].width)]
+            if infinite:
+                assert study.chain(chosen).transitions == min(study.chain(name).transitions for name in infinite)
+            else:
+                assert lines[chosen].width == max(line.width for line in lines.values())
+        place = "abc".index(chosen)
+        study.tell(chosen, last[place])
+        last[place] = step(streams[place], last[place])
+    assert told["a"] > told["b"]
+    assert [study.ask(30).count(name) > 0 for name in "abc"] == [True, False, False]
+
+
+def test_pending_observations_make_a_width_smaller():
+    study = cs.Study.create(None, {"a": 3, "b": 3}, questions=QUESTIONS[0], target_width=0.01)
+    assert study.policy.name == "widest"  # unless another one is given
+    run(study, most=600)
+    planned = study.ask(2000)
+    assert min(planned.count("a"), planned.count("b")) > 700  # not all of them to the one that is widest now
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"questions": {"x": "reach 1 from 0 ever"}}, r"questions names chains that the study does not have: \['x'\]"),
+        ({"questions": {"a": 5}}, "the questions of chain 'a' must be a question, a line or a list of them, not 5"),
+        ({"questions": {"a": [5]}}, "a question must be a Reach, PassageTime, Cost or LongRunShare, or a line of text"),
+        ({"questions": "reach 1 frm 0"}, "not 'frm' .did you mean from.. at character 9"),
+        ({"questions": "reach 7 from 0 ever"}, "cannot be put to chain 'a': unknown state 7"),
+        ({"questions": ["share of 1", "share of 1"]}, "a question of chain 'a' is given twice"),
+        ({"target_width": 0.1}, "target_width is about the answers to questions, and the study has none"),
+        ({"limit": 0.1}, "limit is about the answers to questions, and the study has none"),
+        ({"policy": "widest"}, "the policy 'widest' allocates for the answers to questions, and the study has none"),
+        ({"questions": "share of 1", "target_width": 0.0}, "target_width .how wide every answer may be"),
+        ({"questions": "share of 1", "target_width": 1, "limit": 1}, "one thing, and target_width and limit are given"),
+        ({"questions": "share of 1", "target_loss": 1, "limit": 1}, "one thing, and target_loss and limit are given"),
+        ({"questions": "share of 1", "worst": "best"}, "worst must be one of"),
+        ({"questions": {"a": "share of 1"}, "worst": "lowest"}, "at least two of them must have one question each"),
+    ],
+)  # fmt: skip
+def test_bad_questions_get_a_sentence(options, message):
+    with pytest.raises(InputError, match=message):
+        cs.Study.create(None, {"a": 2, "b": 2}, **options)
+
+
+def test_an_aim_of_another_kind_is_refused():
+    plain = cs.Study.create(None, {"a": 2})
+    with pytest.raises(InputError, match="target_width is about the answers to questions"):
+        plain.extend(target_width=0.1)
+    asked = cs.Study.create(None, {"a": 2}, questions="share of 1", target_width=0.1)
+    with pytest.raises(InputError, match="a study aims at one thing"):
+        asked.extend(target_loss=0.1)
+    with pytest.raises(ChainscoutError, match="a study aims at one thing"):
+        cs.Study.create(None, {"a": 2}, questions="share of 1", target_loss=0.1).extend(target_width=0.1)
+
+
+def test_an_experiment_has_no_questions():
+    with pytest.raises(InputError, match="the policy 'widest' allocates for answers"):
+        cs.compare(cs.problems.get("two-state"), policies=["widest"], budgets=[20], replications=2)

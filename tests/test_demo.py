@@ -1,0 +1,129 @@
+"""The demonstration: short, in plain words, true, and what it leaves can be opened."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import httpx
+import pytest
+
+import chainscout as cs
+from chainscout.cli import demonstration
+from chainscout.learning import read_study_file
+
+SCRIPTS = Path(sys.executable).parent
+
+
+def chainscout(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """The command as it is installed, found on the path."""
+    program = SCRIPTS / "chainscout"
+    environment = os.environ | {"PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
+    return subprocess.run(
+        [program, *words], cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False, env=environment
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def told(folder: Path) -> str:
+    (folder / "chainscout-demo").mkdir()
+    (folder / "chainscout-demo" / "lab.db").write_text("of an earlier demonstration")
+    done = chainscout("demo", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_it_fits_one_screen(told: str) -> None:
+    lines = told.splitlines()
+    assert len(lines) <= 40
+    # Beside the name of the program, which is longer where it is not found on the path ('.venv/bin/chainscout').
+    assert max(map(len, lines)) <= 80
+    assert max(len(line) for line in lines if line.startswith("  chainscout ")) + len(".venv/bin/") <= 80
+
+
+def test_it_speaks_plain_words(told: str) -> None:
+    assert not re.search("[Α-Ωα-ωℓ₀-₉]|_ps", told)
+
+
+def test_what_it_says_is_what_the_study_holds(told: str, folder: Path) -> None:
+    with cs.Study.open(folder / "chainscout-demo" / "lab.db", read_only=True) as study:
+        study.audit()
+        assert study.stop_reason == "target_loss"
+        used, certificate = study.progress().observations, study.certificate()
+        answer = study.answer("queue", "reach full from empty within 5")
+        pump = study.counts("pump")
+    assert f"no loss is above {certificate.max:.3f}" in told
+    assert certificate.max <= 0.03
+    assert re.search(rf"this study +{used:,}\n", told)
+    assert pump.unknown_rows == 3
+    assert "pump     3 of 5 rows were never left: nothing is known of hot, down, repaired" in told
+    assert f"from {answer.lower:.2f} to {answer.upper:.2f}" in told
+    assert answer.lower <= 0.17709 <= answer.upper
+    needed = [int(number.replace(",", "")) for number in re.findall(r"\) +([\d,]+)   [\d.]+ times as many", told)]
+    assert len(needed) == 2
+    assert min(needed) > used
+    assert f"{1 - used / needed[0]:.0%} fewer samples" in told
+
+
+def test_the_others_are_measured(told: str) -> None:
+    """Round-robin on the same paths: it stops where its own certificate says so."""
+    chains = simulated_problem()
+    with cs.learn(
+        chains, 20_000, target_loss=0.03, policy="uniform", certificate="mixture", seed=2, progress=False
+    ) as study:
+        assert re.search(rf"round-robin\) +{study.progress().observations:,} ", told)
+
+
+def simulated_problem() -> cs.Problem:
+    tables = tomllib.loads(demonstration.STUDY)["chains"]
+    return cs.Problem({name: cs.MarkovChain(t["matrix"], states=t["states"]) for name, t in tables.items()})
+
+
+def test_its_files_open(told: str, folder: Path) -> None:
+    left = folder / "chainscout-demo"
+    assert {file.name for file in left.iterdir()} >= set(demonstration.FILES)
+    assert list(read_study_file(left / "study.toml").sources) == ["queue", "channel", "pump"]
+    page = (left / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "Three processes" in page
+    assert all(name in told for name in demonstration.FILES)
+    # The command that it shows goes on with the study, which is finished.
+    shown = next(line for line in told.splitlines() if "$ chainscout" in line)
+    done = chainscout(*shlex.split(shown)[2:], cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "the target loss is certified" in done.stdout
+
+
+def test_the_commands_to_try_next_work(told: str, folder: Path) -> None:
+    commands = [shlex.split(line) for line in told.splitlines() if line.startswith("  chainscout ")]
+    assert [words[1] for words in commands] == ["status", "answer", "serve"]
+    for words in commands[:2]:
+        done = chainscout(*words[1:], cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+    command = [str(SCRIPTS / "chainscout"), *commands[2][1:], "--port", "0"]  # the usual port may be in use here
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            entrance = server.stdout.readline().strip()
+            page = httpx.get(entrance, follow_redirects=True, timeout=30)
+            assert page.status_code == 200
+            assert "chainscout" in page.text
+        finally:
+            server.terminate()
+
+
+def test_where_nothing_can_be_written_one_sentence_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = chainscout("demo", "--out", str(tmp_path / "file" / "demo"), cwd=tmp_path)
+    assert done.returncode != 0
+    assert re.fullmatch(r"chainscout: \S+ could not be written: .*\n", done.stderr)
