@@ -14,16 +14,20 @@ import argparse
 import json
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from bench_study import chains, postgres, states
 from recording import record
 
+import chainscout as cs
 from chainscout.diagnostics import _processes
 from chainscout.diagnostics._processes import Cards
 from chainscout.paths import Paths
+from chainscout.study import Study
 
 DELTA = 0.05
 SEED = 0
@@ -42,7 +46,7 @@ EFFECTS: list[Effect] = [
 ]
 #: A median that is larger than the first one by more than this factor fails the benchmark.
 SLACK = 1.3
-PARTS = ("power", "letters", "crossed", "peer")
+PARTS = ("power", "letters", "crossed", "kept", "peer")
 #: The change happens after so many steps, and one of so many workers differs.
 MOMENT, WORKERS = 1_000, 4
 
@@ -246,6 +250,39 @@ def walk_of(matrix: np.ndarray, length: int, rng: np.random.Generator) -> list[i
     return walk
 
 
+def asked(python: Path, given: dict[str, object]) -> dict[str, list[object]]:
+    """What PyDTMC's tests say."""
+    done = subprocess.run(
+        [str(python), "-c", PEER], input=json.dumps(given), capture_output=True, text=True, check=True
+    )  # fmt: skip
+    answer: dict[str, list[object]] = json.loads(done.stdout)
+    return answer
+
+
+def peer_power(python: Path, number: int) -> Iterator[tuple[object, ...]]:
+    """How often PyDTMC's tests see an effect, looked at once, when the check has seen it in half of the walks.
+
+    Its test of homogeneity is told when the change was: it compares the walks before and after.
+    """
+    for effect in EFFECTS:
+        check, size, where, share, *_ = effect
+        if check not in ("order", "change"):
+            continue
+        rng = np.random.default_rng(SEED)
+        data = [process(effect, rng) for _ in range(number)]
+        steps = int(np.median([first_rejection(effect, each) for each in data]))
+        walks = [[int(each["source"][0]), *each["target"].tolist()] for each in data]
+        given: dict[str, object] = {"size": size, "walks": [], "looks": [steps + 1], "pairs": []}
+        if check == "order":
+            given["walks"] = [walk[: steps + 1] for walk in walks]
+        else:
+            given["pairs"] = [(walk[: MOMENT + 1], walk[MOMENT : MOMENT + steps + 1]) for walk in walks]
+        found = asked(python, given)
+        seen = sum(map(bool, found["same"])) if check == "change" else sum(map(any, found["order"]))  # type: ignore[arg-type]
+        test = "order" if check == "order" else "homogeneity"
+        yield check, size, f"{where} {share:g}", number, f"{steps:,}", number // 2, test, seen
+
+
 def peer_rows(python: Path, number: int) -> Iterator[tuple[object, ...]]:
     """False alarms of PyDTMC's tests and of ours on the same walks."""
     rng = np.random.default_rng(SEED + 2)
@@ -257,10 +294,7 @@ def peer_rows(python: Path, number: int) -> Iterator[tuple[object, ...]]:
         walks = [walk_of(matrix, 2_000, rng) for _ in range(number)]
         pairs = [walk_of(matrix, 1_000, rng) for _ in range(2 * number)]
         given = {"size": 5, "walks": walks, "looks": looks, "pairs": list(zip(pairs[::2], pairs[1::2], strict=True))}
-        done = subprocess.run(
-            [str(python), "-c", PEER], input=json.dumps(given), capture_output=True, text=True, check=True
-        )
-        found = json.loads(done.stdout)
+        found = asked(python, given)
         once, ever = (sum(f(row) for row in found["order"]) for f in (lambda row: row[-1], any))
         ours = [_processes.order(cards_of(walk)).log_largest >= np.log(1 / DELTA) for walk in walks]
         theirs = sum(found["same"])
@@ -298,6 +332,44 @@ def cost(check: str, size: int) -> float:
         runs[check]()
         times.append(time.process_time() - start)
     return 1e9 * min(times) / len(source)
+
+
+def kept_rows(pairs: int) -> Iterator[tuple[str, ...]]:
+    """What it costs to keep where the checks stand, against the same study without it, 256 pairs each in turn; and what
+    a look takes then, against one pass over the log."""
+    cs.diagnose(cs.Paths.from_walks([[0, 1] * 50]))  # compiled code is loaded once a process
+    with tempfile.TemporaryDirectory() as folder, postgres() as schema:
+        places: dict[str, Callable[[str], str | None]] = {
+            "memory": lambda _: None,
+            "SQLite": lambda name: str(Path(folder) / f"{name}.db"),
+            "PostgreSQL": schema,
+        }
+        for kind, place in places.items():
+            studies = [Study.create(place(name), chains(10)) for name in ("keeping", "without")]
+            with studies[1]._store.writing() as transaction:
+                transaction.study.judge_at = None
+            following, spent, used = states(), [0.0, 0.0], [0.0, 0.0]
+            for _ in range(pairs // 256):
+                for which, study in enumerate(studies):
+                    start, begun = time.perf_counter(), time.process_time()
+                    for _ in range(256):
+                        study.tell(study.ask(), next(following))
+                    spent[which] += time.perf_counter() - start
+                    used[which] += time.process_time() - begun
+            with studies[0]._store.reading() as transaction:
+                size = sum(len(transaction.kept(number) or b"") for number in (None, *range(10)))
+            looks = []
+            for look in (studies[0].checks, studies[0].diagnose):
+                start = time.perf_counter()
+                look()
+                looks.append(1e3 * (time.perf_counter() - start))
+            each = [1e6 * seconds / pairs for seconds in (*spent, *used)]
+            yield (
+                kind, f"{pairs:,}", f"{each[1]:,.0f} µs", f"{each[0]:,.0f} µs", f"{spent[0] / spent[1]:.3f}",
+                f"{used[0] / used[1]:.3f}", f"{size / 1024:,.0f} KB", f"{looks[0]:,.0f} ms", f"{looks[1]:,.0f} ms",
+            )  # fmt: skip
+            for study in studies:
+                study.close()
 
 
 def power(chains: int, fixed: int, draws: int) -> list[Effect]:
@@ -342,6 +414,7 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=200, help="chains an effect")
     parser.add_argument("--fixed", type=int, default=40, help="chains an effect for the likelihood-ratio test")
     parser.add_argument("--draws", type=int, default=99, help="simulated nulls a critical value")
+    parser.add_argument("--pairs", type=int, default=50_000, help="ask and tell in each kind of study")
     parser.add_argument("--peer", type=Path, help="an interpreter with PyDTMC, without which its part is left out")
     parser.add_argument("--peer-walks", type=int, default=100)
     given = parser.parse_args()
@@ -361,6 +434,14 @@ def main() -> None:
             ("the process has", "ε in all contexts or rows", "processes, S = 5", "order rejects", "change rejects"),
             list(crossed(given.chains)),
         )
+    if "kept" in given.parts:
+        record(
+            "Diagnostics: what it costs to keep them",
+            f"{command} kept --pairs {given.pairs}",
+            ("10 chains, S = 5, in", "pairs", "a pair without", "a pair", "ratio by the clock",
+             "ratio by processor time", "kept", "a look", "one pass over the log"),
+            list(kept_rows(given.pairs)),
+        )  # fmt: skip
     if "peer" in given.parts and given.peer:
         peers = list(peer_rows(given.peer, given.peer_walks))
         record(
@@ -369,6 +450,13 @@ def main() -> None:
             ("chain", "walks", "PyDTMC order, once", "PyDTMC order, 19 looks", "order, every step",
              "PyDTMC homogeneity, once", "sameness, every step", "PyDTMC"),
             peers,
+        )  # fmt: skip
+        record(
+            "Diagnostics: power beside PyDTMC",
+            f"{command} peer --peer PYTHON --peer-walks {given.peer_walks}",
+            ("check", "S", "effect", "walks", "our median steps", "rejected by then", "PyDTMC's test, once",
+             "rejected at that step"),
+            list(peer_power(given.peer, given.peer_walks)),
         )  # fmt: skip
     if slow:
         raise SystemExit(f"slower than first measured by more than {SLACK:g}: {slow}")

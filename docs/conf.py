@@ -1,6 +1,12 @@
-"""Sphinx configuration: MyST pages, the API from docstrings, nothing fetched while building or while reading."""
+"""Sphinx configuration: MyST pages, the API from docstrings. Nothing is fetched while building.
+
+Formulas are drawn by MathJax, which a reader's browser loads from its public address. Without a network the pages show
+the formulas' TeX. To serve a copy of your own: ``sphinx -D mathjax_path=/mathjax/tex-mml-chtml.js …``.
+"""
 
 import re
+import sys
+from pathlib import Path
 from typing import Any, NewType
 
 import numpy as np
@@ -46,6 +52,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from parameters import list_parameters  # noqa: E402 - a module of this folder
+
+
 def escape_formulas(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Docstrings are sentences with ``names``; a bar in them is an absolute value, not reStructuredText."""
     for place, line in enumerate(lines):
@@ -55,4 +65,5 @@ def escape_formulas(app: Sphinx, what: str, name: str, thing: Any, options: Any,
 
 def setup(app: Sphinx) -> None:
     app.add_lexer("csv", TextLexer)
+    app.connect("autodoc-process-docstring", list_parameters)
     app.connect("autodoc-process-docstring", escape_formulas)

@@ -3,9 +3,14 @@
 Every number comes from the library: from ``report.plan``, or from certificates of simulated counts. Nothing is typed.
 """
 
+import contextlib
 import os
 import platform
+import re
+import shutil
+import tempfile
 import timeit
+import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
@@ -17,6 +22,7 @@ import numpy as np
 import chainscout as cs
 from chainscout import report
 from chainscout.certificates import METHODS
+from chainscout.cli.demonstration import CHAIN, QUESTION, STUDY
 
 HERE = Path(__file__).resolve().parent
 DELTA = 0.05
@@ -380,9 +386,148 @@ def answers() -> None:
         plt.close(figure)
 
 
+# ---------------------------------------------------------------- the idea, for the README
+
+#: Paper, ink, pale ink, grid, and a colour for each chain, on white and on black.
+LIGHT = (PAPER, INK, PALE, "#d8dde3", (SEA, LEAF, AMBER))
+DARK = ("#0d1117", "#e6edf3", "#9aa7b4", "#30363d", ("#6cb0f5", "#4cc38a", "#f0a832"))
+MOMENTS = (100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000)
+RULES = {"certifier": "chainscout", "uniform": "taking turns"}
+
+
+def demonstrated() -> cs.Problem:
+    """The three processes of ``chainscout demo``."""
+    tables = tomllib.loads(STUDY)["chains"]
+    return cs.Problem({name: cs.MarkovChain(table["matrix"], states=table["states"]) for name, table in tables.items()})
+
+
+def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
+    """What a policy makes of 2,000 samples: the allocation, and the bound and an answer at each look."""
+    problem = demonstrated()
+    sources = cs.simulated(problem, seed=2)
+    chains = {name: problem[name].states for name in problem}
+    study = cs.Study.create(None, chains, budget=MOMENTS[-1], policy=policy, certificate="mixture")
+    bounds, answers = [], []
+    while not study.finished:
+        name = study.ask()
+        study.tell(name, sources[name].advance()[0])
+        if study.progress().observations in MOMENTS:
+            bounds.append(study.certificate().max)
+            answers.append(study.answer(CHAIN, QUESTION))
+    return study.allocation(), bounds, answers
+
+
+def idea_in_words() -> str:
+    """The picture in words, and what a test compares with the library's numbers of today."""
+    parts = []
+    for policy, words in RULES.items():
+        shares, bounds, answers = learned(policy)
+        told = ", ".join(f"{name} {number}" for name, number in shares.items())
+        parts.append(
+            f"{words}: {told}; bound {bounds[-1]:.4f}; answer {answers[-1].lower:.3f} to {answers[-1].upper:.3f}"
+        )
+    return "; ".join(parts)
+
+
+def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import LinearSegmentedColormap
+
+    paper, ink, pale, grid, colours = theme
+    problem, found = demonstrated(), {policy: learned(policy) for policy in RULES}
+    truth = cs.answer(problem[CHAIN], QUESTION).lower
+    settings = {"svg.hashsalt": "chainscout", "font.family": "DejaVu Sans", "text.color": ink, "font.size": 9.5}
+    with plt.rc_context(settings):
+        figure = plt.figure(figsize=(11, 3.3))
+        heads = (
+            (0.015, "1  Unlike processes"),
+            (0.265, "2  Where the samples go"),
+            (0.515, "3  The bound falls sooner"),
+            (0.765, "4  An answer closes in"),
+        )
+        for left, head in heads:
+            figure.text(left, 0.93, head, fontsize=11, fontweight="bold", va="center")
+        for place, (chain, colour) in enumerate(zip(problem, colours, strict=True)):
+            axes = figure.add_axes((0.015 + 0.078 * place, 0.36, 0.07, 0.3))
+            ramp = LinearSegmentedColormap.from_list(chain, [(*matplotlib.colors.to_rgb(colour), 0.06), colour])
+            axes.imshow(problem[chain].matrix, cmap=ramp, vmin=0, vmax=1)
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_color(grid)
+            axes.set_title(chain, fontsize=9.5, color=colour, fontweight="bold")
+        figure.text(0.015, 0.18, "their matrices: from each row\nto each column", color=pale, va="center")
+
+        axes = figure.add_axes((0.265, 0.2, 0.2, 0.62))
+        for place, policy in enumerate(RULES):
+            left = 0
+            for number, colour in zip(found[policy][0].values(), colours, strict=True):
+                axes.barh(place, number, left=left, color=colour, height=0.5, linewidth=0)
+                axes.text(left + number / 2, place, f"{number:,}", ha="center", va="center", color=paper, fontsize=8.5)
+                left += number
+            axes.text(0, place - 0.38, RULES[policy], va="center", fontsize=9.5)
+        axes.set(ylim=(1.5, -0.7), xlim=(0, MOMENTS[-1]))
+        axes.text(0, 1.47, f"{MOMENTS[-1]:,} samples of all three", color=pale, va="center")
+        axes.axis("off")
+
+        axes = figure.add_axes((0.545, 0.2, 0.175, 0.62))
+        for policy, colour, style in zip(RULES, (ink, pale), ("-", "--"), strict=True):
+            bounds = found[policy][1]
+            axes.plot(MOMENTS, bounds, color=colour, linestyle=style, linewidth=2)
+        last = [found[policy][1] for policy in RULES]
+        axes.annotate("taking turns", (MOMENTS[5], last[1][5]), (6, 8), textcoords="offset points", color=pale)
+        axes.text(90, 0.02, "chainscout", color=ink)
+        axes.set(xlim=(0, MOMENTS[-1]), ylim=(0, 0.6), yticks=(0, 0.2, 0.4, 0.6), xticks=(0, 1_000, 2_000))
+        axes.set_xlabel("samples", color=pale)
+        figure.text(0.515, 0.855, "largest loss, at most, with probability 0.95", color=pale, fontsize=8.5, va="center")
+
+        last_axes = figure.add_axes((0.795, 0.2, 0.19, 0.62))
+        answers = found["certifier"][2]
+        lower, upper = [answer.lower for answer in answers], [answer.upper for answer in answers]
+        last_axes.fill_between(MOMENTS, lower, upper, color=colours[0], alpha=0.35, linewidth=0)
+        last_axes.axhline(truth, color=ink, linewidth=1.2, linestyle=":")
+        last_axes.annotate("the truth", (MOMENTS[-1], truth), (-2, 4), textcoords="offset points", ha="right")
+        last_axes.set(xlim=(0, MOMENTS[-1]), ylim=(0, 1), yticks=(0, 0.5, 1), xticks=(0, 1_000, 2_000))
+        last_axes.set_xlabel("samples", color=pale)
+        said = "empty queue full within 5 steps: probability"
+        figure.text(0.765, 0.855, said, color=pale, fontsize=8.5, va="center")
+        for one in (axes, last_axes):
+            one.patch.set_alpha(0)
+            one.grid(color=grid, linewidth=1)
+            one.spines[:].set_visible(False)
+            one.tick_params(length=0, labelsize=8.5, labelcolor=pale)
+        metadata = {"Date": None, "Description": idea_in_words()}
+        figure.savefig(HERE / "figures" / f"idea-{name}.svg", transparent=True, metadata=metadata)
+        plt.close(figure)
+
+
+# ---------------------------------------------------------------- the gallery
+
+
+def gallery() -> None:
+    """Runs the pages of the gallery, each in an empty directory, and keeps the figures that they make."""
+    import matplotlib
+
+    block = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+    with matplotlib.rc_context({"svg.hashsalt": "chainscout"}):
+        for page in sorted((HERE / "gallery").glob("*.md")):
+            blocks = block.findall(page.read_text(encoding="utf-8"))
+            if not blocks:
+                continue
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                names: dict[str, Any] = {}
+                for text in blocks:
+                    exec(compile(text, str(page), "exec"), names)
+                shutil.copy(f"{page.stem}.svg", HERE / "gallery" / "figures")
+
+
 def main() -> None:
     picture()
     evidence()
+    idea("light", LIGHT)
+    idea("dark", DARK)
+    gallery()
     answers()
     folder = HERE / "_generated"
     folder.mkdir(exist_ok=True)

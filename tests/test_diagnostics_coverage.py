@@ -155,6 +155,38 @@ def test_looks_that_are_multiplied_would_be_wrong():
     assert lower_bound(int((found >= math.log(1 / DELTA)).sum()), len(found)) > DELTA
 
 
+def multiplied_label_looks(source, label, target):
+    """The largest product of the e-values of all looks at labels, over rows too: a mutant of T."""
+    factorials = np.array([math.lgamma(n + 1) for n in range(len(source) + 2)])
+    size = int(target.max()) + 1
+    sides, total, largest = {}, 0.0, 0.0
+    for x, c, y in zip(source.tolist(), label.tolist(), target.tolist(), strict=True):
+        for other in range(4):
+            own = other == c
+            counts, reached, kept = sides.setdefault((x, other, own), [np.zeros(size), 0, {}])
+            counts[y] += 1
+            reached += 1
+            sides[x, other, own][1] = reached
+            if reached < 4 or reached & (reached - 1):
+                continue
+            kept[reached] = counts.copy()
+            for rest, held in sides.get((x, other, not own), [0, 0, {}])[2].items():
+                smaller = kept[reached] if (reached, not own) < (rest, own) else held
+                pool, drawn = kept[reached] + held, float(min(reached, rest))
+                total += math.log(_decks.evidence(factorials, smaller, pool, size, drawn, float(reached + rest)))
+        largest = max(largest, total)
+    return largest
+
+
+def test_looks_that_are_multiplied_would_be_wrong_with_hostile_labels_too():
+    rng = np.random.default_rng(15)
+    found = []
+    for _ in range(60):
+        _, arrays = hostile_path(MATRICES["fair coin"], 300, 4, WINNING, rng)
+        found.append(multiplied_label_looks(*arrays))
+    assert lower_bound(int((np.array(found) >= math.log(1 / DELTA)).sum()), len(found)) > DELTA
+
+
 # -- several chains, and workers with delays
 
 
@@ -251,6 +283,23 @@ def test_the_order_of_issue_holds_and_the_order_of_arrival_would_not():
     paths = 30 if COMPILED else 10
     arrival = delayed_alarms(paths, 40, 100, 7)
     assert lower_bound(int(arrival.sum()), paths) > DELTA
+
+
+def test_the_order_of_arrival_would_be_wrong_for_bets_and_hostile_labels_too():
+    """Labels that a chooser gives who knows what has arrived: the first quarter of the cards, the second one, …"""
+    rng, found = np.random.default_rng(9), []
+    for _ in range(12):
+        data = delayed_workers(SLOW, 100, 200 if COMPILED else 150, 60, rng)
+        known = np.flatnonzero((data.source >= 0) & (data.target >= 0))
+        known = known[np.argsort(data.told[known])]
+        path, step, source, target = (getattr(data, name)[known] for name in ("path", "step", "source", "target"))
+        order = _processes.order(_processes.Cards(path, step, source, target))
+        hostile_label = 4 * np.arange(len(known)) // len(known)
+        looks = _processes.decks(source, target, hostile_label, 4)
+        bets = _processes.fair_bets(source, target, hostile_label)
+        found.append([process.log_largest >= math.log(1 / DELTA) for process in (order, looks, bets)])
+    for alarms in np.array(found).T:
+        assert lower_bound(int(alarms.sum()), len(alarms)) > DELTA
 
 
 @pytest.mark.soak

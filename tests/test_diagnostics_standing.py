@@ -90,6 +90,20 @@ def test_fed_in_pieces_it_is_one_pass(names, restart):
     assert [check.kind for check in found][:2] == [kind for kind, _ in CHECKS][:2]
 
 
+def test_the_level_of_a_chain_that_is_not_advanced_stays():
+    first, second = ChainStanding(2), ChainStanding(2)
+    together = Standing(2)
+    zeros = np.zeros(800, np.int64)
+    changes = Labelled(zeros, (np.arange(800) >= 400).astype(np.int64), zeros, zeros, zeros, zeros)
+    together.add({0: (first, np.arange(800), first.feed(changes))})
+    level = together.level
+    assert level == pytest.approx(2 * first.change.level)
+    assert level < 1e-9
+    constant = Labelled(*(zeros[:50] for _ in Labelled._fields))
+    together.add({1: (second, np.arange(800, 850), second.feed(constant))})
+    assert together.level == level
+
+
 def test_a_chain_with_nothing_to_compare_is_in_the_mean():
     """Whether a chain is in the mean over chains must not depend on what was seen of it."""
     (_, _, first), (_, _, second) = walks(["dense five", "dense three"], 400, 5, restart=0.0)

@@ -20,7 +20,13 @@ from chainscout.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+GALLERY = [path for path in sorted((DOCS / "gallery").glob("*.md")) if path.stem != "index"]
+if importlib.util.find_spec("deeptime") is None:  # it has no wheels for the newest Python
+    GALLERY = [path for path in GALLERY if path.stem != "molecules"]
+PAGES = {
+    path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+    for path in (*sorted(DOCS.glob("*.md")), *GALLERY)
+}
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.M | re.S)
 
 
@@ -74,6 +80,22 @@ def test_blocks_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.Monk
             printed = None
         else:
             run_commands(text)
+
+
+def test_the_gallery_has_a_figure_a_page_and_a_line_in_its_list() -> None:
+    """Each page makes its figure: the test above runs it. What is shown was made by ``docs/make_figures.py``."""
+    listed = (DOCS / "gallery" / "index.md").read_text(encoding="utf-8")
+    assert len(GALLERY) >= 9
+    for page in GALLERY:
+        text = page.read_text(encoding="utf-8")
+        assert f'savefig("{page.stem}.svg"' in text
+        assert f"figures/{page.stem}.svg" in text
+        assert f"{{doc}}`{page.stem}`" in listed
+        kinds = [block[1] for block in BLOCK.finditer(text)]
+        assert "text" in kinds, "it shows nothing that it prints"
+        shown = (DOCS / "gallery" / "figures" / f"{page.stem}.svg").read_text(encoding="utf-8")
+        assert "<svg" in shown
+        assert len(shown) < 100_000
 
 
 def test_the_tutorial_shows_what_its_blocks_print() -> None:
@@ -206,6 +228,14 @@ def test_the_picture_shows_the_numbers_of_today(figures: Any) -> None:
     image = (DOCS / "figures" / "plan.png").read_bytes()
     assert words.encode() in image
     assert len(image) < 100_000
+
+
+def test_the_picture_of_the_idea_shows_the_numbers_of_today(figures: Any) -> None:
+    words = figures.idea_in_words()
+    for theme in ("light", "dark"):
+        shown = (DOCS / "figures" / f"idea-{theme}.svg").read_text(encoding="utf-8")
+        assert f"<dc:description>{words}</dc:description>" in shown
+        assert len(shown) < 100_000
 
 
 def test_the_picture_of_evidence_shows_the_numbers_of_today(figures: Any) -> None:

@@ -1,5 +1,7 @@
 """Every code block of the README runs, in order, in an empty directory."""
 
+import contextlib
+import io
 import re
 import shlex
 import subprocess
@@ -20,19 +22,31 @@ def commands() -> list[list[str]]:
 
 
 def test_the_first_screen_has_a_picture_and_the_two_commands() -> None:
-    first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20]
-    picture = next(re.search(r"\]\((.*\.png)\)", line) for line in first if line.startswith("!["))
-    assert picture is not None
-    assert (ROOT / picture[1]).is_file()
+    first = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20])
+    pictures = re.findall(r'(?:srcset|src)="([^"]+)"', first)
+    assert pictures == ["docs/figures/idea-dark.svg", "docs/figures/idea-light.svg"]
+    assert all((ROOT / picture).is_file() for picture in pictures)
     assert {"demo", "test"} <= {words[1] for words in commands() if words[0] == "make"}
+    assert "$ make demo" in first
+
+
+def test_the_example_has_ten_lines_or_so() -> None:
+    first = next(text for kind, text in BLOCKS if kind == "python")
+    assert len([line for line in first.splitlines() if line.strip()]) <= 12
 
 
 def test_python_blocks_then_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ```text block is what the ```python block above it prints."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
+    printed = ""
     for kind, text in BLOCKS:
         if kind == "python":
-            exec(compile(text, "README.md", "exec"), names)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, "README.md", "exec"), names)
+            printed = out.getvalue()
+        elif kind == "text":
+            assert [line.rstrip() for line in printed.splitlines()] == text.splitlines()
     for words in commands():
         if words[0] == "chainscout":
             done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
@@ -45,14 +59,16 @@ def test_python_blocks_then_commands(tmp_path: Path, monkeypatch: pytest.MonkeyP
             )
 
 
-def test_who_repeats_the_first_block_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_repeats_the_study_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first = next(text for kind, text in BLOCKS if kind == "python")
-    exec(compile(first, "README.md", "exec"), {})
+    first, second = [text for kind, text in BLOCKS if kind == "python"][:2]
+    names: dict[str, object] = {}
+    exec(compile(first, "README.md", "exec"), names)
+    exec(compile(second, "README.md", "exec"), names)
     with pytest.raises(
         InputError, match=r"^lab\.db exists already: go on with it \(.*, by Study\.open in Python\), or"
     ):
-        exec(compile(first, "README.md", "exec"), {})
+        exec(compile(second, "README.md", "exec"), names)
 
 
 def test_every_link_leads_somewhere() -> None:

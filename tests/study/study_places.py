@@ -60,6 +60,7 @@ def set_clock(study: Study, now: float) -> None:
         store.clock = lambda: now
     else:
         store.database.now = lambda: now
+        store.database.foresees = False  # what has expired is foreseen by the server's clock
 
 
 class Server:

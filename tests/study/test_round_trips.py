@@ -1,32 +1,141 @@
-"""What costs time on PostgreSQL is waiting for answers: asking and telling wait twice each."""
+"""What costs time on PostgreSQL is waiting for answers: asking and telling wait twice each, whoever else writes."""
 
-import psycopg
+import selectors
+import socket
+import threading
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
 
 from chainscout.study import Study
 
 
-def test_asking_and_telling_wait_twice_each(server, monkeypatch):
-    """A statement is waited for, unless it is sent through a pipeline, which is waited for once, at its end."""
-    waits = []
-    execute, pipeline = psycopg.Cursor.execute, psycopg.Connection.pipeline
+class Wire:
+    """A socket between a client and the server, which counts the client's messages that follow an answer."""
 
-    def counted(self, *given, **more):
-        if self.connection._pipeline is None:
-            waits.append("statement")
-        return execute(self, *given, **more)
+    def __init__(self, folder, server):
+        self.folder, self._server = folder, server
+        self.turns = 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / Path(server).name))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
 
-    def opened(self):
-        waits.append("pipeline")
-        return pipeline(self)
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self._server)
+            threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
-    monkeypatch.setattr(psycopg.Cursor, "execute", counted)
-    monkeypatch.setattr(psycopg.Connection, "pipeline", opened)
-    with Study.create(server.address(), {"a": 3, "b": 3}) as study:
-        study.tell_many([(name, t % 3) for t in range(1000) for name in "ab"])
-        for step in range(15):  # a certificate is due after 250 of a chain, history after 20
-            waits.clear()
-            name = study.ask()
-            asked = len(waits)
-            study.tell(name, step % 3)
-            if step >= 5:  # every record has been read once
-                assert (asked, waits[asked:]) == (2, ["statement", "pipeline"])
+    def _pass_on(self, client, server):
+        others, last = {client: server, server: client}, None
+        with selectors.DefaultSelector() as selector, client, server:
+            for end in others:
+                selector.register(end, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    data = key.fileobj.recv(1 << 16)
+                    if not data:
+                        return
+                    if key.fileobj is client and last is not client:
+                        self.turns += 1
+                    last = key.fileobj
+                    others[last].sendall(data)
+
+    def close(self):
+        self._listener.close()
+
+
+@contextmanager
+def watched(server, folder, address):
+    """An open study, and the wire to it."""
+    folder.mkdir()
+    there = address.replace(str(server.server.directory), str(folder))
+    with closing(Wire(folder, server.server.socket)) as wire, Study.open(there) as study:
+        yield study, wire
+
+
+def waits(wire, call, *arguments):
+    """How often a call waits for the server, and what it gives."""
+    before = wire.turns
+    found = call(*arguments)
+    return wire.turns - before, found
+
+
+def filled(server, **options):
+    """A study with 500 observations of each chain."""
+    address = server.address()
+    with Study.create(address, {"a": 3, "b": ["x", "y", "z"], "c": []}, open_states=["c"], **options) as study:
+        told = {"a": (0, 1, 2, 1), "b": ("x", "y", "z", "y"), "c": ("up", 5, "5")}
+        study.tell_many([(name, states[t % len(states)]) for t in range(500) for name, states in told.items()])
+    return address
+
+
+def turn(study, wire, step):
+    """One pair; gives how often asking and telling waited, and whether something was due besides the observation."""
+    asked, name = waits(wire, study.ask)
+    before = due(study)
+    wait, _ = waits(wire, study.tell, name, {"a": 1, "b": "y", "c": ("up", 5)[step % 2]}[name])
+    return asked, wait, due(study) != before
+
+
+def due(study):
+    """What is written now and then: certificates, history, prefixes of paths."""
+    with study._store.reading() as transaction:
+        steps = [path.steps for chain in transaction.every() for path in transaction.paths(chain)]
+        return [chain.certified for chain in transaction.every()], transaction.study.lines, [s > 16 for s in steps]
+
+
+@pytest.mark.parametrize("target", [None, 1e-6])
+@pytest.mark.parametrize("writers", [1, 2])
+def test_asking_and_telling_wait_twice_each(server, tmp_path, writers, target):
+    address = filled(server, target_loss=target)
+    with watched(server, tmp_path / "0", address) as one, watched(server, tmp_path / "1", address) as other:
+        places = [one, other][:writers]
+        for step in range(12):  # everything is prepared, and every writer has begun its path of every chain
+            for study, _ in places:
+                study.tell("abc"[step % 3], (0, "x", "up")[step % 3])
+        found = [turn(*place, step) for step in range(25) for place in places]
+    plain = [(asked, told) for asked, told, is_due in found if not is_due]
+    assert plain == [(2, 2)] * len(plain)
+    assert len(plain) > 10
+    # A certificate or a line of history needs one more answer at most, unless the rows are known.
+    assert all((asked, told) <= (2, 3) for asked, told, _ in found)
+
+
+@pytest.mark.parametrize("writers", [1, 2])
+def test_plain_tells_beside_leases_wait_twice(server, tmp_path, writers):
+    address = filled(server)
+    with watched(server, tmp_path / "0", address) as one, watched(server, tmp_path / "1", address) as other:
+        places = [one, other][:writers]
+        held = [other[0].worker(f"w{k}", renews=False).lease(600.0) for k in range(3)]
+        for step in range(6):
+            for study, _ in places:
+                study.tell("ab"[step % 2], (0, "x")[step % 2])
+        found = [turn(*place, step) for step in range(12) for place in places]
+        plain = [(asked, told) for asked, told, is_due in found if not is_due]
+        assert plain == [(2, 2)] * len(plain)
+        assert len(plain) > 5
+        assert all(lease.status.value == "held" for lease in held)
+
+
+def test_workers_in_turn(server, tmp_path):
+    """A lease waits three times, and telling under it twice, when another worker has written in between."""
+    address = filled(server)
+    with watched(server, tmp_path / "0", address) as one, watched(server, tmp_path / "1", address) as other:
+        workers = [(study.worker(f"worker {k}", renews=False), wire) for k, (study, wire) in enumerate((one, other))]
+        found = []
+        for _ in range(30):
+            for (worker, wire), (study, _) in zip(workers, (one, other), strict=True):
+                leased, lease = waits(wire, worker.lease, 600.0)
+                before = due(study)
+                told, _ = waits(wire, lease.tell, {"a": 1, "b": "y", "c": "up"}[lease.chain])
+                found.append((leased, told, due(study) != before))
+    plain = [(leased, told) for leased, told, is_due in found[24:] if not is_due]
+    assert len(plain) > 10
+    assert all(leased <= 3 and told == 2 for leased, told in plain), plain

@@ -44,7 +44,7 @@ def test_two_connections_in_turn_are_like_one(where, monkeypatch, limit):
             for chain, state in batch:
                 memory.tell(chain, state, path=study.chain(chain).path)
         elif kind == "restart" and study.chain(name).step > 1:
-            memory._main.remember(memory._store.path(memory._store.chain(name), study.chain(name).path))
+            memory._main.remember(name, memory._store.path(memory._store.chain(name), study.chain(name).path))
             study.restart(name)
             memory.restart(name)
         elif kind == "lease" and sum(one._worker is hands[number][0] for one, _ in held) < len(STATES):

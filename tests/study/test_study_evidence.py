@@ -17,8 +17,8 @@ def pace(monkeypatch):
     """The statistics are kept after every seventh observation."""
     monkeypatch.setattr(_evidence, "PACE", 7)
     monkeypatch.setattr(_evidence, "PACE_OF_CHAIN", 1)
+    monkeypatch.setattr(_evidence, "LEAST", 7)
     monkeypatch.setattr(_evidence, "BYTES_A_STEP", 2**30)
-    monkeypatch.setattr(_evidence, "first_look", lambda chains: 7)
     monkeypatch.setattr(cs.study.settings, "first_look", lambda chains: 7)
 
 
@@ -166,6 +166,17 @@ def test_shared_paths_and_open_states(place, pace):
     assert hold_equal(study) == 149
 
 
+def test_paths_beyond_those_told_apart_are_left_out_and_counted(pace):
+    study = cs.Study.create(None, {"a": 2})
+    for _ in range(70):
+        study.tell_many([("a", 0), ("a", 1)])
+        study.restart("a")
+    assert hold_equal(study) == 70
+    found = study.checks()
+    assert next(check.left_out for check in found if check.by == "path") == 6
+    assert "6 transitions were left out of a check: more than 64 labels occur in a state." in found.remarks
+
+
 def test_order_that_is_not_known_ends_the_checks(place, pace):
     study = place.create({"a": 3, "b": 3})
     study.tell_many([("a", 0)] * 30 + [("b", 1)] * 10)
@@ -178,6 +189,67 @@ def test_order_that_is_not_known_ends_the_checks(place, pace):
     with study._store.reading() as transaction:
         assert transaction.study.judge_at is None
     assert hold_equal(study) == -1
+
+
+def test_a_lease_that_goes_on_after_plain_tells_is_noticed_long_after(pace):
+    study = cs.Study.create(None, {"a": 3})
+    with study.worker("one", renews=False) as one:
+        lease = one.lease(steps=20)
+        for step in range(10):
+            lease.tell(step % 3)
+        lease.give_back()
+        study.tell_many([("a", step % 3) for step in range(40)])
+        assert hold_equal(study) == 9 + 39
+        study.restart("a")
+        lease = one.lease(steps=20, continuing=True)
+        assert lease.path == 1
+        lease.tell(0)
+        assert hold_equal(study) == -1
+
+
+def test_a_path_that_was_left_is_not_waited_for(pace):
+    study = cs.Study.create(None, {"a": 3, "b": 3})
+    study.tell_many([("a", step % 3) for step in range(20)])
+    cards = hold_equal(study)
+    study.tell("a", 0, path=2, step=1)
+    for step in range(20):
+        study.tell("a", step % 3, path=2, step=step + 2)
+    assert hold_equal(study) == cards + 20
+
+
+def test_a_first_state_that_was_given_up_late_ends_nothing(pace):
+    study = cs.Study.create(None, {"a": 3})
+    with study.worker("one", renews=False) as one, study.worker("two", renews=False) as two:
+        other = two.lease(steps=60)
+        other.tell(0)  # its next draw is pending, so that nothing later is judged
+        never = one.lease(steps=5)
+        with study.worker("three", renews=False) as three:
+            third = three.lease(steps=60)
+            for step in range(20):
+                third.tell(step % 3)
+            never.give_back()
+            assert hold_equal(study) == 0
+            for step in range(20):
+                other.tell(step % 3)
+            third.tell(0)
+            assert hold_equal(study) > 35
+
+
+def test_a_path_that_has_ended_while_its_draws_wait(pace):
+    study = cs.Study.create(None, {"a": 3})
+    with study.worker("one", renews=False) as one, study.worker("two", renews=False) as two:
+        slow, quick = one.lease(steps=60), two.lease(steps=60)
+        slow.tell(0)
+        for step in range(4):
+            quick.tell(step % 3)
+        quick.restart()
+        for step in range(2):
+            quick.tell(step % 3)
+        assert kept_draws(study) > 1
+        assert hold_equal(study) == 0  # all wait for the second draw of the slow one
+        for _ in range(10):
+            slow.tell(1)
+        assert hold_equal(study) > 3
 
 
 def test_a_draw_given_up_late_ends_the_checks_for_good(place, pace):
@@ -246,11 +318,30 @@ def test_a_study_that_was_tampered_with_is_noticed(place, pace):
         study.checks()
 
 
+def test_it_is_kept_when_a_small_study_stops(place):
+    study = place.create({"a": 3, "b": 3}, budget=30)
+    study.tell_many([("ab"[number % 2], number % 3) for number in range(29)])
+    assert kept_draws(study) == 0
+    study.tell("a", 0)
+    assert kept_draws(study) > 25
+    assert hold_equal(study) == 27  # the last one waits for a draw of b
+    study.extend(budget=60)
+    study.tell_many([("ab"[number % 2], number % 3) for number in range(30)])
+    assert hold_equal(study) >= 55
+    study.audit()
+
+
 def test_how_often_it_is_kept():
-    assert _evidence.first_look(1) == 16_384
-    assert _evidence.first_look(100) == 25_600
-    assert _evidence.first_look(1000) == 256_000
-    assert _evidence.first_look(1001) is None
+    assert [_evidence.first_look(chains) for chains in (1, 100, 1000, 1001)] == [1024, 12_800, 128_000, None]
+    study = cs.Study.create(None, {"a": 2})
+    kept = []
+    for number in range(45):
+        study.tell_many([("a", place % 2) for place in range(1024)])
+        if study._store.study.judge_at != (kept[-1][1] if kept else 1024):
+            kept.append((1024 * (number + 1), study._store.study.judge_at))
+    # Twice as many each time, and later after 16,384.
+    first = [(1024, 2048), (2048, 4096), (4096, 8192), (8192, 16_384)]
+    assert kept == [*first, (16_384, 32_768), (32_768, 49_152)]
     many = cs.Study.create(None, {f"chain {number}": 2 for number in range(1001)})
     assert many.checks() is None
 
@@ -262,8 +353,8 @@ def test_a_look_reads_the_end_of_the_log(pace):
     study.tell_many([("ab"[number % 2], int(rng.integers(3))) for number in range(600)])
     study.tell_many([("ab"[number % 2], int(rng.integers(3))) for number in range(6)])
     read = []
-    log = study._store.log
-    study._store.log = lambda chain, after: read.append(after) or log(chain, after)
+    draws = study._store.draws
+    study._store.draws = lambda chain, after: read.append(after) or draws(chain, after)
     assert study.checks()[1].cards == 606 - 2
     assert len(read) == 1
     assert 590 < read[0] <= 600

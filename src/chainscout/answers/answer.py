@@ -62,12 +62,6 @@ class Answer:
         """How far the ends are apart."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
 
-    def to_pandas(self) -> Any:
-        """A DataFrame with one row. `pandas.concat` puts several below each other."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
-        return frame({name: [value] for name, value in values.items()})
-
     def __repr__(self) -> str:
         return f"Answer({str(self).partition(chr(10))[0]})"
 
@@ -75,6 +69,12 @@ class Answer:
         """The answer as a table for a notebook."""
         known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with one row. `pandas.concat` puts several below each other."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
+        return frame({name: [value] for name, value in values.items()})
 
     def __str__(self) -> str:
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"

@@ -18,9 +18,8 @@ from ..paths import LOST, PENDING, Paths
 from ..validation import failure_probability, shown
 from . import _processes
 from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential
-from ._numbering import CONTEXTS
 from ._processes import AGES, Cards, Process
-from ._sentences import NO_COMMON_ORDER, given_up, not_guaranteed, pending, sentence, why_waiting
+from ._sentences import NO_COMMON_ORDER, given_up, left_out, not_guaranteed, pending, sentence, why_waiting
 from .standing import CHECKS, DECLARED, thinned
 
 #: How many checks are always made.
@@ -100,11 +99,7 @@ def diagnose(
         remarks += more
     checks += [_check(chains[name], part, delta / kinds) for name, found in parts.items() for part in found
                if part.shown]  # fmt: skip
-    left_out = max((check.left_out for check in checks), default=0)
-    if left_out:
-        remarks.append(
-            f"{left_out} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
-        )
+    remarks += left_out(checks)
     return Diagnosis(
         tuple(checks), delta, kinds, blamed, sum(chain.waiting for chain in chains.values()), tuple(remarks),
         tuple(repeated), tuple(rate for chain in chains.values() for rate in _losses(chain)),

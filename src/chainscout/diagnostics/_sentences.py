@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ._check import Kind, Place, quoted
+from ._check import Check, Kind, Place, quoted
+from ._numbering import CONTEXTS
 
 #: What is compared, in words.
 WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
@@ -50,6 +51,13 @@ def why_waiting(chain: str | None, number: int, why: str, *, together: bool = Fa
         return f"The checks of all chains together end before {what}: {why}."
     owner = "" if chain is None else f" of {chain}"
     return f"{what}{owner} wait{'s' * (number == 1)}: {why}."
+
+
+def left_out(checks: Sequence[Check]) -> list[str]:
+    """That transitions were left out of a check, if any were."""
+    number = max((check.left_out for check in checks), default=0)
+    what = f"{number} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
+    return [what] if number else []
 
 
 def not_guaranteed(chain: str | None, why: str) -> str:

@@ -17,11 +17,11 @@ from . import _processes
 from ._check import Check, Kind, exponential
 from ._numbering import Floats, Wholes
 from ._processes import AGES, ChangeLooks, FairBets, Fed, LabelDecks
-from ._sentences import given_up, not_guaranteed, pending, sentence, why_waiting
+from ._sentences import given_up, left_out, not_guaranteed, pending, sentence, why_waiting
 
 __all__ = [
     "AGES", "CHECKS", "DECLARED", "MOMENTS", "ChainStanding", "Fed", "Labelled", "Standing", "Thinned", "given_up",
-    "not_guaranteed", "packed", "pending", "thinned", "unpacked", "why_waiting",
+    "left_out", "not_guaranteed", "packed", "pending", "thinned", "unpacked", "why_waiting",
 ]  # fmt: skip
 
 #: A check's history has at most so many moments, and the latest one.

@@ -3,6 +3,6 @@
 from .inspection import inspect_chain, inspect_problem
 from .logs import counted
 from .planning import plan
-from .tables import Table
+from .tables import Drawing, Table
 
-__all__ = ["Table", "counted", "inspect_chain", "inspect_problem", "plan"]
+__all__ = ["Drawing", "Table", "counted", "inspect_chain", "inspect_problem", "plan"]

@@ -15,9 +15,11 @@ MOST = 50
 #: The columns of a check.
 COLUMNS = ("chain", "check", "by", "transitions", "e-value", "largest", "level", "most evidence in")
 #: Smaller and larger e-values are drawn as these.
-DRAWN = (1e-6, 1e300)
+DRAWN = (1e-6, 1e30)
+#: What is said beside levels and e-values.
+OF_CHANGE = "a level is 1 over the largest e-value; that of change can be smaller, because it has a second test"
 #: What is said of a study of which nothing is kept.
-NOT_KEPT = "not kept for so many chains: 'chainscout diagnose' reads the log"
+NOT_KEPT = "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
 
 
 def tables(found: "Diagnosis") -> list[Table]:
@@ -40,11 +42,11 @@ def in_one_line(found: "Diagnosis | None") -> str:
     if found is None:
         return NOT_KEPT
     judged = max((check.cards for check in found), default=0)
-    waiting = f", {found.waiting:,} wait" if found.waiting else ""
+    many = f"{judged:,} of {judged + found.waiting:,} transitions"
     if not found.against:
-        return f"nothing speaks against a Markov chain that does not change ({judged:,} transitions{waiting})"
+        return f"nothing speaks against a Markov chain that does not change ({many})"
     kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in found.against)
-    return f"the data speak against a Markov chain that does not change: {kinds} ({judged:,} transitions{waiting})"
+    return f"the data speak against a Markov chain that does not change: {kinds} ({many})"
 
 
 def panel(report: "StudyReport") -> Table | None:
@@ -56,7 +58,7 @@ def panel(report: "StudyReport") -> Table | None:
     rows = tuple(_row(check)[1:-1] for check in found)
     drawn = [check for check in found if check.history]
     drawing = Drawing(
-        "evidence against a Markov chain that does not change (e-values)",
+        f"evidence against a Markov chain that does not change (e-values, up to {DRAWN[1]:g})",
         "draws of the whole study",
         tuple(f"{check.kind.value} ({check.by})" for check in drawn),
         tuple(tuple(float(number) for number, _ in check.history) for check in drawn),
@@ -64,7 +66,7 @@ def panel(report: "StudyReport") -> Table | None:
         found.kinds / found.delta,
         "speaks against it",
     )
-    return Table("checks of what the bounds assume", tuple(shown), rows, tuple(_notes(found)), drawing)
+    return Table("checks of what the bounds assume", tuple(shown), rows, (*_notes(found), OF_CHANGE), drawing)
 
 
 def _within(log_value: float) -> float:

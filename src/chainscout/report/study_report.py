@@ -2,7 +2,6 @@
 
 import math
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -63,8 +62,6 @@ class StudyReport:
         self._lock = threading.Lock()
         #: Observations, and chain → the share that the policy tends to if the estimates of then are the truth.
         self._aims: tuple[int, dict[int, float]] | None = None
-        #: Observations, and what the checks of all chains together said then.
-        self._checked: tuple[int, Diagnosis | None] | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -99,17 +96,11 @@ class StudyReport:
         )
 
     def checks(self) -> "Diagnosis | None":
-        """The checks of all chains together; of a study whose observations have grown by less than 1 % since."""
-        observations = self._study.progress().observations
-        with self._lock:
-            known = self._checked
-            if known is None or observations >= known[0] + max(1, known[0] // 100):
-                known = self._checked = observations, self._study.checks()
-            return known[1]
+        """The checks of all chains together, as the study keeps them."""
+        return self.browser.checks()
 
     def _notes(self, progress: "Progress") -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
-        known = replace(known, doubt=None if (found := self.checks()) is None else found.note)
         notes: tuple[str, ...] = (
             (f"as of the transitions named: {known.in_words()}",)
             if any(map(math.isfinite, known.loss.values()))

@@ -251,9 +251,11 @@ class Store(Protocol):
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view of the study. It must not change a record."""
 
-    def writing(self) -> AbstractContextManager[Transaction]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager[Transaction]:
         """The exclusive right to change the study; waits until other writers are done.
 
+        ``chain``, ``path``: the name of a chain and the number of its path that the caller reads first, so that a
+        database on a server can read them at once. They need not exist.
         Raises `InputError` if the store is read-only.
         """
 

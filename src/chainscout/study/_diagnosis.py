@@ -58,7 +58,8 @@ def checks(self: "Study") -> Diagnosis | None:
 
 def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCertificate:
     """The certificate with a note if the data speak against what it assumes, as of when that was last kept."""
-    return replace(certificate, doubt=_evidence.last_note(transaction))
+    found = _evidence.stored(transaction)
+    return certificate if found is None else replace(certificate, doubt=found.note)
 
 
 def _data(transaction: Transaction, labels: Labels) -> dict[str, Paths]:

@@ -21,6 +21,7 @@ from ..diagnostics.standing import (
     Labelled,
     Standing,
     given_up,
+    left_out,
     not_guaranteed,
     packed,
     pending,
@@ -28,12 +29,14 @@ from ..diagnostics.standing import (
     why_waiting,
 )
 from ..errors import FileError
-from ..store import ChainRecord, Observation, PathRecord, StudyRecord, Transaction
+from ..store import ChainRecord, PathRecord, StudyRecord, Transaction
 from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE
 from ._transitions import MAIN
 
-#: The checks go on in a transaction when so many observations were told since, or so many for each chain if that is
-#: more, or one for so many bytes that are kept.
+#: The checks go on in a transaction when there are twice as many observations as the last time: at so many first, or so
+#: many for each chain if that is more.
+LEAST, LEAST_OF_CHAIN = 1024, 128
+#: Later they go on after so many, or so many for each chain, or one for so many bytes that are kept.
 PACE, PACE_OF_CHAIN, BYTES_A_STEP = 16_384, 256, 1024
 #: Of larger studies, or if more bytes had to be kept, nothing is kept.
 MOST_CHAINS, MOST_BYTES = 1_000, 64 * 2**20
@@ -43,7 +46,7 @@ Wholes = npt.NDArray[np.int64]
 
 def first_look(chains: int) -> int | None:
     """At how many observations the statistics of a new study are first kept; None: never."""
-    return max(PACE, PACE_OF_CHAIN * chains) if chains <= MOST_CHAINS else None
+    return max(LEAST, LEAST_OF_CHAIN * chains) if chains <= MOST_CHAINS else None
 
 
 class _Chain:
@@ -117,8 +120,15 @@ def _read(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
 
 def keep_if_due(transaction: Transaction) -> None:
     """Goes on with the checks and keeps where they stand, if enough observations were told since the last time."""
+    due = transaction.study.judge_at
+    if due is not None and transaction.study.observations >= due:
+        keep(transaction)
+
+
+def keep(transaction: Transaction) -> None:
+    """Goes on with the checks and keeps where they stand, unless they go on no more."""
     study = transaction.study
-    if study.judge_at is None or study.observations < study.judge_at:
+    if study.judge_at is None:
         return
     found = _Study(study, transaction.kept(None))
     chains = _go_on(transaction, found)
@@ -130,7 +140,8 @@ def keep_if_due(transaction: Transaction) -> None:
     if found.why is None and found.sizes.sum() > MOST_BYTES:
         found.why = f"more than {MOST_BYTES >> 20} MB would have to be kept"
     transaction.keep(None, found.content())
-    pace = max(PACE, PACE_OF_CHAIN * study.chains, written // BYTES_A_STEP)
+    pace = min(max(study.observations, LEAST), max(PACE, PACE_OF_CHAIN * study.chains))
+    pace = max(pace, written // BYTES_A_STEP)
     study.judge_at = None if found.why is not None else study.observations + pace
 
 
@@ -144,13 +155,14 @@ def look(transaction: Transaction) -> Diagnosis | None:
     return _diagnosis(transaction, found)
 
 
-def last_note(transaction: Transaction) -> str | None:
-    """The note beside a certificate as of the last time that the checks were kept."""
+def stored(transaction: Transaction) -> Diagnosis | None:
+    """What the checks of all chains together said when that was last kept; None if it never was. Compiles nothing."""
     content = transaction.kept(None)
-    return None if content is None else _diagnosis(transaction, _Study(transaction.study, content)).note
+    return None if content is None else _diagnosis(transaction, _Study(transaction.study, content), since=True)
 
 
-def _diagnosis(transaction: Transaction, found: _Study) -> Diagnosis:
+def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) -> Diagnosis:
+    """``since``: transitions may have come since."""
     study = transaction.study
     name = transaction.numbered(0).name if study.chains == 1 else None
     checks = found.standing.checks(name, study.delta / len(CHECKS), found.unordered)
@@ -158,9 +170,12 @@ def _diagnosis(transaction: Transaction, found: _Study) -> Diagnosis:
     remarks = []
     if found.unordered:
         remarks.append(not_guaranteed(name, str(found.why)))
+    elif waiting and since and found.why is None:
+        remarks.append(f"Of {waiting} transitions nothing is said: they came since this was kept, or waited then.")
     elif waiting:
         why = found.why if found.pending is None else pending(found.pending[2])
         remarks.append(why_waiting(name, waiting, str(why), together=name is None))
+    remarks += left_out(checks)
     return Diagnosis(
         tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), (), ()
     )  # fmt: skip
@@ -186,11 +201,7 @@ class _Tail:
     """The lines of the log since `_Study.since`, as columns, in the order of the log."""
 
     def __init__(self, transaction: Transaction, since: int) -> None:
-        columns = [(name, np.float64 if name == "time" else np.int64) for name in Observation._fields]
-        table = np.fromiter(transaction.log(None, since), dtype=columns)
-        self.number, self.chain, self.path, self.step, self.state, self.issued = (
-            np.ascontiguousarray(table[name]) for name in ("number", "chain", "path", "step", "state", "issued")
-        )
+        self.number, self.chain, self.path, self.step, self.state, self.issued = transaction.draws(None, since)
         walked = dict.fromkeys(zip(self.chain.tolist(), self.path.tolist(), strict=True))
         self.workers = {key: _record(transaction, *key).worker for key in walked}
 

@@ -226,7 +226,7 @@ class Lease:
                 if time.monotonic() > patience:
                     raise
         if self._worker is not None:
-            self._worker._walker.remember(told)
+            self._worker._walker.remember(self.chain, told)
         self.state = state
         self.step += 1
         self.steps -= 1
@@ -465,6 +465,8 @@ def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: P
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:
     """Ends every lease whose time is over."""
+    if transaction.study.leases == 0:
+        return
     for path in transaction.held(until=transaction.now):
         lapse(transaction, live, path)
 

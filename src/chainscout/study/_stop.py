@@ -94,6 +94,7 @@ def settle(
     if reason is not None:
         if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
             _history.draw(transaction, _certificate.refresh_each(transaction))
+            _evidence.keep(transaction)
         if study.unmet and answering is not None and study.chains <= _certificate.FEW:
             answering.refresh_all(transaction, live)
             reason = _answered(transaction, True) or reason

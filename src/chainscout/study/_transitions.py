@@ -44,8 +44,8 @@ class Walker:
         self._offered: dict[int, int] = {}
         #: Chain number → the token of its latest lease, until the lease is over as far as the walker knows.
         self.tokens: dict[int, str] = {}
-        #: Chain number → the number of its path, and how many observations it had when this walker last told one.
-        self._known: dict[int, tuple[int, int]] = {}
+        #: Chain → the number of its path, and how many observations it had when this walker last told one.
+        self._known: dict[str, tuple[int, int]] = {}
         #: The indices of its chains as it last saw them, and a heap of them whose old entries are dropped when met.
         self._indices: dict[int, float] = {}
         self._order: list[tuple[float, int]] = []
@@ -76,11 +76,16 @@ class Walker:
 
     def walks(self, chain: ChainRecord) -> bool:
         """Whether it has told an observation of the chain."""
-        return chain.number in self._known
+        return chain.name in self._known
+
+    def latest(self, chain: str) -> int | None:
+        """The number of the path that it has walked last, if it has told an observation of the chain."""
+        known = self._known.get(chain) if isinstance(chain, str) else None
+        return None if known is None else known[0]
 
     def path(self, transaction: Transaction, chain: ChainRecord) -> PathRecord | None:
         """The path that it continues; None if its next observation begins a new one."""
-        known = self._known.get(chain.number)
+        known = self._known.get(chain.name)
         if known is not None:
             number, steps = known
             path = transaction.path(chain, number)
@@ -96,9 +101,9 @@ class Walker:
                 path = None if any(line.path == path.number for line in later) else path
         return None if path is None or path.token is not None else path  # a lease's path is its holder's
 
-    def remember(self, path: PathRecord) -> None:
+    def remember(self, chain: str, path: PathRecord) -> None:
         """Notes where its path stands; to be called when the transaction is stored."""
-        self._known[path.chain] = path.number, path.steps
+        self._known[chain] = path.number, path.steps
 
     def offer(self, chain: ChainRecord) -> tuple[int, int]:
         """The place at which its next path begins."""

@@ -8,10 +8,11 @@ from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ..diagnostics import Diagnosis
 from ..errors import InputError
 from ..store import ORDERS, AnswerLine, HistoryLine, Outline
 from ..validation import one_of, shown
-from . import _certificate, _diagnosis
+from . import _certificate, _diagnosis, _evidence
 from ._certificate import StudyCertificate
 from .views import ChainLine, EventKind, LeaseLine, Pace
 
@@ -102,6 +103,14 @@ class Browser:
         with self._lock, self._store.reading() as transaction:
             found = transaction.every() if chains is None else map(transaction.numbered, chains)
             return _diagnosis.noted(transaction, _certificate.stored(transaction, found))
+
+    def checks(self) -> Diagnosis | None:
+        """What the checks of all chains together said when that was last kept; None if it never was.
+
+        `Study.checks` goes on from there.
+        """
+        with self._lock, self._store.reading() as transaction:
+            return _evidence.stored(transaction)
 
     def states(self, chain: str) -> Sequence[Hashable]:
         """The chain's states as far as they are known; numbered ones as a range, however many there are."""

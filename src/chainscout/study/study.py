@@ -253,7 +253,7 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             _stop.check_going(transaction)
             live = self._live(transaction.study)
-            excluded = frozenset(self._find(transaction, name).number for name in without)
+            excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
             if number is None:
                 chain = _selection.first(transaction, live, excluded)
                 if chain is None or chain.cost > _budget.remaining(transaction):
@@ -295,7 +295,7 @@ class Study:
         with self._lock:
             told, own = self._tell(chain, state, path, step, token, begin=begin)
             if token is None and own:
-                self._main.remember(told)
+                self._main.remember(chain, told)
             return Step(told.number, told.steps + 1)
 
     def tell_next(
@@ -314,7 +314,7 @@ class Study:
         """
         with self._lock:
             told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
-            self._main.remember(told)
+            self._main.remember(chain, told)
 
     def continue_path(self, chain: str) -> ChainProgress:
         """Says that the process of this chain stands where plain tells left it, and gives where that is."""
@@ -322,7 +322,7 @@ class Study:
             record = self._find(transaction, chain)
             path = transaction.open_path(record, MAIN)
             if path is not None and not self._main.walks(record):
-                self._main.remember(path)
+                self._main.remember(chain, path)
             return self._progress_of(transaction, record)
 
     def _tell(
@@ -338,7 +338,8 @@ class Study:
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
         """The path, and whether whoever told this goes on with it; a retry says nothing of that."""
-        with self._lock, self._store.writing() as transaction:
+        walked = self._main.latest(name) if number is None else number
+        with self._lock, self._store.writing(name, walked) as transaction:
             chain = self._find(transaction, name)
             position = self._labels.position(transaction, chain, state)
             live = self._live(transaction.study)
@@ -397,8 +398,8 @@ class Study:
                     _transitions.observe(transaction, live, chain, path, position)
                     moved[chain.number] = chain, path
                 self._settle(transaction, live, [chain for chain, _ in moved.values()])
-            for _, path in moved.values():
-                self._main.remember(path)
+            for record, path in moved.values():
+                self._main.remember(record.name, path)
 
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.

@@ -62,16 +62,26 @@ def space_for(classes: int, rows: int) -> Space:
     """Scratch space for a table of so many classes and rows."""
     cells, candidates = CELLS + 1, 2 * FAMILIES
     lengths = {
-        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top"), classes),
+        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "top_grown", "gain"), classes),
         **dict.fromkeys(("left", "right", "cell_term", "cell_square", "cell_state", "cell_halved"), cells),
-        **dict.fromkeys(("cost", "give", "half_give"), LEVELS * rows),
+        **dict.fromkeys(("cost", "give", "half_give", "plain"), LEVELS * rows),
         **dict.fromkeys(("rating", "level", "start"), candidates),
-        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 3,
+        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 4,
     }  # fmt: skip
     wholes = {"level", "natural", "offset", "trial", "order", "cell_state", "cell_halved"}
-    return Space(
-        *(np.zeros(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)
+    return cleared(
+        Space(
+            *(np.empty(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)
+        )
     )
+
+
+def cleared(space: Space) -> Space:
+    """Scratch space in which every number is 0, but for ``top_grown``, which is e to the power of ``top``."""
+    for array in space:
+        array.fill(0)
+    space.top_grown.fill(1)
+    return space
 
 
 @lru_cache(maxsize=3)
@@ -214,9 +224,7 @@ class Room:
         if self._space is None or classes > self._classes or rows > self._rows:
             self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
             self._space = space_for(self._classes, self._rows)
-        for array in self._space:
-            array.fill(0)
-        return self._space
+        return cleared(self._space)
 
 
 def prepare() -> None:

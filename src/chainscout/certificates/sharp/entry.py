@@ -1,11 +1,10 @@
-"""One entry of a row: the largest h(p) = N(p − P̂)² − μφ(p) − νp over its box (step E of docs/certificates.md).
+"""One entry of a row: the largest h(p) = g(p − P̂)² − μφ(p) − νp over its box (step E of docs/certificates.md).
 
 φ(p) = max_b {na − Npω(e^b − 1) − ρa²/2}, a = ωb − s, is a maximum of functions that are affine in p. So every b gives
 an upper bound of h, and nothing has to converge.
 """
 
 import math
-from typing import Any
 
 #: The most steps to the largest value of an entry.
 WALK = 12
@@ -24,140 +23,238 @@ def tilt_at(
     return b
 
 
-def entry(
-    count: float, exits: float, estimate: float, low: float, high: float, shift: float,
-    rho: float, omega: float, mu: float, nu: float, place: int, space: Any,
-) -> tuple[float, float, float, float, float, float, float, float]:  # fmt: skip
-    """An upper bound of h(p) = N(p − P̂)² − μφ(p) − νp on [low, high], φ(p) = max_b {na − Npω(e^b−1) − ρa²/2}.
+def follow(b: float, away: float, wide: float) -> float:
+    """About the b of a p that is ``away`` from where dp/db = −``wide``: b − log(1 + away/wide)."""
+    away = min(3.0 * wide, max(-0.9 * wide, away))
+    return b - away * (6.0 * wide + away) / (wide * (6.0 * wide + 4.0 * away))
 
-    Here a = ωb − s. On the curve p(b) = (n − ρa)e^{−b}/N the maximum is attained, and φ″ = N²ωe^{2b}/(Npe^b + ρω)
-    falls as p grows: h is first concave, then convex. Gives also where the bound is attained, the sum of the terms'
-    sizes, the derivatives of p and b by ν and c there (for ω = 1), and a.
+
+def entry(
+    count: float, exits: float, square: float, estimate: float, low: float, high: float, shift: float,
+    rho: float, omega: float, mu: float, nu: float, tolerance: float, tilt: float, top: float, top_grown: float,
+) -> tuple[float, float, float, float, float, float, float, float, float, float, float]:  # fmt: skip
+    """An upper bound of h(p) = g(p − P̂)² − μφ(p) − νp on [low, high], φ(p) = max_b {na − Npω(e^b−1) − ρa²/2}.
+
+    ``square`` is g, and a = ωb − s. On the curve p(b) = (n − ρa)e^{−b}/N the maximum is attained, and
+    φ″ = N²ωe^{2b}/(Npe^b + ρω) falls as p grows. So h is first concave, then convex. Where h is concave at p(b), h lies
+    below its parabola at p(b) to the left of it, and below its tangent to the right of it while h stays concave. The
+    walk in b ends where the bound is expected to be within ``tolerance`` of the maximum. It starts from ``tilt``;
+    ``top`` is a b for ``high``, and ``top_grown`` is e^top.
+
+    Gives also where the bound is attained, the sum of the terms' sizes, the derivatives of p and b by ν and c there
+    (for ω = 1), a, and the three numbers to start from the next time.
     """
-    # Is h concave up to ``high``? It is if it is at a p(b) ≥ high. If that is not certain, h(high) takes part.
-    b = space.top[place]
-    grown = math.exp(b)
-    force = count - rho * (omega * b - shift)
-    at_high = -math.inf
-    size_high = 0.0
-    b_high = b
-    if force < high * exits * grown or mu * exits * omega * grown * grown < 2.0 * (force + rho * omega):
-        b_high = tilt_at(high, count, exits, shift, rho, omega, b, 4)
-        space.top[place] = b_high - 0.02
-        grown = math.exp(b_high)
-        a = omega * b_high - shift
-        minorant = count * a - exits * high * omega * (grown - 1.0) - 0.5 * rho * a * a
-        at_high = exits * (high - estimate) * (high - estimate) - mu * minorant - nu * high
-        size_high = mu * (abs(count * a) + exits * high * (grown + 1.0) + 0.5 * rho * a * a) + exits + abs(nu)
-    # Walk in b to where h is flat, or to the end of the box where it is largest. The slope of h grows with b.
-    b = space.tilt[place]
-    a = bend = slope = p = 0.0
+    b = tilt
+    a = bend = slope = p = grown = stiff = curve = wide = 0.0
+    # The maximum is at a larger b than ``least`` and at a smaller one than ``most``.
     least = -math.inf
     most = math.inf
-    clamped = False
-    limit = (shift + count / rho) / omega  # p = 0
+    last = False
+    edge = high  # the concave part ends before it, or at ``high``
     for turn in range(WALK):
-        b = min(b, limit)
         a = omega * b - shift
+        force = count - rho * a
+        if force < 0.0:  # to p = 0
+            b = (shift + count / rho) / omega
+            a = omega * b - shift
+            force = 0.0
         grown = math.exp(b)
-        force = max(0.0, count - rho * a)
-        p = force / (grown * exits)
-        bend = 2.0 * exits - mu * exits * exits * omega * grown * grown / (force + rho * omega)
-        slope = 2.0 * exits * (p - estimate) + mu * exits * omega * (grown - 1.0) - nu
-        if clamped or turn + 1 == WALK:
+        weight = exits * grown
+        inverse = 1.0 / weight
+        p = force * inverse
+        stiff = force + rho * omega
+        wide = stiff * inverse  # dp/db = −wide
+        curve = mu * omega * weight * weight / stiff
+        bend = 2.0 * square - curve
+        slope = 2.0 * square * (p - estimate) + mu * exits * omega * (grown - 1.0) - nu
+        if last or turn + 1 == WALK:
             break
         if bend >= 0.0:
             if p <= low:
                 break
-            if most < math.inf and slope > 0.0:  # h rises from its concave part on: it is largest at the right end
-                clamped = True
+            edge = min(edge, p)
+            if most < math.inf and slope > 0.0:  # h hardly falls anywhere: it is largest at the right end
+                last = True
                 b = most
                 continue
             least = b  # to the left, where h may be concave
             b = 0.5 * (b + most) if most < math.inf else b + 0.4
             continue
-        if slope < 0.0:
-            least = b
-            if p <= low:
-                clamped = True
-                b = tilt_at(low, count, exits, shift, rho, omega, b, 4)
-                continue
-        else:
+        aim = min(high, max(low, p - slope / bend))
+        away = aim - p
+        if slope <= 0.0 and p <= low:
+            if curve * away * away < 2.0 * tolerance:
+                break
             most = b
-            if p >= high:
-                clamped = True
-                b = tilt_at(high, count, exits, shift, rho, omega, b, 4)
-                continue
-        if abs(slope) * (high - low) < 5e-4 * mu or most - least < 1e-6:
+        elif slope <= 0.0 or p >= high:
+            if curve * abs(away * away * away) < 3.0 * wide * tolerance:
+                break
+            least = b
+        else:
+            if slope * (edge - p) < tolerance:
+                break
+            most = b
+            # Farther than to the maximum: the parabola is on the left.
+            away = min(high + 0.01 * (high - low), p - 1.2 * slope / bend) - p
+        if most - least < 1e-9:
             break
-        move = slope / bend * exits * grown / (force + rho * omega)  # dp = −slope/bend, dp/db = −(Npe^b + ρω)/(Ne^b)
-        ahead = b + min(1.0, max(-1.0, move))
+        ahead = follow(b, away, wide)
         if ahead >= most or ahead <= least:
             ahead = 0.5 * (least + most)
         b = ahead
-    space.tilt[place] = b
     # For any b, φ is at least an affine function of p. With it h is a convex quadratic, and the ends decide.
     base = count * a - 0.5 * rho * a * a
-    left = exits * (low - estimate) * (low - estimate) - mu * (base - exits * low * omega * (grown - 1.0)) - nu * low
-    right = (
-        exits * (high - estimate) * (high - estimate) - mu * (base - exits * high * omega * (grown - 1.0)) - nu * high
-    )
+    steep = exits * omega * (grown - 1.0)
+    left = square * (low - estimate) * (low - estimate) - mu * (base - steep * low) - nu * low
+    right = square * (high - estimate) * (high - estimate) - mu * (base - steep * high) - nu * high
     value = max(left, right)
-    magnitude = mu * (abs(count * a) + exits * (grown + 1.0) + 0.5 * rho * a * a) + exits + abs(nu)
-    if bend <= 0.0:  # the tangent at p(b), and h(high) if h may be convex there
-        tangent = exits * (p - estimate) * (p - estimate) - mu * (base - exits * p * omega * (grown - 1.0)) - nu * p
-        tangent += max(slope * (low - p), slope * (high - p))
-        magnitude += (2.0 * exits + mu * exits * (grown + 1.0) + abs(nu)) * (high - low)
-        if max(tangent, at_high) < value:
-            value = tangent
-            if at_high > value:
-                value = at_high
-                magnitude = size_high
+    beyond = 1.0 + p
+    magnitude = (
+        mu * (abs(count * a) + exits * (grown + 1.0) * beyond + 0.5 * rho * a * a)
+        + square * beyond * beyond
+        + abs(nu) * beyond
+    )
+    aim = low if left > right else high
+    settled = False
+    if bend < 0.0:
+        here = square * (p - estimate) * (p - estimate) - mu * (base - steep * p) - nu * p
+        settled = True
+        if p >= high or (slope <= 0.0 and p > low):  # the parabola
+            aim = min(high, max(low, p - slope / bend))
+            away = aim - p
+            peak = here + away * (slope + 0.5 * bend * away)
+            magnitude += curve * away * away
+        else:  # the tangent
+            aim = low if slope <= 0.0 else min(high, max(low, p - slope / bend))
+            peak = here + max(slope * (low - p), slope * (edge - p))
+        if peak < value:
+            at_high = -math.inf
+            if p < high:
+                at_high, size_high, top, top_grown = at_right_end(
+                    count,
+                    exits,
+                    square,
+                    estimate,
+                    high,
+                    shift,
+                    rho,
+                    omega,
+                    mu,
+                    nu,
+                    peak,
+                    b,
+                    (high - p) / wide,
+                    2.0 - p / wide,
+                    top,
+                    top_grown,
+                )
+            value = min(value, max(peak, at_high))
+            if at_high > peak:
+                magnitude += size_high
+                aim = high
+                settled = False
+                a = omega * top - shift
+                grown = top_grown
                 p = high
-                bend = 0.0
-                a = omega * b_high - shift
-                grown = math.exp(b_high)
-    elif p <= low and at_high > -math.inf:  # convex on the whole box: h(low) and h(high) decide
-        b = tilt_at(low, count, exits, shift, rho, omega, b, 3) if low > 0.0 else 0.0
-        a = omega * b - shift
-        grown = math.exp(b)
+    elif p <= low:  # convex on the whole box: h(low) and h(high) decide
+        b_low = tilt_at(low, count, exits, shift, rho, omega, b, 3) if low > 0.0 else 0.0
+        a_low = omega * b_low - shift
+        grown_low = math.exp(b_low)
         minorant = 0.5 * count * count / rho
         if low > 0.0:
-            minorant = count * a - exits * low * omega * (grown - 1.0) - 0.5 * rho * a * a
-        at_low = exits * (low - estimate) * (low - estimate) - mu * minorant - nu * low
+            minorant = count * a_low - exits * low * omega * (grown_low - 1.0) - 0.5 * rho * a_low * a_low
+        at_low = square * (low - estimate) * (low - estimate) - mu * minorant - nu * low
+        at_high, size_high, top, top_grown = at_right_end(
+            count,
+            exits,
+            square,
+            estimate,
+            high,
+            shift,
+            rho,
+            omega,
+            mu,
+            nu,
+            at_low,
+            b,
+            (high - p) / wide,
+            2.0 - p / wide,
+            top,
+            top_grown,
+        )
         if max(at_low, at_high) < value:
             value = max(at_low, at_high)
-            magnitude += size_high + mu * (abs(count * a) + exits * (grown + 1.0) + abs(minorant)) + exits + abs(nu)
-        p = low if at_low > at_high else high
+            magnitude += size_high + mu * (abs(count * a_low) + exits * (grown_low + 1.0) + abs(minorant))
+        a = a_low
+        grown = grown_low
+        p = aim = low
         if at_high > at_low:
-            a = omega * b_high - shift
-            grown = math.exp(b_high)
-    p = min(high, max(low, p))
-    if clamped and bend < 0.0:
-        p = low if slope < 0.0 else high
-    force = exits * p * grown
+            p = aim = high
+            a = omega * top - shift
+            grown = top_grown
+    # To where the bound is attained.
+    inverse = 1.0 / (exits * p * grown + rho)
+    b_p = -exits * grown * inverse
     by_nu = 0.0
     by_c = 0.0
-    if bend < 0.0 and low < p < high and not clamped:
-        by_nu = 1.0 / bend
-        by_c = mu * exits * grown * rho / ((force + rho) * bend)
-    b_p = -exits * grown / (force + rho)
-    return value, p, magnitude, by_nu, by_c, b_p * by_nu, b_p * by_c - rho / (force + rho), a
+    if settled:
+        a += omega * b_p * (aim - p)
+        if low < aim < high:
+            by_nu = 1.0 / bend
+            by_c = -mu * rho * b_p * by_nu
+    b_c = b_p * by_c - rho * inverse
+    return value, aim, magnitude, by_nu, by_c, b_p * by_nu, b_c, a, b, top, top_grown
+
+
+def at_right_end(
+    count: float, exits: float, square: float, estimate: float, high: float, shift: float, rho: float, omega: float,
+    mu: float, nu: float, peak: float, b: float, away: float, bow: float, top: float, top_grown: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
+    """An upper bound of h(high), or −∞ where h is concave up to ``high``; the sum of the terms' sizes; b and e^b.
+
+    h is concave up to ``high`` if it is at a p(b) ≥ high; and any b gives a bound of h(high). ``top`` is tried first,
+    which served the last time, with its e^b. ``b`` is that of a point ``away`` to the left of ``high``, in units of
+    dp/db, which itself grows by ``bow`` a unit of p. While the bound is above ``peak``, b is made better.
+    """
+    found = math.inf
+    magnitude = 0.0
+    for turn in range(4):
+        if turn == 1:
+            top = b - math.log1p(bow * away) / bow
+        elif turn == 2:  # beyond ``high``, where h may be concave
+            top = b - math.log1p(away)
+        elif turn == 3:
+            top = tilt_at(high, count, exits, shift, rho, omega, b - math.log1p(bow * away) / bow, 4)
+        if turn > 0:
+            top_grown = math.exp(top)
+        a = omega * top - shift
+        force = count - rho * a
+        weight = exits * top_grown
+        if (
+            force >= high * weight
+            and mu * omega * weight * weight >= 2.0 * square * (force + rho * omega)
+        ):  # fmt: skip
+            return -math.inf, 0.0, top, top_grown
+        minorant = count * a - exits * high * omega * (top_grown - 1.0) - 0.5 * rho * a * a
+        found = square * (high - estimate) * (high - estimate) - mu * minorant - nu * high
+        magnitude = mu * (abs(count * a) + exits * high * (top_grown + 1.0) + 0.5 * rho * a * a) + square + abs(nu)
+        if found <= peak:
+            break
+    return found, magnitude, top, top_grown
 
 
 def mode_cell(
     count: float, exits: float, estimate: float, left: float, right: float, shift: float, rho: float, mu: float,
-    nu: float, x: int, space: Any,
-) -> tuple[float, float, float, float, float]:  # fmt: skip
+    nu: float, lean: float,
+) -> tuple[float, float, float, float, float, float]:  # fmt: skip
     """An upper bound of the h of ``entry`` on a cell that is narrow, wherever h bends.
 
     φ is at least each of its tangents: at the middle of the cell, and about at its ends. With the largest of them h is
     piecewise a convex quadratic: the ends and the points where tangents meet decide. Gives the bound, the sum of the
-    terms' sizes, what is due to the cell's width, and a and e^b of the middle.
+    terms' sizes, what is due to the cell's width, and a, e^b and b of the middle; ``lean`` is a b to start from.
     """
     middle = 0.5 * (left + right)
-    b = tilt_at(middle, count, exits, shift, rho, 1.0, space.lean[x], 2)
-    space.lean[x] = b
+    b = tilt_at(middle, count, exits, shift, rho, 1.0, lean, 2)
     grown = math.exp(b)
     a = b - shift
     base = count * a - 0.5 * rho * a * a
@@ -181,4 +278,4 @@ def mode_cell(
             if min(middle, end) < meet < max(middle, end):
                 here = exits * (meet - estimate) * (meet - estimate) - mu * (base - steep * meet) - nu * meet
                 value = max(value, here)
-    return value, size_of, value - inside, a, grown
+    return value, size_of, value - inside, a, grown, b

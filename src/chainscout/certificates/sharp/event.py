@@ -109,48 +109,77 @@ def log_gamma(x: float) -> float:
         x += 1.0
     y = 1.0 / (x * x)
     series = (1.0 / 12 - y * (1.0 / 360 - y * (1.0 / 1260 - y * (1.0 / 1680 - y / 1188)))) / x
-    return (x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi) + series - math.log(product)
+    found = (x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi) + series
+    return found if product == 1.0 else found - math.log(product)
 
 
-def upper_end(count: float, exits: float, level: float) -> float:
-    """A number that P(x,y) does not exceed while R_xy ≤ e^level, ``count`` of ``exits`` steps having gone to y."""
-    if count >= exits:
-        return 1.0
-    first = log_gamma(count + 0.5)
-    second = log_gamma(exits - count + 0.5)
-    third = log_gamma(exits + 1.0)
-    mixture = first + second - third - math.log(math.pi)
-    slack = ABSOLUTE + RELATIVE * (abs(first) + abs(second) + abs(third))
-    if count <= 0.0:
+def log_beta_mixture(first: float, second: float, third: float) -> tuple[float, float]:
+    """log of B(n + ½, N − n + ½)/B(½, ½) from log Γ of n + ½, N − n + ½ and N + 1, and what rounding can do to it."""
+    return first + second - third - math.log(math.pi), ABSOLUTE + RELATIVE * (abs(first) + abs(second) + abs(third))
+
+
+def box(count: float, exits: float, level: float, whole: float) -> tuple[float, float]:
+    """Numbers that P(x,y) lies between while R_xy ≤ e^level, ``count`` of ``exits`` steps having gone to y.
+
+    ``whole`` is log Γ(exits + 1). Where y was the successor more often than not, all the others together are looked at.
+    """
+    mixture, slack = log_beta_mixture(log_gamma(count + 0.5), log_gamma(exits - count + 0.5), whole)
+    few = min(count, exits - count)
+    low = 0.0
+    if few <= 0.0:
         # (NEVER + BETA·B(½, N+½)/π)·(1−p)^{−N} ≤ e^level
         allowed = level + slack - math.log(NEVER + BETA * math.exp(mixture))
-        return min(1.0, -math.expm1(-allowed / exits) * (1.0 + 1e-12))
-    least = mixture + math.log(BETA) - level - slack
-    frequency = count / exits
+        high = min(1.0, -math.expm1(-allowed / exits) * (1.0 + 1e-12))
+    else:
+        least = mixture + math.log(BETA) - level - slack
+        frequency = few / exits
+        largest = few * math.log(frequency) + (exits - few) * math.log1p(-frequency)
+        z = max(0.0, (largest - least) / exits)
+        low = end(few, exits, least, frequency, z, -1.0)
+        high = end(few, exits, least, frequency, z, 1.0)
+    if count > few:
+        return max(0.0, 1.0 - high), min(1.0, 1.0 - low)
+    return low, high
+
+
+def end(count: float, exits: float, least: float, frequency: float, z: float, side: float) -> float:
+    """The p below (``side`` −1) or above (1) the frequency where the log-likelihood is ``least``, from outside.
+
+    The log-likelihood is concave: a step of Newton's from anywhere on that side of the frequency ends outside, and the
+    next ones stay there. Nz is how far the log-likelihood has to fall, about where the angle of √p has moved by √(z/2).
+    """
     rest = exits - count
-    largest = count * math.log(frequency) + rest * math.log1p(-frequency)
-    z = (largest - least) / exits
-    step = min(z + math.sqrt(z * z + 2.0 * frequency * z), math.sqrt(2.0 * z * (1.0 - frequency)))
-    p = frequency + step + 1e-14
-    if p > 1.0 - 1e-12:  # the likelihood may allow it: halve from outside
-        inside = frequency
-        p = 1.0 - 1e-12
-        if count * math.log(p) + rest * math.log1p(-p) >= least:
-            return 1.0
-        for _ in range(50):
-            middle = 0.5 * (inside + p)
-            if count * math.log(middle) + rest * math.log1p(-middle) >= least:
-                inside = middle
-            else:
-                p = middle
-        return min(1.0, p * (1.0 + 1e-12))
-    for _ in range(30):  # Newton's steps on a concave function stay outside
+    p = 1.0 if side > 0.0 else 0.0
+    if z < 0.5:
+        sine = math.sqrt(0.5 * z) * (1.0 - z / 12.0)
+        turned = side * 2.0 * sine * math.sqrt((1.0 - sine * sine) * frequency * (1.0 - frequency))
+        if side * (1.0 - 2.0 * frequency) * sine + 2.0 * math.sqrt(frequency * (1.0 - frequency)) > 0.0:
+            p = frequency + (1.0 - 2.0 * frequency) * sine * sine + turned
+    if side < 0.0 and not 0.05 * frequency < p < frequency:
+        p = frequency * math.exp(-1.0 - z / frequency)
+        if not p > 0.0:
+            return 0.0
+    if side > 0.0 and not frequency < p < 0.99:
+        p = 0.5 * (1.0 + frequency)
+    outside = False
+    for _ in range(60):
         value = count * math.log(p) + rest * math.log1p(-p) - least
         move = value / (count / p - rest / (1.0 - p))
-        if not move > 1e-12 * p:
-            break
+        was = p
         p -= move
-    return min(1.0, p * (1.0 + 1e-11))
+        if side * (p - was) > 0.0:  # from inside
+            outside = 0.0 < p < 1.0
+            if not outside:
+                p = 0.5 * (was + (1.0 if side > 0.0 else 0.0))
+                if min(p, 1.0 - p) < 1e-13:
+                    return 1.0 if side > 0.0 else 0.0
+        else:
+            outside = True
+            if abs(p - was) <= 1e-5 * min(abs(p - frequency), p, 1.0 - p) + 1e-15:
+                break
+    if not outside:
+        return 1.0 if side > 0.0 else 0.0
+    return min(1.0, p * (1.0 + side * 1e-11))
 
 
 def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any) -> None:
@@ -161,12 +190,11 @@ def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any
     first = table.start[x]
     last = table.stop[x]
     least = 0.0
+    whole = log_gamma(exits + 1.0)
     for i in range(first, last):
-        space.high[i] = upper_end(table.count[i], exits, level)
-        space.low[i] = 0.0
-        if table.count[i] > 0.0:
-            space.low[i] = max(0.0, 1.0 - upper_end(exits - table.count[i], exits, level))
-        space.estimate[i] = (table.count[i] + weight / size) / (exits + weight)
+        count = table.count[i]
+        space.low[i], space.high[i] = box(count, exits, level, whole)
+        space.estimate[i] = (count + weight / size) / (exits + weight)
         least += table.times[i] * space.low[i]
     for i in range(first, last):  # the others have at least their lower ends
         space.high[i] = max(space.low[i], min(space.high[i], 1.0 - (least - space.low[i]) + 1e-12))
@@ -184,6 +212,8 @@ def box_loss(table: Any, x: int, space: Any) -> float:
     best: float = 2.0 * exits
     below = -2.0 * exits
     above = 2.0 * exits
+    at_below = at_above = math.inf
+    below_mass = above_mass = 0.0
     nu = 0.0
     for _ in range(26):
         total = nu
@@ -204,8 +234,13 @@ def box_loss(table: Any, x: int, space: Any) -> float:
                 mass -= table.times[i] * low
         best = min(best, total + RELATIVE * magnitude)
         if mass > 0.0:
-            above = nu
+            above, at_above, above_mass = nu, total, mass
         else:
-            below = nu
+            below, at_below, below_mass = nu, total, mass
         nu = 0.5 * (below + above)
+        if at_above < math.inf and at_below < math.inf:  # to where the tangents meet: the term is no less than there
+            meet = (at_above - above_mass * (above - below) - at_below) / (below_mass - above_mass)
+            if best - (at_below + below_mass * meet) < 1e-6 * best:
+                break
+            nu = min(above - 0.02 * (above - below), max(below + 0.02 * (above - below), below + meet))
     return best

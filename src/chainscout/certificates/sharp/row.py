@@ -27,6 +27,10 @@ APART, TIED, FINAL = 0, 1, 2
 FOUND = 5
 #: The mode's part counts as flat while μ/2 is below this times p + 1/u.
 FLAT = 1.25
+#: How exactly the entries' parts are found, as a part of how exactly the term is.
+ENTRY = 1.0
+#: The least curvature of an entry's part near the estimate that is asked for before all cells are one: μφ″/2N.
+MARGIN = 1.05
 #: The most passes over the entries in a cell.
 PASSES = 10
 #: p̄ = P̂ + (PUSH/S)·(up − P̂) off the mode, normalised.
@@ -92,7 +96,7 @@ def half_variance(scaled: float, rho: float) -> float:
 
 def tied(
     table: Any, x: int, left: float, right: float, rho: float, mu: float, c: float, nu: float,
-    enough: float, tolerance: float, space: Any,
+    enough: float, tolerance: float, whole: bool, space: Any,
 ) -> tuple[float, float, float, bool]:  # fmt: skip
     """The row's term without μ·KL₀ while the mode's probability is in [left, right], entries tied to the mode by c.
 
@@ -121,10 +125,12 @@ def tied(
     below = above = 0.0
     at_below = at_above = math.inf
     below_mass = above_mass = 0.0
+    below_square = above_square = 0.0
     stride = 0.2 * math.sqrt(exits * (1.0 - left)) + 0.01
+    each = ENTRY * tolerance / (last - first)
     # Where the mode's part is nearly flat or convex, the middle of the cell stands for the mode.
     middle = 0.5 * (left + right)
-    flat = 0.5 * mu < FLAT * (middle + rho / exits)
+    flat = not whole and 0.5 * mu < FLAT * (middle + rho / exits)
     for turn in range(PASSES):
         within = 0.0
         magnitude = mu * abs(exits * c) + 2.0 * abs(nu)
@@ -137,13 +143,13 @@ def tied(
         kinked = False
         if flat:
             # The value is that of the whole cell; c and ν go to where they suit its middle.
-            value, size_of, within, a, grown = mode_cell(
-                table.count[first], exits, space.estimate[first], left, right, space.half[first] - c, rho, mu, nu, x,
-                space,
+            value, size_of, within, a, grown, space.lean[x] = mode_cell(
+                table.count[first], exits, space.estimate[first], left, right, space.half[first] - c, rho, mu, nu,
+                space.lean[x],
             )  # fmt: skip
             mode = middle
             total += value
-            square = (mode - space.estimate[first]) * (mode - space.estimate[first])
+            square = exits * (mode - space.estimate[first]) * (mode - space.estimate[first])
             magnitude += size_of
             mass -= mode
             tilts = a
@@ -157,12 +163,14 @@ def tied(
                 low = max(0.0, min(low, high) - 1e-12)
                 high = max(low, high) + 1e-12
             estimate = space.estimate[i]
-            value, p, size_of, by_nu, by_c, b_nu, b_c, a = entry(
-                table.count[i], exits, estimate, low, high, space.half[i] - c, rho, 1.0, mu, nu, i, space
-            )
             times = table.times[i]
+            gain = space.gain[i] if whole else exits
+            value, p, size_of, by_nu, by_c, b_nu, b_c, a, space.tilt[i], space.top[i], space.top_grown[i] = entry(
+                table.count[i], exits, gain, estimate, low, high, space.half[i] - c, rho, 1.0, mu, nu, each / times,
+                space.tilt[i], space.top[i], space.top_grown[i],
+            )  # fmt: skip
             total += times * value
-            square += times * (p - estimate) * (p - estimate)
+            square += times * gain * (p - estimate) * (p - estimate)
             magnitude += times * size_of
             mass -= times * p
             tilts += times * a
@@ -183,7 +191,7 @@ def tied(
         smooth = mass_nu < 0.0 and determinant < 0.0
         if total < best:
             best = total
-            best_square = exits * square + nu * mass
+            best_square = square + nu * mass
             gap = within
             space.found[0], space.found[1], space.found[2] = c, nu, mode
             # With the mode's probability held fast: how c and ν follow it.
@@ -218,15 +226,18 @@ def tied(
             continue
         if mass > 0.0:
             if at_above == math.inf or nu < above:
-                above, at_above, above_mass = nu, total, mass
+                above, at_above, above_mass, above_square = nu, total, mass, square + nu * mass
         elif at_below == math.inf or nu > below:
-            below, at_below, below_mass = nu, total, mass
+            below, at_below, below_mass, below_square = nu, total, mass, square + nu * mass
         if at_above < math.inf and at_below < math.inf:
             # Where the tangents at both ends meet, the term is no less than there: at a kink, the minimum.
             width = above - below
             meet = (at_above - above_mass * width - at_below) / (below_mass - above_mass)
             if best - (at_below + below_mass * meet) < tolerance or not width > 0.0:
                 settled = flat
+                # At a kink the term is attained at two points at once; so much of the one and of the other has Σp = 1.
+                share = below_mass / (below_mass - above_mass)
+                best_square = share * above_square + (1.0 - share) * below_square
                 break
             ahead = nu + mass / mass_nu if smooth and not kinked else below + meet
             nu = min(above - 0.05 * width, max(below + 0.05 * width, ahead))
@@ -241,20 +252,15 @@ def tied(
 
 
 def mode_apart(
-    table: Any, x: int, left: float, right: float, rho: float, mu: float, omega: float, space: Any
-) -> tuple[float, float]:
+    count: float, exits: float, estimate: float, half: float, left: float, right: float, rho: float, mu: float,
+    omega: float, a: float, c: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
     """The mode's part while its probability is in [left, right] and the entries are apart, and N(p − P̂)² where it is.
 
     Φ(p) = max_{a,c} {na − Nc − Np(e^{a+t/2−c}−1) − N(1−p)(1−ω)(e^{−c/(1−ω)}−1) − ρa²/2}: any a and c are valid.
+    The search starts from a and c as given, and gives those that it has found.
     """
-    first = table.start[x]
-    exits = table.exits[x]
-    count = table.count[first]
-    half = space.half[first]
-    estimate = space.estimate[first]
     middle = 0.5 * (left + right)
-    a = space.apart_tilt[x]
-    c = space.apart[x]
     share = 1.0 - omega
     for _ in range(4):
         own = exits * middle * math.exp(a + half - c)
@@ -275,8 +281,6 @@ def mode_apart(
         c += c_move
         if largest < 1e-3:
             break
-    space.apart_tilt[x] = a
-    space.apart[x] = c
     grown = math.expm1(a + half - c)
     fallen = share * math.expm1(-c / share)
     base = count * a - exits * c - exits * fallen - 0.5 * rho * a * a
@@ -286,25 +290,23 @@ def mode_apart(
     value = max(at_left, at_right)
     end = left if at_left > at_right else right
     magnitude = abs(count * a) + exits * (abs(c) + 2.0 * abs(fallen) + abs(grown)) + 0.5 * rho * a * a
-    return value - mu * base + RELATIVE * (mu * magnitude + exits), exits * (end - estimate) * (end - estimate)
+    value += RELATIVE * (mu * magnitude + exits) - mu * base
+    return value, exits * (end - estimate) * (end - estimate), a, c
 
 
 def two_states(
-    table: Any, x: int, left: float, right: float, rho: float, mu: float, space: Any
-) -> tuple[float, float, float]:
+    lean: float, exits: float, estimate: float, half: float, other_half: float, left: float, right: float, rho: float,
+    mu: float, a: float, c: float,
+) -> tuple[float, float, float, float, float]:  # fmt: skip
     """The term of a row of two states without μ·KL₀, what is due to the cell's width, and N‖p − P̂‖² where it is.
 
     One number p says all: max_{a,c} {(n₁ − n₂)a − Nc − Np(e^{a+t₁/2−c}−1) − N(1−p)(e^{−a+t₂/2−c}−1) − ρa²}.
+    ``lean`` is n₁ − n₂. The search starts from a and c as given, and gives those that it has found.
     """
-    first = table.start[x]
-    exits = table.exits[x]
     middle = 0.5 * (left + right)
-    lean = table.count[first] - table.count[first + 1]
-    a = space.apart_tilt[x]
-    c = space.apart[x]
     for _ in range(5):
-        own = exits * middle * math.exp(a + space.half[first] - c)
-        other = exits * (1.0 - middle) * math.exp(-a + space.half[first + 1] - c)
+        own = exits * middle * math.exp(a + half - c)
+        other = exits * (1.0 - middle) * math.exp(-a + other_half - c)
         by_a = lean - own + other - 2.0 * rho * a
         by_c = own + other - exits
         both = own + other
@@ -321,13 +323,10 @@ def two_states(
         c += c_move
         if largest < 1e-3:
             break
-    space.apart_tilt[x] = a
-    space.apart[x] = c
-    grown = math.expm1(a + space.half[first] - c)
-    fallen = math.expm1(-a + space.half[first + 1] - c)
+    grown = math.expm1(a + half - c)
+    fallen = math.expm1(-a + other_half - c)
     base = lean * a - exits * c - exits * fallen - rho * a * a
     pull = mu * exits * (grown - fallen)
-    estimate = space.estimate[first]
     at_left = 2.0 * exits * (left - estimate) * (left - estimate) + pull * left
     at_right = 2.0 * exits * (right - estimate) * (right - estimate) + pull * right
     inside = 2.0 * exits * (middle - estimate) * (middle - estimate) + pull * middle
@@ -338,6 +337,8 @@ def two_states(
         value - mu * base + RELATIVE * (mu * magnitude + 2.0 * exits),
         value - inside,
         2.0 * exits * (end - estimate) ** 2,
+        a,
+        c,
     )
 
 
@@ -363,14 +364,30 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
     """
     # §7's lemma: log Z ≥ −((S−1)/2)·log(1 + u/S), whatever the truth.
     exits = table.exits[x]
+    first = table.start[x]
     given_up: float = space.most[x] + mu * (0.5 * (size - 1.0) * math.log1p(exits / rho / size) * (1.0 + 1e-12))
     divergence = mu * shape(table, x, size, rho, space)
+    space.base[x] = given_up
+    term = math.inf
+    if size > 2.0 and shared(table, x, rho, mu, space):
+        low, high = space.low[first], space.high[first]
+        term, square, _, settled = tied(
+            table, x, low, high, rho, mu, space.centre[x], space.multiplier[x], -math.inf, 0.3 * tolerance, True, space
+        )
+        if settled:
+            space.centre[x], space.multiplier[x] = space.found[0], space.found[1]
+            term += divergence
+            if term < given_up:
+                space.base[x] = term
+                space.slope[x] = (term - square) / mu
+                return term
     omega = 1.0
     apart = 0.0
     apart_square = 0.0
     if size > 2.0:
         omega = split(table, x, rho, mu, space)
-        apart, apart_square = entries_apart(table, x, rho, mu, omega, space)
+        each = ENTRY * tolerance / (table.stop[x] - first)
+        apart, apart_square = entries_apart(table, x, rho, mu, omega, each, space)
     cells = first_cells(table, x, size, rho, mu, tolerance, space)
     near = math.inf  # the term of the cell of the estimate
     fresh = 0  # the first cell that nothing is known of
@@ -380,12 +397,18 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
     while True:
         for j in range(fresh, cells):
             if size > 2.0:
-                term, square = mode_apart(table, x, space.left[j], space.right[j], rho, mu, omega, space)
+                term, square, space.apart_tilt[x], space.apart[x] = mode_apart(
+                    table.count[first], exits, space.estimate[first], space.half[first], space.left[j], space.right[j],
+                    rho, mu, omega, space.apart_tilt[x], space.apart[x],
+                )  # fmt: skip
                 term += apart
                 square += apart_square
                 space.cell_state[j] = APART
             else:
-                term, gap, square = two_states(table, x, space.left[j], space.right[j], rho, mu, space)
+                term, gap, square, space.apart_tilt[x], space.apart[x] = two_states(
+                    table.count[first] - table.count[first + 1], exits, space.estimate[first], space.half[first],
+                    space.half[first + 1], space.left[j], space.right[j], rho, mu, space.apart_tilt[x], space.apart[x],
+                )  # fmt: skip
                 space.cell_state[j] = FINAL if gap < tolerance else TIED
             if term < space.cell_term[j]:  # not if it is not a number
                 space.cell_term[j] = term
@@ -421,6 +444,7 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
                 nu,
                 enough + 0.9 * tolerance,
                 0.3 * tolerance,
+                False,
                 space,
             )
             if term < before:
@@ -441,29 +465,56 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
         halve(top, cells, space)
         fresh = cells - 1
         cells += 1
-    whole: float = space.cell_term[top] + divergence
+    found: float = space.cell_term[top] + divergence
     space.base[x] = min(near + divergence, given_up)
-    if not whole < given_up:  # not finite, or no better
+    if not found < given_up:  # not finite, or no better
         space.slope[x] = (given_up - space.most[x]) / mu
         return given_up
-    space.slope[x] = (whole - space.cell_square[top]) / mu
-    return whole
+    space.slope[x] = (found - space.cell_square[top]) / mu
+    return found
 
 
-def entries_apart(table: Any, x: int, rho: float, mu: float, omega: float, space: Any) -> tuple[float, float]:
+def shared(table: Any, x: int, rho: float, mu: float, space: Any) -> bool:
+    """Whether the term is about concave in p, and then g_y of every class: Σ_y g_y(p_y − P̂_y)² ≥ N‖p − P̂‖².
+
+    p and P̂ sum to one. So for 0 ≤ θ ≤ 1 and weights w that sum to one, N(p_1 − P̂_1)² is at most 1 − θ of itself and
+    θ·Σ_{y≥2} N(p_y − P̂_y)²/w_y: a part of the mode's square is shared among the others (Cauchy and Schwarz). Any θ
+    and w are valid. They are chosen so that each entry's part is concave near the estimate, where φ″ is about
+    N/(p + 1/u).
+    """
+    first = table.start[x]
+    exits = table.exits[x]
+    rest = rho / exits
+    theta = max(0.0, 1.0 - 0.5 * mu / (MARGIN * (space.estimate[first] + rest)))
+    total = 0.0
+    for i in range(first + 1, table.stop[x]):
+        slack = 0.5 * mu / (MARGIN * (space.estimate[i] + rest)) - 1.0
+        if not slack > 0.0:
+            return False
+        space.gain[i] = slack
+        total += table.times[i] * theta / slack
+    if total > 1.0:
+        return False
+    # With w_y = θ/(slack_y·total) the share of y is θ/w_y = total·slack_y.
+    space.gain[first] = exits * (1.0 - theta)
+    for i in range(first + 1, table.stop[x]):
+        space.gain[i] = exits * (1.0 + total * space.gain[i]) * (1.0 + 1e-12)
+    return True
+
+
+def entries_apart(
+    table: Any, x: int, rho: float, mu: float, omega: float, tolerance: float, space: Any
+) -> tuple[float, float]:
     """The entries' part while they are apart from the mode, and Σ_y N(p_y − P̂_y)² where it is attained."""
     exits = table.exits[x]
     total = 0.0
     square = 0.0
     magnitude = 0.0
     for i in range(table.start[x] + 1, table.stop[x]):
-        tilt, high = space.tilt[i], space.top[i]
-        space.tilt[i], space.top[i] = 0.0, -0.1
-        value, p, size_of, _, _, _, _, _ = entry(
-            table.count[i], exits, space.estimate[i], space.low[i], space.high[i], space.half[i], rho, omega, mu, 0.0,
-            i, space,
+        value, p, size_of, _, _, _, _, _, _, space.top[i], space.top_grown[i] = entry(
+            table.count[i], exits, exits, space.estimate[i], space.low[i], space.high[i], space.half[i], rho, omega, mu,
+            0.0, tolerance / table.times[i], 0.0, space.top[i], space.top_grown[i],
         )  # fmt: skip
-        space.tilt[i], space.top[i] = tilt, high
         total += table.times[i] * value
         square += table.times[i] * exits * (p - space.estimate[i]) * (p - space.estimate[i])
         magnitude += table.times[i] * size_of

@@ -17,6 +17,7 @@ from .event import (
     LEAST_LEVEL,
     LEAST_POWER,
     PAIR_COST,
+    PAIR_SCALE,
     boxes_of_row,
     joint_cost,
     offset_cost,
@@ -32,14 +33,17 @@ STEP, STEPS = 1.2, 12
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
 #: The candidates that are evaluated, at most, while their score is no more than REACH times the best one. A candidate
 #: is left in its first evaluation if that comes to more than HOPELESS times the best bound so far.
-CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.02
-#: The evaluations of one candidate along μ, at most; how far μ moves while nothing is known; and what another
-#: evaluation must be able to gain, as a part of the whole.
-EVALUATIONS, FACTOR, GAIN = 5, 1.15, 0.005
+CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.1
+#: The evaluations of one candidate along μ, at most, and what another one must be able to gain, as a part of the whole.
+EVALUATIONS, GAIN = 5, 0.005
 #: How exactly a row's term is found, as a part of the whole.
 TOLERANCE = 0.01
 #: The levels that there is room for: from LEAST_POWER to two above log₄ of 2⁵³.
 LEVELS = 2 * (30 - LEAST_POWER)
+
+
+#: Where log ρ̄ of two levels lies between them.
+BETWEEN = math.log(PAIR_SCALE) / math.log(4.0)
 
 
 class Table(NamedTuple):
@@ -66,6 +70,8 @@ class Space(NamedTuple):
     half: Any
     tilt: Any
     top: Any
+    top_grown: Any
+    gain: Any
     # a row each
     most: Any
     centre: Any
@@ -78,6 +84,7 @@ class Space(NamedTuple):
     term: Any
     slope: Any
     base: Any
+    near: Any
     natural: Any
     offset: Any
     trial: Any
@@ -94,11 +101,12 @@ class Space(NamedTuple):
     cost: Any
     give: Any
     half_give: Any
+    plain: Any
     # a candidate each, the best level of a family or its runner-up: score, twice the level and the pair, and μ
     rating: Any
     level: Any
     start: Any
-    # what was chosen: candidate, μ, and the smallest bound; the numbers of the last cell
+    # what was chosen: candidate, μ, and the smallest bound, and the highest level; the numbers of the last cell
     chosen: Any
     found: Any
 
@@ -124,9 +132,13 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
     while math.ldexp(1.0, 2 * top) <= 16.0 * (largest + 1.0):
         top += 1
     top -= 1
+    space.chosen[3] = top
     costs(table, rows, size, top, space)
-    space.chosen[2] = min(best, lemma(table, rows, size, log_inverse - spare, top, space))
-    best = min(best, lemma(table, rows, size, log_inverse, top, space))
+    for x in range(rows):
+        plain_costs(table, x, size, top, space)
+    by_lemma, by_lemma_less = lemma(table, rows, size, log_inverse, spare, top, space)
+    space.chosen[2] = min(best, by_lemma_less)
+    best = min(best, by_lemma)
     mu = 1.0
     for family in range(FAMILIES):
         mu = score(table, rows, log_inverse, family, top, mu, space)
@@ -161,7 +173,8 @@ def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) 
 def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, space: Any) -> float:
     """T·b after row ``moved`` has changed: μ, scales and the other rows' terms are those of the last time.
 
-    B and the boxes of the row are computed again. A row's term depends on its own counts, μ, ρ_x, S, K and δ alone.
+    B and the boxes of the row are computed again, and §7's lemma up to the level of the last search. A row's term
+    depends on its own counts, μ, ρ_x, S, K and δ alone.
     """
     boxes_of_row(table, moved, size, log_inverse, space)
     best = 0.0
@@ -177,10 +190,9 @@ def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, spa
             total += space.term[x]
         best = min(best, total)
     natural_offsets(table, rows, largest, space)
-    top = LEAST_LEVEL
-    while math.ldexp(1.0, 2 * top) <= 16.0 * (largest + 1.0):
-        top += 1
-    best = min(best, lemma(table, rows, size, log_inverse, top - 1, space))
+    plain_costs(table, moved, size, int(space.chosen[3]), space)
+    by_lemma, _ = lemma(table, rows, size, log_inverse, 0.0, int(space.chosen[3]), space)
+    best = min(best, by_lemma)
     return best * (1.0 + ABSOLUTE)
 
 
@@ -192,7 +204,8 @@ def fresh(table: Any, rows: int, space: Any) -> None:
         space.lean[x] = 0.0
         for i in range(table.start[x], table.stop[x]):
             space.tilt[i] = 0.0
-            space.top[i] = -0.1
+            space.top[i] = 0.0
+            space.top_grown[i] = 1.0
 
 
 def evidence(count: float, exits: float, p: float, shift: float, rho: float) -> float:
@@ -233,25 +246,26 @@ def costs(table: Any, rows: int, size: float, top: int, space: Any) -> None:
                 other = i
         far = min(far, space.estimate[first] - space.low[first])
         share = space.most[x] / max(2.0 * exits * far * far, 1e-300)
-        for j in range(2 * (top - LEAST_POWER) + 2):
-            rho = scale(LEAST_POWER + j // 2, j % 2)
+        for power_of in range(LEAST_POWER, top + 1):
+            at = x * LEVELS + 2 * (power_of - LEAST_POWER)
+            rho = scale(power_of, 0)
             u = exits / rho
             beta = 0.0
             logs = 0.0
             product = 1.0
+            centre = 0.0
             for i in range(first, table.stop[x]):
                 p = space.estimate[i]
                 grown = 1.0 + u * p
-                beta += table.times[i] * p / grown
+                part = table.times[i] * p / grown
+                beta += part
+                centre += part
                 if table.times[i] == 1.0 and product < 1e250 and grown < 1e20:
                     product *= grown
                 else:
                     logs += table.times[i] * math.log(grown)
-            at = x * LEVELS + j
-            space.cost[at] = 0.5 * (logs + math.log(product * beta)) + (j % 2) * PAIR_COST * (size - 1.0)
-            centre = 0.0
-            for i in range(first, table.stop[x]):
-                centre += table.times[i] * 0.5 * space.estimate[i] / (rho + exits * space.estimate[i])
+            centre *= 0.5 / rho
+            space.cost[at] = 0.5 * (logs + math.log(product * beta))
             shift = 0.5 / (rho + exits * space.estimate[first]) - centre
             other_shift = 0.5 / (rho + exits * space.estimate[other]) - centre
             none = evidence(table.count[first], exits, space.estimate[first], shift, rho)
@@ -262,13 +276,27 @@ def costs(table: Any, rows: int, size: float, top: int, space: Any) -> None:
             half += evidence(table.count[other], exits, space.estimate[other] + 0.5 * far, other_shift, rho)
             space.give[at] = share * max(1e-3 * exits * far * far, whole - none)
             space.half_give[at] = share * max(2.5e-4 * exits * far * far, half - none)
+            if power_of > LEAST_POWER:  # two levels at once: between them
+                last = at - 2
+                space.cost[at - 1] = BETWEEN * space.cost[at] + (1.0 - BETWEEN) * space.cost[last]
+                space.cost[at - 1] += PAIR_COST * (size - 1.0)
+                space.give[at - 1] = BETWEEN * space.give[at] + (1.0 - BETWEEN) * space.give[last]
+                space.half_give[at - 1] = BETWEEN * space.half_give[at] + (1.0 - BETWEEN) * space.half_give[last]
+
+
+def plain_costs(table: Any, x: int, size: float, top: int, space: Any) -> None:
+    """What §7's lemma takes off a row at every scale up to the level ``top``: ((S−1)/2)·log(1 + u/S)."""
+    for j in range(2 * (top - LEAST_POWER) + 1):
+        u = table.exits[x] / scale(LEAST_POWER + j // 2, j % 2)
+        space.plain[x * LEVELS + j] = 0.5 * (size - 1.0) * math.log1p(u / size)
 
 
 def guess(
-    table: Any, rows: int, log_inverse: float, family: int, m: int, pair: int, mu: float, space: Any
-) -> tuple[float, float]:
-    """The score of a level at μ, and its slope; the offsets that it takes go to ``space.trial``."""
-    slope = joint_cost(log_inverse, family, m, pair)
+    rows: int, joint: float, family: int, m: int, pair: int, mu: float,
+    cost: Any, give: Any, half_give: Any, most_of: Any, trial: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """The score of a level at μ, and its slope; ``joint``: B without what rows add. The offsets go to ``trial``."""
+    slope = joint
     total = mu * slope
     most = 0
     if family == 1:
@@ -287,21 +315,21 @@ def guess(
         rise = 0.0
         price = base
         for offset in range(most + 1):
-            value = mu * (space.cost[at] + price)
-            over = space.most[x] - mu * space.give[at]
-            half = 0.25 * space.most[x] - mu * space.half_give[at]
+            value = mu * (cost[at] + price)
+            over = most_of[x] - mu * give[at]
+            half = 0.25 * most_of[x] - mu * half_give[at]
             value += max(0.0, over, half)
             if value < least:
                 least = value
                 best = offset
-                rise = space.cost[at] + price
+                rise = cost[at] + price
                 if max(over, half) > 0.0:
-                    rise -= space.give[at] if over > half else space.half_give[at]
+                    rise -= give[at] if over > half else half_give[at]
             at += stride
             price += more
         total += least
         slope += rise
-        space.trial[x] = best
+        trial[x] = best
     return total, slope
 
 
@@ -316,6 +344,7 @@ def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: 
     for double in range(2 * top, 2 * LEAST_LEVEL - 1, -1):
         m = double // 2
         pair = double % 2
+        joint = joint_cost(log_inverse, family, m, pair)
         at = mu
         least = math.inf
         low = high = 0.0
@@ -323,7 +352,9 @@ def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: 
         fall = rise = 0.0
         factor = STEP
         for _ in range(STEPS):
-            here, slope = guess(table, rows, log_inverse, family, m, pair, at, space)
+            here, slope = guess(
+                rows, joint, family, m, pair, at, space.cost, space.give, space.half_give, space.most, space.trial
+            )
             if here < least:
                 least = here
                 space.found[0] = at
@@ -371,6 +402,7 @@ def prepared(rows: int, size: float, log_inverse: float, candidate: int, space: 
     for x in range(rows):
         offset = space.offset[candidate * rows + x]
         space.rho[x] = scale(power(family, m, offset), pair)
+        space.near[x] = space.cost[x * LEVELS + 2 * (power(family, m, offset) - LEAST_POWER) + pair]
         bound += row_cost(family, offset, m, pair, size - 1.0)
     return bound
 
@@ -390,7 +422,6 @@ def descend(
     below = above = 0.0
     at_below = at_above = math.inf
     fall = rise = 0.0
-    factor = FACTOR
     for turn in range(EVALUATIONS):
         if not LEAST_MULTIPLIER < mu < MOST_MULTIPLIER:
             break
@@ -398,13 +429,20 @@ def descend(
         slope = bound
         base = total
         tolerance = TOLERANCE * best / rows
+        # About what the rows to come have at least: μ·½·log det(I + u·Σ̂).
+        to_come = 0.0
+        if turn == 0 and not first:
+            for x in range(rows):
+                to_come += 0.9 * mu * space.near[x]
         for x in range(rows):
             space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
             total += space.term[x]
             slope += space.slope[x]
             base += space.base[x]
-            if turn == 0 and not first and total > HOPELESS * best:
-                return best
+            if turn == 0 and not first:
+                to_come -= 0.9 * mu * space.near[x]
+                if total + to_come > HOPELESS * best:
+                    return best
         space.chosen[2] = min(space.chosen[2], total - mu * spare)
         if total < best:
             best = total
@@ -414,12 +452,18 @@ def descend(
             above, at_above, rise = mu, total, slope
         else:
             below, at_below, fall = mu, total, slope
+        # The slope of log(bound) by log μ. Its change is about one, or more.
+        steep = mu * slope / total
+        if turn == 0:
+            gain = min(0.2, 0.5 * steep * steep)
+            if gain < GAIN or (not first and total * (1.0 - gain) > best):
+                break
         if at_above == math.inf:
             # While all rows are near their estimates the bound is proportional to μ, and it is never less.
-            mu = min(3.0, max(1.05, (at_below / mu - fall) / (base / mu - fall))) * mu
+            farther = (at_below / mu - fall) / (base / mu - fall)
+            mu *= min(3.0, max(1.02, 1.0 - 0.25 * steep, farther))
         elif at_below == math.inf:
-            mu /= factor
-            factor *= factor
+            mu *= max(0.5, 1.0 - 0.25 * (1.0 + turn) * steep)
         else:
             ahead = (at_below - at_above + rise * above - fall * below) / (rise - fall)
             least = at_below + fall * (ahead - below)
@@ -430,8 +474,13 @@ def descend(
     return best
 
 
-def lemma(table: Any, rows: int, size: float, log_inverse: float, top: int, space: Any) -> float:
-    """§7's bound on this event: the largest Σ_x W_x with Σ_x θ_x W_x ≤ B, then what smoothing can do."""
+def lemma(
+    table: Any, rows: int, size: float, log_inverse: float, spare: float, top: int, space: Any
+) -> tuple[float, float]:
+    """§7's bound on this event: the largest Σ_x W_x with Σ_x θ_x W_x ≤ B, then what smoothing can do.
+
+    At log(K/δ) = ``log_inverse``, and at ``log_inverse`` − ``spare``. ``plain_costs`` has filled ``space.plain``.
+    """
     best = 0.0
     moved = 0.0
     for x in range(rows):
@@ -439,11 +488,14 @@ def lemma(table: Any, rows: int, size: float, log_inverse: float, top: int, spac
         moved += table.exits[x] / ((table.exits[x] + 1.0 / 3.0) * (table.exits[x] + 1.0 / 3.0))
         space.order[x] = x
     moved *= (1.0 - 1.0 / size) / 9.0
+    less = best
     for family in range(FAMILIES):
         for double in range(2 * LEAST_LEVEL, 2 * top + 1):
             m = double // 2
             pair = double % 2
             bound = joint_cost(log_inverse, family, m, pair) + ABSOLUTE
+            base = row_cost(family, 0, m, pair, size - 1.0)
+            more = row_cost(family, 1, m, pair, size - 1.0) - base
             for x in range(rows):
                 offset = 0
                 if family == 1:
@@ -452,13 +504,18 @@ def lemma(table: Any, rows: int, size: float, log_inverse: float, top: int, spac
                     offset = min((space.natural[x] + 1) // 2, (m - LEAST_POWER) // 2)
                 elif family == 3:
                     offset = min(space.natural[x], max(m, 0))
-                rho = scale(power(family, m, offset), pair)
-                bound += row_cost(family, offset, m, pair, size - 1.0)
-                bound += 0.5 * (size - 1.0) * math.log1p(table.exits[x] / rho / size)
+                at = power(family, m, offset)
+                rho = scale(at, pair)
+                bound += base + offset * more + space.plain[x * LEVELS + 2 * (at - LEAST_POWER) + pair]
                 space.theta[x] = table.exits[x] / (table.exits[x] + 2.0 * rho)
-            best = min(best, knapsack(table, rows, bound * (1.0 + 1e-12), space))
+            # No θ is above one: ΣW is at least B.
+            if bound < best:
+                best = min(best, knapsack(table, rows, bound * (1.0 + 1e-12), space))
+            if bound - spare < less:
+                less = min(less, knapsack(table, rows, (bound - spare) * (1.0 + 1e-12), space))
     root = math.sqrt(best) + math.sqrt(moved)
-    return root * root
+    root_less = math.sqrt(less) + math.sqrt(moved)
+    return root * root, root_less * root_less
 
 
 def knapsack(table: Any, rows: int, bound: float, space: Any) -> float:

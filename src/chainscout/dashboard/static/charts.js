@@ -8,8 +8,8 @@ const DASHES = [[], [9, 4], [3, 3], [12, 4, 3, 4], [6, 6], [1, 3]];
 const SHARES = [["share", "share"], ["η̂", "plug_in"], ["aim", "aim"]];
 const drawn = new Map(); // the element that a chart is in → the chart and what it was made for
 let latest = null;
-let cards = []; // the questions, with their answers over time
 let evidence = null; // what the panel of the checks draws
+let cards = []; // the questions, with their answers over time
 let chosen = null; // the number of the chain that is open
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -151,7 +151,7 @@ function plot(box, list, title, named, { logarithmic = false, top = null, bottom
     label, stroke: colour(style === null ? "--ink" : STYLES[style]), dash: style === null ? [2, 4] : DASHES[style],
     width: style === null ? 1.5 : 2, spanGaps: true, points: { show: false },
   }));
-  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : given(tick)));
+  const values = (chart, ticks) => ticks.map((tick) => (tick === null ? "" : tick < 1e6 ? given(tick) : tick.toExponential(0)));
   const whole = (chart, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : ""));
   // On a logarithmic axis only the ticks that have a label get a line.
   const few = (chart, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) || chart.scales.y.max / chart.scales.y.min < 30 ? tick : null));

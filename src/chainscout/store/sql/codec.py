@@ -37,9 +37,11 @@ __all__ = [
     "question_record",
     "row_columns",
     "row_record",
+    "stamp",
     "state_columns",
     "state_record",
     "study_columns",
+    "study_fields",
     "study_record",
     "study_values",
     "unpack_json",
@@ -67,11 +69,12 @@ __all__ = [
         schema.history,
     )
 )
-_ANSWER_COLUMNS = [column.name for column in schema.answer.columns]
 _EVIDENCE_COLUMNS = [column.name for column in schema.evidence.columns]
+_ANSWER_COLUMNS = [column.name for column in schema.answer.columns]
 _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
+_CHANGES = _STUDY_COLUMNS.index("changes")
 _SHARED = _STUDY_COLUMNS.index("shared")
 _MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
@@ -97,12 +100,23 @@ def study_columns(record: StudyRecord) -> dict[str, Any]:
     return _with_check_sum(values, _STUDY_COLUMNS)
 
 
-def study_record(values: Sequence[Any]) -> StudyRecord:
-    """The study from its row."""
-    _check(values, _STUDY_COLUMNS, "the study's row")
-    record = StudyRecord(*values[2:-1])
+def study_record(values: Sequence[Any], *, checked: bool = False) -> StudyRecord:
+    """The study from its row. ``checked``: this row was checked before, or written."""
+    if not checked:
+        _check(values, _STUDY_COLUMNS, "the study's row")
+    record = StudyRecord(*study_fields(values))
     record.shared = bool(record.shared)
     return record
+
+
+def study_fields(values: Sequence[Any]) -> Sequence[Any]:
+    """The fields of a study's record, as its row has them."""
+    return values[2:-1]
+
+
+def stamp(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What another change of the study has otherwise in its row."""
+    return values[_CHANGES], values[-1]
 
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
@@ -193,17 +207,6 @@ def event_record(number: int, time: float, kind: str, chain: int | None, detail:
     return Event(number, time, kind, chain, unpack_json(detail))
 
 
-def answer_columns(line: AnswerLine) -> dict[str, Any]:
-    """An answer at an earlier moment."""
-    return _with_check_sum(list(line), _ANSWER_COLUMNS)
-
-
-def answer_line(values: Sequence[Any]) -> AnswerLine:
-    """An answer at an earlier moment, from its columns."""
-    _check(values, _ANSWER_COLUMNS, f"line {values[0]!r} of the answers")
-    return AnswerLine(*values[:-1])
-
-
 def evidence_columns(chain: int | None, content: bytes) -> dict[str, Any]:
     """Where the checks of a chain stand, or of all chains together."""
     return _with_check_sum([-1 if chain is None else chain, content], _EVIDENCE_COLUMNS)
@@ -214,6 +217,17 @@ def evidence_record(values: Sequence[Any]) -> bytes:
     values = [values[0], bytes(values[1]), values[2]]
     _check(values, _EVIDENCE_COLUMNS, f"where the checks of chain {values[0]!r} stand")
     return bytes(values[1])
+
+
+def answer_columns(line: AnswerLine) -> dict[str, Any]:
+    """An answer at an earlier moment."""
+    return _with_check_sum(list(line), _ANSWER_COLUMNS)
+
+
+def answer_line(values: Sequence[Any]) -> AnswerLine:
+    """An answer at an earlier moment, from its columns."""
+    _check(values, _ANSWER_COLUMNS, f"line {values[0]!r} of the answers")
+    return AnswerLine(*values[:-1])
 
 
 def history_columns(line: HistoryLine) -> dict[str, Any]:

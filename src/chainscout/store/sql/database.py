@@ -14,7 +14,7 @@ from ...validation import is_unicode, shown
 from .schema import metadata
 from .statements import Bulk
 
-__all__ = ["PATIENCE", "Database", "taken"]
+__all__ = ["PATIENCE", "Begun", "Database", "Wanted", "taken"]
 
 #: Seconds that a writer waits in the queue before it reports that another writer is stuck.
 PATIENCE = 600.0
@@ -26,6 +26,19 @@ def taken(where: str) -> InputError:
         f"{where} exists already: go on with it (by ask, tell or learn on the command line, by Study.open in Python), "
         "or give the new study another name"
     )
+
+
+#: A statement and its parameters.
+Wanted = tuple[Executable, Mapping[str, Any]]
+
+
+class Begun(NamedTuple):
+    """What was read with the beginning of a transaction."""
+
+    #: What the first statement has found: a row, or None.
+    first: Any
+    #: What was wanted besides, by name; nothing where that saves no time.
+    foreseen: Mapping[str, list[Any]]
 
 
 class _Compiled(NamedTuple):
@@ -45,6 +58,8 @@ class Database:
     begin_writing = "BEGIN"
     #: Whether ``SELECT … FOR UPDATE`` is needed to keep other writers out.
     locks_rows = False
+    #: Whether what a transaction reads can be read with its beginning.
+    foresees = False
     #: What a transaction is inside of.
     guard: AbstractContextManager[None] = nullcontext()
 
@@ -55,8 +70,6 @@ class Database:
         self.read_only = read_only
         #: Seconds that a writer waits for its turn.
         self.patience = patience
-        #: The chain that ``ask`` is about to ask for, where it was read with the beginning of a transaction.
-        self.foreseen: list[Any] | None = None
         self._known: dict[Executable, _Compiled] = {}
         self._connection: Any = None
         self._process = os.getpid()
@@ -69,7 +82,7 @@ class Database:
         if known is None:
             made = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
             constants = {name: value for name, value in made.params.items() if value is not None}
-            known = self._known[statement] = _Compiled(str(made), list(made.params), constants)
+            known = self._known[statement] = _Compiled(str(made), made.positiontup or list(made.params), constants)
         return known
 
     def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
@@ -85,7 +98,7 @@ class Database:
             self._run_all(statement, parameters)
 
     def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(self.compiled(statement.one).text, parameters)
+        raise NotImplementedError
 
     def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
         """The rows that many sets of parameters find, in any order. Each set finds one row or none."""
@@ -124,8 +137,13 @@ class Database:
     # -- transactions
 
     @contextmanager
-    def transaction(self, write: bool, first: Executable | None = None) -> Iterator[Any]:
-        """A transaction that commits unless an error leaves it. Gives the row that its ``first`` statement finds."""
+    def transaction(
+        self, write: bool, first: Executable | None = None, wanted: Mapping[str, Wanted] | None = None
+    ) -> Iterator[Begun]:
+        """A transaction that commits unless an error leaves it. Gives the row that its ``first`` statement finds.
+
+        ``wanted``: what the caller will read next, by name.
+        """
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
         if self._process != os.getpid():
@@ -134,7 +152,7 @@ class Database:
         self.guard.__enter__()
         try:
             self.connect()
-            yield self.begin(write, first)
+            yield self.begin(write, first, wanted or {})
             committing = True
             self.commit()
         except BaseException as error:
@@ -149,13 +167,19 @@ class Database:
         finally:
             self.guard.__exit__(None, None, None)
 
-    def begin(self, write: bool, first: Executable | None) -> Any:
-        """Begins a transaction. Returns the row that its first statement finds."""
+    def begin(self, write: bool, first: Executable | None, wanted: Mapping[str, Wanted]) -> Begun:
+        """Begins a transaction, and reads with it what the first statement finds."""
         self.execute(self.begin_writing if write else self.begin_reading, {})
-        return None if first is None else self.run(first).fetchone()
+        return Begun(None if first is None else self.run(first).fetchone(), {})
 
-    def read_no_more(self) -> None:
-        """Says that only changes and the commit follow."""
+    def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+        """Runs each statement with its sets of parameters. No two of them change the same row."""
+        for statement, parameters in changes:
+            self.run_many(statement, parameters)
+
+    def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+        """Runs the last changes of a transaction: only the commit follows."""
+        self.change(changes)
 
     def commit(self) -> None:
         """Ends the transaction. Its changes are on the disk when this returns."""

@@ -1,31 +1,45 @@
 """PostgreSQL, through psycopg. Every writer first locks the study's one row, so writers queue there.
 
-Waiting for answers is what costs time. So the changes of a transaction are sent at its end together with the commit,
-in a pipeline that waits once, and a change of many rows is one statement over arrays.
+Waiting for answers is what costs time. So a transaction is two messages, if all goes well: one begins it and reads what
+the caller is about to need, and one has the changes and the commit. Both name statements that were prepared once, with
+values written into the message: the server plans nothing, and the driver sends and waits once. A change of one row of
+several tables is one statement, a change of many rows is one statement over arrays.
 """
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
+from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
-from . import statements
-from .database import PATIENCE, Database
+from ...validation import shown
+from .database import PATIENCE, Begun, Database, Wanted
 from .statements import Bulk
 
-__all__ = ["Postgres", "array"]
+__all__ = ["Postgres", "array", "literal"]
 
 #: How many seconds to keep trying to reach a server that is being restarted, unless a writer has less patience.
 _RESTART = 30.0
-_CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
+_CLOCK = text("SELECT extract(epoch FROM clock_timestamp())::float8")
+_PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBERS = frozenset((int, float))
 #: 'chst' in ASCII: tells the locks of chainscout from those of other programs.
 _MAKING = 0x63687374
+
+
+class _Prepared(NamedTuple):
+    """One statement, or several as one, as the server knows it."""
+
+    name: str
+    #: The names of each statement's parameters, in the order of their places.
+    names: list[list[str]]
 
 
 class Postgres(Database):
@@ -34,6 +48,7 @@ class Postgres(Database):
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED"
     locks_rows = True
+    foresees = True
 
     def __init__(self, address: str, read_only: bool, patience: float = PATIENCE) -> None:
         try:
@@ -52,6 +67,12 @@ class Postgres(Database):
         self._psycopg = psycopg
         self._arguments = dialect.create_connect_args(url)
         self._reached = False
+        #: What the server has prepared on this connection, what it is yet to prepare, and how often it was asked to.
+        self._prepared: dict[tuple[Executable, ...], _Prepared] = {}
+        self._new: list[tuple[Executable, ...]] = []
+        self._asked = 0
+        #: The message that ends the transaction, and the pipeline in which a batch is sent.
+        self._last = ""
         self._sending = ExitStack()
         self._now = 0.0
 
@@ -64,47 +85,114 @@ class Postgres(Database):
         positional, named = self._arguments
         while self._connection is None:
             try:
-                # Transactions are begun and ended by statements, as with SQLite.
-                self._connection = self._psycopg.connect(*positional, **named, autocommit=True)
+                # Transactions are begun and ended by statements, as with SQLite. The driver would wait for the server
+                # to prepare a statement, and let it go after each rollback.
+                self._connection = self._psycopg.connect(*positional, **named, autocommit=True, prepare_threshold=None)
             except self._psycopg.Error as error:
                 if time.monotonic() > patience or not _may_pass(error):
                     raise ConnectionLost(f"no connection to {self.where}: {_line(error)}") from None
                 time.sleep(0.2)
         self._reached = True
+        self._prepared.clear()
+        self.query("SET standard_conforming_strings = on")
         if not self.read_only:
             self.query(f"SET lock_timeout = {max(1, round(1000 * self.patience))}")
 
-    def begin(self, write: bool, first: Executable | None) -> Any:
-        """Begins a transaction. The clock comes last, when a writer has waited for its turn."""
-        texts = [self.begin_writing if write else self.begin_reading, _CLOCK]
-        if first is not None:
-            texts.insert(1, self.compiled(first).text)
-            if not write:  # who reads a study most often asks which chain is next
-                texts.append(self.compiled(statements.best).text)
+    def begin(self, write: bool, first: Executable | None, wanted: Mapping[str, Wanted]) -> Begun:
+        """Begins a transaction. The clock comes after a writer has waited for its turn."""
+        begins = self.begin_writing if write else self.begin_reading
+        if first is None:
+            self.query(begins)
+            ((self._now,),) = self.run(_CLOCK).fetchall()
+            return Begun(None, {})
+        calls = ((first, {}), (_CLOCK, {}), *wanted.values())
+        texts = [self._call((statement,), [parameters]) for statement, parameters in calls]
+        before = [begins, *self._preparations()]
         cursor = self._connection.cursor()
-        cursor.execute("; ".join(texts), prepare=False)  # one message, one answer
-        found, self.foreseen = None, None
-        if first is not None:
+        cursor.execute("; ".join([*before, *texts]), prepare=False)
+        self._new.clear()
+        for _ in before:
             cursor.nextset()
-            found = cursor.fetchone()
-        cursor.nextset()
-        (self._now,) = cursor.fetchone()
-        if first is not None and not write:
-            cursor.nextset()
-            self.foreseen = cursor.fetchall()
-        return found
+        answers = [cursor.fetchall()]
+        while cursor.nextset():
+            answers.append(cursor.fetchall())
+        found, ((self._now,),) = answers[:2]
+        return Begun(found[0] if found else None, dict(zip(wanted, answers[2:], strict=True)))
 
-    def read_no_more(self) -> None:
+    def _call(self, together: tuple[Executable, ...], parameters: Sequence[Mapping[str, Any]]) -> str:
+        """A call of a prepared statement: of several changes as one, or of one statement."""
+        known = self._prepared.get(together)
+        if known is None:
+            self._asked += 1
+            known = self._prepared[together] = _Prepared(f"chainscout{self._asked}", list(map(self._names, together)))
+            self._new.append(together)
+        values = [literal(given[name]) for names, given in zip(known.names, parameters, strict=True) for name in names]
+        return f"EXECUTE {known.name}({', '.join(values)})" if values else f"EXECUTE {known.name}"
+
+    def _names(self, statement: Executable) -> list[str]:
+        return _PLACE.findall(self.compiled(statement).text)
+
+    def _preparations(self) -> list[str]:
+        """What prepares the statements that were called and are not prepared yet."""
+        return [f"PREPARE {self._prepared[together].name} AS {self._joined(together)}" for together in self._new]
+
+    def _joined(self, together: tuple[Executable, ...]) -> str:
+        """Several changes as one statement, with numbered places for all values."""
+        *others, main = (self.compiled(statement).text for statement in together)
+        parts = ", ".join(f"change{number} AS ({part})" for number, part in enumerate(others))
+        places = count(1)
+        return _PLACE.sub(lambda _: f"${next(places)}", f"WITH {parts} {main}" if parts else main).replace("%%", "%")
+
+    def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+        """Runs each statement with its sets of parameters: those with one set together."""
+        single = [(statement.one, parameters[0]) for statement, parameters in changes if len(parameters) == 1]
+        if single:
+            self._send(self._together(single))
+        super().change([change for change in changes if len(change[1]) > 1])
+
+    def _together(self, single: Sequence[Wanted]) -> str:
+        return self._call(tuple(statement for statement, _ in single), [parameters for _, parameters in single])
+
+    def _send(self, message: str) -> Any:
+        """The cursor after a message, with the answer to its last statement."""
+        cursor = self._connection.cursor()
+        cursor.execute("; ".join([*self._preparations(), message]), prepare=False)
+        self._new.clear()
+        while cursor.nextset():
+            pass
+        return cursor
+
+    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
+        """The cursor after one statement."""
+        if self._connection.pgconn.pipeline_status:
+            return super().run(statement, parameters)
+        one = statement.one if isinstance(statement, Bulk) else statement
+        return self._send(self._call((one,), [{**self.compiled(one).constants, **(parameters or {})}]))
+
+    def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
         """From here on, nothing that is sent is waited for before the commit."""
-        self._sending.enter_context(self._connection.pipeline())
+        if changes and all(len(parameters) == 1 for _, parameters in changes):
+            self._last = self._together([(statement.one, parameters[0]) for statement, parameters in changes])
+        else:
+            self._sending.enter_context(self._connection.pipeline())
+            for statement, parameters in changes:
+                self.run_many(statement, parameters)
 
     def commit(self) -> None:
         """Waits until the server has done everything that was sent."""
-        super().commit()
-        self._sending.close()
+        if self._connection.pgconn.pipeline_status:
+            super().commit()
+            self._sending.close()
+        else:
+            message, self._last = f"{self._last}; COMMIT" if self._last else "COMMIT", ""
+            self._send(message)
 
     def roll_back(self) -> None:
         """Undoes the transaction, whatever state it is in."""
+        for together in self._new:  # the server may not have come so far: they get other names next time
+            self._prepared.pop(together, None)
+        self._new.clear()
+        self._last = ""
         with suppress(self._psycopg.Error):  # the error of a statement in the pipeline was reported before
             self._sending.close()
         super().roll_back()
@@ -162,6 +250,19 @@ class Postgres(Database):
                 return OutcomeUnknown(f"{lost}: whether the last change was stored is not known")
             return ConnectionLost(f"{lost}: nothing was changed")
         return FileError(f"{self.where} refused a statement: {_line(error)}")
+
+
+def literal(value: float | str | bytes | None) -> str:
+    """A value as PostgreSQL reads it in a statement, exactly; of the type that its place has."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"'\\x{value.hex()}'"
+    if isinstance(value, str):
+        if "\0" in value:
+            raise InputError(f"PostgreSQL cannot store a text with the character NUL in it, as in {shown(value)}")
+        return "'" + value.replace("'", "''") + "'"
+    return str(int(value)) if isinstance(value, int) else f"'{float(value)!r}'"
 
 
 def array(values: Sequence[float | str | bytes | None]) -> str:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, delete, extract, func, insert, or_, select, update
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
 
 from ..protocol import ORDERS
-from ..records import ChainRecord, PathRecord, QuestionRecord
+from ..records import ChainRecord, PathRecord, QuestionRecord, StudyRecord
 from .schema import (
     answer,
     chain,
@@ -34,15 +34,81 @@ from .schema import (
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "Bulk", "add_answer", "add_chain", "add_event", "add_evidence",
-    "add_history", "add_label_list", "add_observation", "add_path", "add_prefix", "add_prior", "add_question",
-    "add_row", "add_state", "add_study", "answers_after", "best", "chain_by_name", "chain_by_number",
-    "chain_draws_after", "chain_log_after", "chains_after", "drawing", "draws_after", "drop_evidence", "events_after",
-    "expired", "get_evidence", "get_label_list", "get_observation", "get_path", "get_paths", "get_position",
-    "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows", "get_states", "get_study", "held",
-    "history_after", "history_of_all", "latest_path", "latest_used_path", "least", "lock_study", "log_after",
-    "move_chain", "move_path", "number_found", "outlines", "path_log_after", "pattern", "questions_of", "set_chain",
-    "set_path", "set_question", "set_row", "set_study", "stale_after", "top", "twins", "worst", "worst_aside",
+    "LISTINGS",
+    "PARTS_OF_NEEDED",
+    "SELDOM_OF_CHAIN",
+    "SELDOM_OF_PATH",
+    "STAMP",
+    "WORST",
+    "Bulk",
+    "add_answer",
+    "add_chain",
+    "add_event",
+    "add_evidence",
+    "add_history",
+    "add_label_list",
+    "add_observation",
+    "add_path",
+    "add_prefix",
+    "add_prior",
+    "add_question",
+    "add_row",
+    "add_state",
+    "add_study",
+    "answers_after",
+    "best",
+
+    "chain_by_name",
+    "chain_by_number",
+    "chain_draws_after",
+    "chain_log_after",
+    "chains_after",
+    "drawing",
+    "draws_after",
+    "drop_evidence",
+    "events_after",
+    "expired",
+    "expired_now",
+    "get_evidence",
+    "get_label_list",
+    "get_observation",
+    "get_path",
+    "get_paths",
+    "get_position",
+    "get_prefixes",
+    "get_prior",
+    "get_questions",
+    "get_row",
+    "get_rows",
+    "get_stamp",
+    "get_states",
+    "get_study",
+    "held",
+    "history_after",
+    "history_of_all",
+    "latest_path",
+    "latest_used_path",
+    "least",
+    "lock_study",
+    "log_after",
+    "move_chain",
+    "move_path",
+    "needed",
+    "number_found",
+    "outlines",
+    "path_log_after",
+    "pattern",
+    "questions_of",
+    "set_chain",
+    "set_path",
+    "set_question",
+    "set_row",
+    "set_study",
+    "stale_after",
+    "top",
+    "twins",
+    "worst",
+    "worst_aside",
 ]
 # fmt: on
 
@@ -102,9 +168,11 @@ def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
 # -- the study and its lists of labels
 
 get_study = select(study)
+#: What another change of the study has otherwise.
+STAMP = ("changes", "check_sum")
 lock_study = select(study).with_for_update()
 add_study = _insert(study)
-set_study = _update(study, ("id",))
+set_study = _update(study, ("id",), {"format", *StudyRecord.FIXED})
 
 add_label_list = _insert(label_list)
 get_label_list = select(label_list).where(label_list.c.number == bindparam("number"))
@@ -126,8 +194,11 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
+#: The stamp of the study, and the number of the best chain, which an index alone says.
+get_stamp = select(*(study.c[name] for name in STAMP), best.with_only_columns(_number).scalar_subquery())
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
-_worst = select(chain.c.certificate).order_by(chain.c.certificate.desc()).limit(literal("1"))
+#: Chains and their certificates, largest first.
+_worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())
 worst = _worst.where(chain.c.aside == literal("0"))
 worst_aside = _worst.where(chain.c.aside == literal("1"))
 stale_after = _ordered(select(chain).where(chain.c.stale == literal("1"), _number > bindparam("after")), _number)
@@ -170,6 +241,29 @@ twins = (
 )
 add_prefix = _insert(prefix)
 get_prefixes = select(prefix).where(prefix.c.chain == bindparam("chain")).order_by(*prefix.primary_key.columns)
+
+# -- what is read with the beginning of a transaction, to save round trips
+
+#: A chain, one of its paths and the row of the state that the path is in; nothing, if the study has as many changes as
+#: the caller knows of.
+needed = (
+    select(chain, path, row)
+    .select_from(
+        chain.outerjoin(path, and_(path.c.chain == _number, path.c.number == bindparam("path"))).outerjoin(
+            row, and_(row.c.chain == _number, row.c.state == path.c.last)
+        )
+    )
+    .where(chain.c.name == bindparam("name"), select(study.c.changes).scalar_subquery() != bindparam("changes"))
+)
+PARTS_OF_NEEDED = (
+    slice(len(chain.columns)),
+    slice(len(chain.columns), len(chain.columns) + len(path.columns)),
+    slice(len(chain.columns) + len(path.columns), None),
+)
+#: The leases whose time is over by the server's clock, which is a little later than the beginning of the transaction.
+expired_now = held.where(path.c.expires <= extract("epoch", func.clock_timestamp()))
+#: So many of the largest certificates are read: one more than the chains that a tell changes.
+WORST = 2
 
 # -- rows and states
 

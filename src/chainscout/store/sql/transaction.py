@@ -1,8 +1,9 @@
 """A study in a database. A transaction reads what it must, changes it in memory, and writes it before the commit."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain as chained
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -26,7 +27,7 @@ from ..records import (
     Twins,
 )
 from . import codec, statements
-from .database import Database
+from .database import Begun, Database, Wanted
 from .statements import Bulk
 
 __all__ = ["SqlStore", "SqlTransaction"]
@@ -49,7 +50,11 @@ class _Cache:
         self.chains: dict[int, ChainRecord] = {}
         self.numbers: dict[str, int] = {}
         self.rows: dict[tuple[int, int], RowRecord] = {}
+        #: Chain → all its rows by position, of the chains for which all were read.
+        self.whole: dict[int, dict[int, RowRecord]] = {}
         self.paths: dict[tuple[int, int], PathRecord] = {}
+        #: Chain and label in JSON → position, of open states: they are only ever added to.
+        self.positions: dict[tuple[int, str], int] = {}
         #: What the database has in the columns that seldom change, as far as it is known.
         self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
         self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -57,15 +62,30 @@ class _Cache:
     def move_to(self, changes: int) -> None:
         """Forgets the records if the study has changed since, or if there are too many."""
         if changes != self.changes or len(self.chains) + len(self.rows) + len(self.paths) > _MOST_KEPT:
-            self.forget()
+            self._forget_records()
             self.changes = changes
+            if len(self.positions) > _MOST_KEPT:
+                self.positions.clear()
+
+    def has(self, name: str, path: int | None) -> bool:
+        """Whether it has a chain, this path of it, and the row of the state that the path is in."""
+        chain = self.numbers.get(name)
+        if chain is None or chain not in self.chains:
+            return False
+        walked = None if path is None else self.paths.get((chain, path))
+        return path is None or (walked is not None and (walked.last is None or (chain, walked.last) in self.rows))
 
     def forget(self) -> None:
         """The next transaction reads everything again."""
+        self.positions.clear()
+        self._forget_records()
+
+    def _forget_records(self) -> None:
         self.changes = -1
         self.chains.clear()
         self.numbers.clear()
         self.rows.clear()
+        self.whole.clear()
         self.paths.clear()
         self.seldom_of_chains.clear()
         self.seldom_of_paths.clear()
@@ -74,24 +94,39 @@ class _Cache:
 class SqlTransaction:
     """One transaction: each record is read once, and everything that changed is written together."""
 
-    def __init__(self, store: "SqlStore", study: StudyRecord) -> None:
+    def __init__(
+        self, store: "SqlStore", study: StudyRecord, before: Sequence[Any], foreseen: Mapping[str, list[Any]]
+    ) -> None:
+        """``before``: the fields of the study's record."""
         self.study = study
         self.now = store.database.now()
         self._store = store
         self._database = store.database
-        self._before = codec.study_values(study)
+        self._before = before
         cache = self._cache = store.cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
-        self._saved = False
+        #: Whether anything was saved, and whether anything of it was written already.
+        self._saved = self._flushed = False
         self._changed: dict[int, ChainRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
-        self._lines: list[dict[str, Any]] = []
-        self._prefixes: list[dict[str, Any]] = []
-        self._history: list[dict[str, Any]] = []
-        self._answers: list[dict[str, Any]] = []
         self._changed_questions: dict[int, QuestionRecord] = {}
+        #: Statements that add rows, and the rows that are to be written.
+        self._added: dict[Bulk, list[dict[str, Any]]] = {}
+        self._foreseen = foreseen
+        for values in foreseen.get("needed", ()):
+            self._note_needed(values)
+
+    def _note_needed(self, values: Any) -> None:
+        """Notes a chain, its path and the row of the path's last state, which were read with the beginning."""
+        chain, path, row = (values[part] for part in statements.PARTS_OF_NEEDED)
+        self._known(chain)
+        if path[0] is not None:
+            walked = self._walked(path)
+            if walked.last is not None:
+                key = walked.chain, walked.last
+                self._rows[key] = RowRecord() if row[0] is None else codec.row_record(row)
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
         """What a statement finds, with all changes so far in the database."""
@@ -156,16 +191,26 @@ class SqlTransaction:
                 self._chains.clear()
 
     def top(self, number: int) -> list[ChainRecord]:
-        if number == 1 and self._database.foreseen is not None:  # a transaction that reads, so nothing has changed
-            return [self._known(values) for values in self._database.foreseen]
+        if number == 1 and "best" in self._foreseen and not self._saved:
+            return [self._known(values) for values in self._foreseen["best"]]
+        if number == 1 and "best_number" in self._foreseen and not self._saved:
+            return [self.numbered(best) for best in self._foreseen["best_number"]]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
         return [self._known(values) for values in self._all(statements.least, limit=number)]
 
     def worst(self, *, aside: bool = False) -> float:
-        found = self._all(statements.worst_aside if aside else statements.worst)
-        return float(found[0][0]) if found else 0.0
+        if aside:
+            found = self._all(statements.worst_aside, limit=1)
+            return float(found[0][1]) if found else 0.0
+        # The chains that were saved and not written yet are left out of what the database says.
+        known = [chain.certificate for chain in self._changed.values() if not chain.aside]
+        foreseen = None if self._flushed else self._foreseen.get("worst")
+        if foreseen is None or len(self._changed) >= statements.WORST:
+            foreseen = self._database.run(statements.worst, {"limit": 1 + len(self._changed)}).fetchall()
+        others = (value for number, value in foreseen if number not in self._changed)
+        return max([*islice(others, 1), *known], default=0.0)
 
     # -- paths
 
@@ -201,6 +246,11 @@ class SqlTransaction:
     def held(self, until: float | None = None) -> list[PathRecord]:
         if not self.study.leases:
             return []
+        if until == self.now and "expired" in self._foreseen:
+            paths = (self._walked(values) for values in self._foreseen["expired"])
+            return [
+                path for path in paths if path.token is not None and path.expires is not None and path.expires <= until
+            ]
         found = self._all(statements.held) if until is None else self._all(statements.expired, until=until)
         return [self._walked(values) for values in found]
 
@@ -235,12 +285,28 @@ class SqlTransaction:
             self._rows[values[0], values[1]] = codec.row_record(values)
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
-        return {values[1]: codec.row_record(values) for values in self._all(statements.get_rows, chain=chain.number)}
+        whole = self._cache.whole.get(chain.number)
+        if whole is None:
+            found = self._database.run(statements.get_rows, {"chain": chain.number}).fetchall()
+            whole = {
+                values[1]: self._rows.get((chain.number, values[1])) or codec.row_record(values) for values in found
+            }
+            for (number, position), row in self._changed_rows.items():  # they may not be written yet
+                if number == chain.number:
+                    whole[position] = row
+            if len(self._rows) + len(whole) <= _MOST_KEPT:
+                self._cache.whole[chain.number] = whole
+                self._rows.update(((chain.number, position), row) for position, row in whole.items())
+        return dict(sorted(whole.items()))
 
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
-        key = {"chain": chain.number, "label": codec.pack_json(label)}  # nothing to flush: `discover` writes at once
-        found = self._database.run(statements.get_position, key).fetchone()
-        return None if found is None else codec.state_record(found)[0]
+        key = chain.number, codec.pack_json(label)
+        position = self._cache.positions.get(key)
+        if position is None:  # nothing to flush: what was discovered is known
+            found = self._database.run(statements.get_position, {"chain": key[0], "label": key[1]}).fetchone()
+            if found is not None:
+                position = self._cache.positions[key] = codec.state_record(found)[0]
+        return position
 
     def labels(self, chain: ChainRecord) -> tuple[Hashable, ...]:
         found = [codec.state_record(values) for values in self._all(statements.get_states, chain=chain.number)]
@@ -320,9 +386,10 @@ class SqlTransaction:
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
 
     def check_whole(self) -> None:
-        self._cache.forget()
+        self._store.forget()
         self._store.forget_labels()
         self._database.check_whole()
+        codec.study_record(self._database.run(statements.get_study).fetchone())
 
     # -- changing
 
@@ -333,9 +400,13 @@ class SqlTransaction:
     def save_row(self, chain: ChainRecord, position: int, row: RowRecord) -> None:
         self._changed_rows[chain.number, position] = row
         self._rows[chain.number, position] = row
+        whole = self._cache.whole.get(chain.number)
+        if whole is not None:
+            whole[position] = row
 
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
-        self._database.run(statements.add_state, codec.state_columns(chain.number, position, label))
+        self._add(statements.add_state, codec.state_columns(chain.number, position, label))
+        self._cache.positions[chain.number, codec.pack_json(label)] = position
 
     def save_path(self, path: PathRecord) -> None:
         self._changed_paths[path.chain, path.number] = path
@@ -343,7 +414,7 @@ class SqlTransaction:
         self._saved = True
 
     def keep_prefix(self, path: PathRecord) -> None:
-        self._prefixes.append(Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+        self._add(statements.add_prefix, Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
 
     def append(self, path: PathRecord, issued: int) -> None:
         values = {
@@ -356,21 +427,21 @@ class SqlTransaction:
             "issued": issued,
             "teller": path.teller,
         }
-        self._lines.append(values)
+        self._add(statements.add_observation, values)
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         study = self.study
         study.lines += 1
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
-        self._history.append(codec.history_columns(line))
+        self._add(statements.add_history, codec.history_columns(line))
 
     def save_question(self, question: QuestionRecord) -> None:
         study = self.study
         study.answers += 1
         ends = question.lower, question.upper, question.estimate
         line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
-        self._answers.append(codec.answer_columns(line))
+        self._add(statements.add_answer, codec.answer_columns(line))
         self._changed_questions[question.number] = question
         self._saved = True
 
@@ -388,87 +459,93 @@ class SqlTransaction:
             "chain": None if chain is None else chain.number,
             "detail": codec.pack_json(detail),
         }
-        self._database.run(statements.add_event, values)
+        self._add(statements.add_event, values)
 
     def _flush(self) -> None:
         """Writes what was saved, so that the database can search it."""
-        database, cache = self._database, self._cache
+        if self._saved or self._added or self._changed_rows:
+            changes = self._changes()
+            if changes:
+                self._flushed = True
+                self._database.change(changes)
+
+    def _changes(self) -> list[tuple[Bulk, list[dict[str, Any]]]]:
+        """What was saved and is not written yet: statements, each with its sets of parameters."""
+        cache = self._cache
+        changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
         if self._changed:
             floor = self._store.floor
-            chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
-            self._run_sparingly(
-                statements.set_chain,
-                statements.move_chain,
-                chains,
-                _chain_key,
-                _seldom_of_chain,
-                cache.seldom_of_chains,
-            )
-            self._changed.clear()
+            lines = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
+            whole, short = statements.set_chain, statements.move_chain
+            changes.append(_sparingly(whole, short, lines, _chain_key, _seldom_of_chain, cache.seldom_of_chains))
+            self._changed = {}
         if self._changed_paths:
-            paths = [(path, codec.path_columns(path)) for path in self._changed_paths.values()]
-            database.run_many(statements.add_path, [columns for path, columns in paths if not path.stored])
-            stored = [columns for path, columns in paths if path.stored]
-            self._run_sparingly(
-                statements.set_path, statements.move_path, stored, _path_key, _seldom_of_path, cache.seldom_of_paths
-            )
+            old = []
             for path in self._changed_paths.values():
-                path.stored = True
-            self._changed_paths.clear()
+                if path.stored:
+                    old.append(codec.path_columns(path))
+                else:
+                    path.stored = True
+                    self._add(statements.add_path, codec.path_columns(path))
+            whole, short = statements.set_path, statements.move_path
+            if old:
+                changes.append(_sparingly(whole, short, old, _path_key, _seldom_of_path, cache.seldom_of_paths))
+            self._changed_paths = {}
         if self._changed_rows:
-            new: list[dict[str, Any]] = []
-            old: list[dict[str, Any]] = []
+            old = []
             for (chain, state), row in self._changed_rows.items():
-                (old if row.stored else new).append(codec.row_columns(chain, state, row))
-                row.stored = True
-            database.run_many(statements.add_row, new)
-            database.run_many(statements.set_row, old)
-            self._changed_rows.clear()
-        if self._lines:
-            database.run_many(statements.add_observation, self._lines)
-            self._lines = []
-        if self._prefixes:
-            database.run_many(statements.add_prefix, self._prefixes)
-            self._prefixes = []
-        if self._history:
-            database.run_many(statements.add_history, self._history)
-            self._history = []
+                if row.stored:
+                    old.append(codec.row_columns(chain, state, row))
+                else:
+                    row.stored = True
+                    self._add(statements.add_row, codec.row_columns(chain, state, row))
+            if old:
+                changes.append((statements.set_row, old))
+            self._changed_rows = {}
         if self._changed_questions:
-            changed = [codec.question_columns(question) for question in self._changed_questions.values()]
-            database.run_many(statements.set_question, changed)
-            self._changed_questions.clear()
-        if self._answers:
-            database.run_many(statements.add_answer, self._answers)
-            self._answers = []
+            questions = [codec.question_columns(question) for question in self._changed_questions.values()]
+            changes.append((statements.set_question, questions))
+            self._changed_questions = {}
+        changes += self._added.items()
+        self._added = {}
+        return changes
 
-    def _run_sparingly(
-        self,
-        whole: Bulk,
-        short: Bulk,
-        lines: list[dict[str, Any]],
-        key: Callable[[Any], Any],
-        seldom: Callable[[Any], Any],
-        known: dict[Any, Any],
-    ) -> None:
-        """Updates rows; where the columns that seldom change are as the database has them, without naming them."""
-        if len(lines) == 1:
-            (line,) = lines
-            place, values = key(line), seldom(line)
-            self._database.run(short if known.get(place) == values else whole, line)
-            known[place] = values
-            return
-        self._database.run_many(whole, lines)
-        for line in lines:
-            known[key(line)] = seldom(line)
+    def _add(self, statement: Bulk, columns: dict[str, Any]) -> None:
+        """Adds a row to those that are written next."""
+        rows = self._added.get(statement)
+        if rows is None:
+            self._added[statement] = [columns]
+        else:
+            rows.append(columns)
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
-        self._database.read_no_more()
-        self._flush()
+        changes = self._changes()
         if self._saved or codec.study_values(self.study) != self._before:
             self.study.changes += 1
-            self._database.run(statements.set_study, codec.study_columns(self.study))
+            columns = codec.study_columns(self.study)
+            changes.append((statements.set_study, [columns]))
+            self._store.known_row = tuple(columns.values())
+        self._database.conclude(changes)
         self._cache.changes = self.study.changes
+
+
+def _sparingly(
+    whole: Bulk,
+    short: Bulk,
+    lines: list[dict[str, Any]],
+    key: Callable[[Any], Any],
+    seldom: Callable[[Any], Any],
+    known: dict[Any, Any],
+) -> tuple[Bulk, list[dict[str, Any]]]:
+    """The update of these rows; where the columns that seldom change are as the database has them, without naming them.
+
+    ``known``: what the database has in these columns, as far as it is known.
+    """
+    is_known = len(lines) == 1 and known.get(key(lines[0])) == seldom(lines[0])
+    for line in lines:
+        known[key(line)] = seldom(line)
+    return short if is_known else whole, lines
 
 
 class SqlStore:
@@ -482,33 +559,70 @@ class SqlStore:
         self.floor = floor
         self.cache = _Cache()
         self._label_lists: dict[int, tuple[Hashable, ...]] = {}
+        #: The study's row as it was last read or written.
+        self.known_row: Any = None
+        #: Whether the study had leases and a target when it was last read.
+        self._has_leases = self._has_target = False
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
         try:
-            with self.database.transaction(False, statements.get_study) as found:
-                yield self._begun(found)
+            with self.database.transaction(False, self._first(), self._wanted(best=True)) as begun:
+                yield self._begun(begun)
         except FileError:
-            self.cache.forget()  # the records may have been read at two different moments
+            self.forget()  # the records may have been read at two different moments
             raise
 
     @contextmanager
-    def writing(self) -> Iterator[SqlTransaction]:
+    def writing(self, chain: str | None = None, path: int | None = None) -> Iterator[SqlTransaction]:
         # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
-        first = statements.lock_study if self.database.locks_rows else statements.get_study
+        first = statements.lock_study if self.database.locks_rows else self._first()
         try:
-            with self.database.transaction(True, first) as found:
-                transaction = self._begun(found)
+            with self.database.transaction(True, first, self._wanted(chain, path, best=chain is None)) as begun:
+                transaction = self._begun(begun)
                 yield transaction
                 transaction.finish()
         except BaseException:
-            self.cache.forget()  # its records were changed, and the study was not
+            self.forget()  # its records were changed, and the study was not
             raise
 
-    def _begun(self, found: Any) -> SqlTransaction:
-        if found is None:
+    def forget(self) -> None:
+        """The next transaction reads everything again."""
+        self.cache.forget()
+        self.known_row = None
+
+    def _first(self) -> Executable:
+        """What a transaction reads first: the study's row, or whether it is the one that is known."""
+        return statements.get_study if self.database.foresees or self.known_row is None else statements.get_stamp
+
+    def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:
+        """What a transaction is likely to read, as far as it can be read with the beginning."""
+        wanted: dict[str, Wanted] = {}
+        if self.database.foresees:
+            if isinstance(chain, str) and self.database.can_store(chain):
+                changes = self.cache.changes if self.cache.has(chain, path) else -1
+                wanted["needed"] = statements.needed, {"name": chain, "path": path, "changes": changes}
+            if best:
+                wanted["best"] = statements.best, {}
+            if self._has_leases:
+                wanted["expired"] = statements.expired_now, {}
+            if self._has_target:
+                wanted["worst"] = statements.worst, {"limit": statements.WORST}
+        return wanted
+
+    def _begun(self, begun: Begun) -> SqlTransaction:
+        if begun.first is None:
             raise FileError(f"there is no study in {self.database.where}")
-        return SqlTransaction(self, codec.study_record(found))
+        row, foreseen = begun.first, begun.foreseen
+        if len(row) <= len(statements.STAMP) + 1:
+            *stamp, best = row
+            foreseen = {"best_number": [] if best is None else [best]}
+            known = tuple(stamp) == codec.stamp(self.known_row)
+            row = self.known_row if known else self.database.run(statements.get_study).fetchone()
+        study = codec.study_record(row, checked=row == self.known_row)
+        self.known_row = row
+        self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
+        return SqlTransaction(self, study, codec.study_fields(row), foreseen)
 
     def forget_labels(self) -> None:
         """Reads lists of labels again."""
