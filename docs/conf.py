@@ -1,4 +1,8 @@
-"""Sphinx configuration: MyST pages, the API from docstrings, nothing fetched while building or while reading."""
+"""Sphinx configuration: MyST pages, the API from docstrings. Nothing is fetched while building.
+
+Formulas are drawn by MathJax, which a reader's browser loads from its public address. Without a network the pages show
+the formulas' TeX. To serve a copy of your own: ``sphinx -D mathjax_path=/mathjax/tex-mml-chtml.js …``.
+"""
 
 import re
 import sys

@@ -391,7 +391,7 @@ def answers() -> None:
 #: Paper, ink, pale ink, grid, and a colour for each chain, on white and on black.
 LIGHT = (PAPER, INK, PALE, "#d8dde3", (SEA, LEAF, AMBER))
 DARK = ("#0d1117", "#e6edf3", "#9aa7b4", "#30363d", ("#6cb0f5", "#4cc38a", "#f0a832"))
-LOOKS = (100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000)
+MOMENTS = (100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000)
 RULES = {"certifier": "chainscout", "uniform": "taking turns"}
 
 
@@ -406,12 +406,12 @@ def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
     problem = demonstrated()
     sources = cs.simulated(problem, seed=2)
     chains = {name: problem[name].states for name in problem}
-    study = cs.Study.create(None, chains, budget=LOOKS[-1], policy=policy, certificate="mixture")
+    study = cs.Study.create(None, chains, budget=MOMENTS[-1], policy=policy, certificate="mixture")
     bounds, answers = [], []
     while not study.finished:
         name = study.ask()
         study.tell(name, sources[name].advance()[0])
-        if study.progress().observations in LOOKS:
+        if study.progress().observations in MOMENTS:
             bounds.append(study.certificate().max)
             answers.append(study.answer(CHAIN, QUESTION))
     return study.allocation(), bounds, answers
@@ -467,28 +467,28 @@ def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
                 axes.text(left + number / 2, place, f"{number:,}", ha="center", va="center", color=paper, fontsize=8.5)
                 left += number
             axes.text(0, place - 0.38, RULES[policy], va="center", fontsize=9.5)
-        axes.set(ylim=(1.5, -0.7), xlim=(0, LOOKS[-1]))
-        axes.text(0, 1.47, f"{LOOKS[-1]:,} samples of all three", color=pale, va="center")
+        axes.set(ylim=(1.5, -0.7), xlim=(0, MOMENTS[-1]))
+        axes.text(0, 1.47, f"{MOMENTS[-1]:,} samples of all three", color=pale, va="center")
         axes.axis("off")
 
         axes = figure.add_axes((0.545, 0.2, 0.175, 0.62))
         for policy, colour, style in zip(RULES, (ink, pale), ("-", "--"), strict=True):
             bounds = found[policy][1]
-            axes.plot(LOOKS, bounds, color=colour, linestyle=style, linewidth=2)
+            axes.plot(MOMENTS, bounds, color=colour, linestyle=style, linewidth=2)
         last = [found[policy][1] for policy in RULES]
-        axes.annotate("taking turns", (LOOKS[5], last[1][5]), (6, 8), textcoords="offset points", color=pale)
+        axes.annotate("taking turns", (MOMENTS[5], last[1][5]), (6, 8), textcoords="offset points", color=pale)
         axes.text(90, 0.02, "chainscout", color=ink)
-        axes.set(xlim=(0, LOOKS[-1]), ylim=(0, 0.6), yticks=(0, 0.2, 0.4, 0.6), xticks=(0, 1_000, 2_000))
+        axes.set(xlim=(0, MOMENTS[-1]), ylim=(0, 0.6), yticks=(0, 0.2, 0.4, 0.6), xticks=(0, 1_000, 2_000))
         axes.set_xlabel("samples", color=pale)
         figure.text(0.515, 0.855, "largest loss, at most, with probability 0.95", color=pale, fontsize=8.5, va="center")
 
         last_axes = figure.add_axes((0.795, 0.2, 0.19, 0.62))
         answers = found["certifier"][2]
         lower, upper = [answer.lower for answer in answers], [answer.upper for answer in answers]
-        last_axes.fill_between(LOOKS, lower, upper, color=colours[0], alpha=0.35, linewidth=0)
+        last_axes.fill_between(MOMENTS, lower, upper, color=colours[0], alpha=0.35, linewidth=0)
         last_axes.axhline(truth, color=ink, linewidth=1.2, linestyle=":")
-        last_axes.annotate("the truth", (LOOKS[-1], truth), (-2, 4), textcoords="offset points", ha="right")
-        last_axes.set(xlim=(0, LOOKS[-1]), ylim=(0, 1), yticks=(0, 0.5, 1), xticks=(0, 1_000, 2_000))
+        last_axes.annotate("the truth", (MOMENTS[-1], truth), (-2, 4), textcoords="offset points", ha="right")
+        last_axes.set(xlim=(0, MOMENTS[-1]), ylim=(0, 1), yticks=(0, 0.5, 1), xticks=(0, 1_000, 2_000))
         last_axes.set_xlabel("samples", color=pale)
         said = "empty queue full within 5 steps: probability"
         figure.text(0.765, 0.855, said, color=pale, fontsize=8.5, va="center")

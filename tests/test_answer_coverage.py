@@ -19,6 +19,7 @@ from chainscout.answers._intervals import PART_OF_AN_END, cap_weight
 from chainscout.answers._terms import ARRIVED, ON, terms_of
 from chainscout.answers.replay import cycles, decks_of, episodes, returns
 from chainscout.paths import LOST
+from chainscout.study import Browser
 
 #: How a chain is sampled.
 WAYS = {
@@ -170,6 +171,58 @@ def test_whole_answers_hold_in_many_runs(name, record_property):
     )
     for question, misses in found.items():
         assert misses <= most_misses(0.5, runs), question
+
+
+# -- studies that stop by their answers
+
+SLOW, QUICK = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.6, 0.2, 0.2]])
+LINES = {
+    "slow": ["reach 1 from 0 within 2"],
+    "quick": ["reach 2 before 1 from 0 ever", "cost 1=1, 2=2 from 0 over 3 steps"],
+}
+
+
+def stopped(runs, delta, width, seed=0):
+    """Studies in which any answer was wrong at any look. Two workers a chain, whose larger values take longer."""
+    chains = {"slow": SLOW, "quick": QUICK}
+    truths = {
+        (name, line): cs.answer(cs.MarkovChain(matrix), line).lower
+        for name, matrix in chains.items()
+        for line in LINES[name]
+    }
+    missed = 0
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run])
+        study = cs.Study.create(None, {"slow": 2, "quick": 3}, 3000, delta=delta, questions=LINES, target_width=width)
+        workers = [study.worker(name, renews=False) for name in ("one", "two")]
+        while not study.finished:
+            leases = [lease for worker in workers if (lease := worker.lease()) is not None]
+            values = []
+            for lease in leases:
+                law = chains[lease.chain]
+                values.append(int(rng.choice(len(law), p=law[0 if lease.state is None else lease.state])))
+            for value, lease in sorted(zip(values, leases, strict=True), key=lambda pair: pair[0]):
+                if not study.finished:
+                    lease.tell(value)
+        browser = Browser(study)
+        missed += any(
+            not line.lower - 1e-12 <= truths[asked.chain, asked.question] <= line.upper + 1e-12
+            for asked in study.questions()
+            for line in browser.answers(asked.number)
+        )
+    return missed
+
+
+def test_all_answers_of_studies_that_stop_hold_together():
+    assert stopped(12, 0.5, 0.8) <= most_misses(0.5, 12)
+
+
+@pytest.mark.soak
+def test_all_answers_of_studies_that_stop_hold_together_in_two_thousand_runs(record_property):
+    for delta in (0.05, 0.5):
+        misses = stopped(1000, delta, 0.7, seed=1)
+        record_property(f"misses at {delta}", f"{misses} of 1000")
+        assert misses <= most_misses(delta, 1000)
 
 
 # -- mutants: each breaks one rule, and must be caught

@@ -97,14 +97,3 @@ def test_a_docstring_is_split_into_its_parameters() -> None:
     kept, said = described.split(lines, ["a", "b", "c"])
     assert said == {"a": "one of two.", "b": "both.", "c": "both."}
     assert [line for line in kept if line] == ["First line.", "``d`` is no parameter."]
-
-
-def test_the_glossary_has_nothing_that_is_not_needed() -> None:
-    """Every entry is used by some public function."""
-    used = set()
-    for label, function, doc in functions():
-        _, said = described.split(doc.splitlines(), described.parameters(function))
-        for name in described.parameters(function):
-            if name not in said:
-                used.add(f"{label}.{name}" if f"{label}.{name}" in described.GLOSSARY else name)
-    assert set(described.GLOSSARY) - used == set()

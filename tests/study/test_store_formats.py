@@ -50,11 +50,12 @@ def test_a_study_that_states_no_format_is_refused(where):
 
 def plan(study, statement):
     database = study._store.database
-    text = database.compiled(statement).text
+    text, names, _ = database.compiled(statement)
     words = "EXPLAIN QUERY PLAN " if type(database).__name__ == "Sqlite" else "EXPLAIN "
     parameters = {"limit": 1, "param_1": 0, "after": 0, "until": 0.0, "chain": 0, "number": 1, "worker": "w"}
+    given = [parameters[name] for name in names] if words.startswith("EXPLAIN QUERY") else parameters
     with database.transaction(write=False):
-        return " ".join(str(row) for row in database.execute(words + text, parameters).fetchall())
+        return " ".join(str(row) for row in database.execute(words + text, given).fetchall())
 
 
 def test_nothing_is_sorted_or_scanned(folder):
@@ -99,7 +100,7 @@ def test_an_estimate_reads_its_chain_and_no_other(where, monkeypatch, opened):
     with Study.open(where) as again:
         read = seen(again, monkeypatch)
         after = [(again.estimate(name).lower, again.estimate(name).upper) for name in "abc"]
-        of_one = {"get_study", "chain_by_name", "get_rows", "get_states", "get_label_list"}
+        of_one = {"get_study", "get_stamp", "chain_by_name", "get_rows", "get_states", "get_label_list"}
         assert set(read) <= {getattr(statements, name) for name in of_one}
     for old, new in zip(before, after, strict=True):
         assert all((lower == upper).all() for lower, upper in zip(old, new, strict=True))

@@ -179,13 +179,14 @@ def test_a_finished_study_is_extended(lab):
     assert said == {
         "budget": 1e6,
         "target_loss": 0.25,
+        "target_width": None,
         "deadline": "2020-05-01T16:00:00+00:00",
         "stop_reason": "deadline",
     }
     words = "budget 1,000,000, target loss 0.3, deadline 2020-05-01T16:00:00+00:00; finished (deadline)"
     assert run("extend", lab, "--target-loss", "0.3") == f"{lab}: {words}\n"
     assert "extend it with a later deadline" in run("ask", lab, status=1)
-    assert "by a budget, a target loss or a deadline, and none was given" in run("extend", lab, status=2)
+    assert "by a budget, a target or a deadline, and none was given" in run("extend", lab, status=2)
     assert "41 of the budget are used: it cannot become 40" in run("extend", lab, "--budget", "40", status=2)
     assert "must be a time as" in run("extend", lab, "--deadline", "noon", status=2)
 

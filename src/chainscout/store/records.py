@@ -100,7 +100,7 @@ class StudyRecord:
     @property
     def priced(self) -> bool:
         """Whether the budget is in cost units, because an observation may cost something else than one."""
-        return (self.least_cost, self.largest_cost) != (1.0, 1.0)
+        return not self.least_cost == 1.0 == self.largest_cost
 
 
 @dataclass(slots=True)

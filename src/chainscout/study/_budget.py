@@ -45,20 +45,21 @@ def horizon(study: StudyRecord) -> int | None:
 
 def _slack(study: StudyRecord, budget: float) -> float:
     """What rounded sums may be off by; whole observations are counted exactly."""
-    if not study.priced:
+    if study.least_cost == 1.0 == study.largest_cost:
         return 0.0
     return min(ROUNDINGS * (study.issues + 1) * math.ulp(budget), MOST_SLACK * study.least_cost)
 
 
 def unspent(study: StudyRecord) -> float:
     """What is left of the budget, promised or not."""
-    return math.inf if study.budget is None else study.budget + _slack(study, study.budget) - study.used
+    budget = study.budget
+    return math.inf if budget is None else budget + _slack(study, budget) - study.used
 
 
 def promised(transaction: Transaction) -> float:
     """What only the holders of leases can spend. An expired lease is promised nothing: its holder is refused."""
     study = transaction.study
-    if not study.leases:
+    if study.leases == 0:
         return study.reserved
     ended = transaction.held(until=transaction.now)
     return study.reserved - sum(path.promised * transaction.numbered(path.chain).cost for path in ended)
@@ -67,7 +68,9 @@ def promised(transaction: Transaction) -> float:
 def remaining(transaction: Transaction) -> float:
     """What can be spent without a lease: what is left, less what is promised."""
     study = transaction.study
-    return math.inf if study.budget is None else unspent(study) - promised(transaction)
+    if study.budget is None:
+        return math.inf
+    return unspent(study) - (promised(transaction) if study.leases else study.reserved)
 
 
 def check_price(transaction: Transaction, price: float, what: str) -> None:

@@ -127,11 +127,11 @@ def refresh_due(
     aside is due at once.
     """
     study, found = transaction.study, []
+    share, least = (4, LONG) if study.target_loss is None else (100, 1)
     for chain in moved:
-        kept = study.target_loss is not None or is_shown(study, chain)
         known = chain.certified
-        step = max(1, known // 100) if study.target_loss is not None else max(LONG, known // 4)
-        if kept and (chain.aside or chain.transitions >= known + step):
+        due = chain.transitions >= known + least and chain.transitions >= known + known // share
+        if (due or chain.aside) and (study.target_loss is not None or is_shown(study, chain)):
             refresh(transaction, chain, None if study.target_loss is None else solutions)
             found.append(chain)
     return found

@@ -465,6 +465,8 @@ def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: P
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:
     """Ends every lease whose time is over."""
+    if transaction.study.leases == 0:
+        return
     for path in transaction.held(until=transaction.now):
         lapse(transaction, live, path)
 

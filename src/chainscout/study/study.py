@@ -253,7 +253,7 @@ class Study:
         with self._lock, self._store.reading() as transaction:
             _stop.check_going(transaction)
             live = self._live(transaction.study)
-            excluded = frozenset(self._find(transaction, name).number for name in without)
+            excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
             if number is None:
                 chain = _selection.first(transaction, live, excluded)
                 if chain is None or chain.cost > _budget.remaining(transaction):

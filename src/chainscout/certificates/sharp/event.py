@@ -240,7 +240,7 @@ def box_loss(table: Any, x: int, space: Any) -> float:
         nu = 0.5 * (below + above)
         if at_above < math.inf and at_below < math.inf:  # to where the tangents meet: the term is no less than there
             meet = (at_above - above_mass * (above - below) - at_below) / (below_mass - above_mass)
-            if best - (at_below + below_mass * meet) < 1e-3 * best:
+            if best - (at_below + below_mass * meet) < 1e-6 * best:
                 break
             nu = min(above - 0.02 * (above - below), max(below + 0.02 * (above - below), below + meet))
     return best

@@ -235,6 +235,9 @@ def tied(
             meet = (at_above - above_mass * width - at_below) / (below_mass - above_mass)
             if best - (at_below + below_mass * meet) < tolerance or not width > 0.0:
                 settled = flat
+                # At a kink the term is attained at two points at once; so much of the one and of the other has Σp = 1.
+                share = below_mass / (below_mass - above_mass)
+                best_square = share * above_square + (1.0 - share) * below_square
                 break
             ahead = nu + mass / mass_nu if smooth and not kinked else below + meet
             nu = min(above - 0.05 * width, max(below + 0.05 * width, ahead))
@@ -245,10 +248,6 @@ def tied(
                 break
             nu += min(4.0 * stride, max(-4.0 * stride, nu_move))
             stride *= 2.0
-    if at_above < math.inf and at_below < math.inf:
-        # At a kink the term is attained at two points at once; so much of the one and of the other has Σp = 1.
-        share = below_mass / (below_mass - above_mass)
-        best_square = share * above_square + (1.0 - share) * below_square
     return best, best_square, gap, settled
 
 

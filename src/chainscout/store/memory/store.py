@@ -397,10 +397,7 @@ class _Writing:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-
-    def __enter__(self) -> MemoryStore:
-        store = self._store
-        self._study = _study_values(store.study)
+        self._study: tuple[Any, ...] = ()
         #: Chain number → the fields of its record.
         self.chains: dict[int, tuple[Any, ...]] = {}
         #: id of a path → the path and its fields.
@@ -415,6 +412,10 @@ class _Writing:
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
         #: Chain → where its checks stood.
         self.kept: dict[int | None, bytes | None] = {}
+
+    def __enter__(self) -> MemoryStore:
+        store = self._store
+        self._study = _study_values(store.study)
         store._undo = self
         return store
 
@@ -426,6 +427,9 @@ class _Writing:
         self._store._undo = None
         if kind is not None:
             self._roll_back()
+        for copies in (self.chains, self.paths, self._rows, self.counts, self.replaced, self.questions, self.kept):
+            if copies:
+                copies.clear()
 
     def _roll_back(self) -> None:
         store = self._store

@@ -37,9 +37,11 @@ __all__ = [
     "question_record",
     "row_columns",
     "row_record",
+    "stamp",
     "state_columns",
     "state_record",
     "study_columns",
+    "study_fields",
     "study_record",
     "study_values",
     "unpack_json",
@@ -72,6 +74,7 @@ _ANSWER_COLUMNS = [column.name for column in schema.answer.columns]
 _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
+_CHANGES = _STUDY_COLUMNS.index("changes")
 _SHARED = _STUDY_COLUMNS.index("shared")
 _MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
@@ -97,12 +100,23 @@ def study_columns(record: StudyRecord) -> dict[str, Any]:
     return _with_check_sum(values, _STUDY_COLUMNS)
 
 
-def study_record(values: Sequence[Any]) -> StudyRecord:
-    """The study from its row."""
-    _check(values, _STUDY_COLUMNS, "the study's row")
-    record = StudyRecord(*values[2:-1])
+def study_record(values: Sequence[Any], *, checked: bool = False) -> StudyRecord:
+    """The study from its row. ``checked``: this row was checked before, or written."""
+    if not checked:
+        _check(values, _STUDY_COLUMNS, "the study's row")
+    record = StudyRecord(*study_fields(values))
     record.shared = bool(record.shared)
     return record
+
+
+def study_fields(values: Sequence[Any]) -> Sequence[Any]:
+    """The fields of a study's record, as its row has them."""
+    return values[2:-1]
+
+
+def stamp(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What another change of the study has otherwise in its row."""
+    return values[_CHANGES], values[-1]
 
 
 def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Database:
         if known is None:
             made = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
             constants = {name: value for name, value in made.params.items() if value is not None}
-            known = self._known[statement] = _Compiled(str(made), list(made.params), constants)
+            known = self._known[statement] = _Compiled(str(made), made.positiontup or list(made.params), constants)
         return known
 
     def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
@@ -98,7 +98,7 @@ class Database:
             self._run_all(statement, parameters)
 
     def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(self.compiled(statement.one).text, parameters)
+        raise NotImplementedError
 
     def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
         """The rows that many sets of parameters find, in any order. Each set finds one row or none."""

@@ -19,9 +19,10 @@ import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.dialects import sqlite as dialects
@@ -31,6 +32,7 @@ from ...errors import ChainscoutError, FileError
 from . import sqlite_files as files
 from .database import PATIENCE, Begun, Database, Wanted
 from .fork import INSIDE, pause
+from .statements import Bulk
 
 __all__ = ["Sqlite", "open_file"]
 
@@ -63,7 +65,7 @@ class Sqlite(Database):
 
     def __init__(self, path: Path, read_only: bool, patience: float = PATIENCE, *, alone: bool = False) -> None:
         """``alone``: the file is read without its log."""
-        super().__init__(dialects.dialect(paramstyle="named"), str(path), read_only, patience)
+        super().__init__(dialects.dialect(paramstyle="qmark"), str(path), read_only, patience)
         self._alone = alone
         #: The file itself, wherever links lead later.
         self.path = Path(os.path.realpath(path))
@@ -147,6 +149,20 @@ class Sqlite(Database):
 
     def in_transaction(self) -> bool:
         return bool(self._connection.in_transaction)
+
+    def execute(self, text: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
+        """The cursor after one statement in SQL."""
+        return self._connection.execute(text, parameters)
+
+    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
+        """The cursor after one statement. Values are bound by their places, which takes half as long as by names."""
+        text, names, constants = self.compiled(statement.one if isinstance(statement, Bulk) else statement)
+        given = {**constants, **(parameters or {})} if constants else parameters
+        return self.execute(text, [given[name] for name in names] if given else ())
+
+    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+        text, names, _ = self.compiled(statement.one)
+        self._connection.executemany(text, ([given[name] for name in names] for given in parameters))
 
     def commit(self) -> None:
         """Ends the transaction. What was read without locks must be of one moment."""

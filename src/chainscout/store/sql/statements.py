@@ -34,16 +34,81 @@ from .schema import (
 
 # fmt: off
 __all__ = [
-    "LISTINGS", "PARTS_OF_NEEDED", "SELDOM_OF_CHAIN", "SELDOM_OF_PATH", "WORST", "Bulk", "add_answer", "add_chain",
-    "add_event", "add_evidence", "add_history", "add_label_list", "add_observation", "add_path", "add_prefix",
-    "add_prior", "add_question", "add_row", "add_state", "add_study", "answers_after", "best", "chain_by_name",
-    "chain_by_number", "chain_draws_after", "chain_log_after", "chains_after", "drawing", "draws_after",
-    "drop_evidence", "events_after", "expired", "expired_now", "get_evidence", "get_label_list", "get_observation",
-    "get_path", "get_paths", "get_position", "get_prefixes", "get_prior", "get_questions", "get_row", "get_rows",
-    "get_states", "get_study", "held", "history_after", "history_of_all", "latest_path", "latest_used_path", "least",
-    "lock_study", "log_after", "move_chain", "move_path", "needed", "number_found", "outlines", "path_log_after",
-    "pattern", "questions_of", "set_chain", "set_path", "set_question", "set_row", "set_study", "stale_after", "top",
-    "twins", "worst", "worst_aside",
+    "LISTINGS",
+    "PARTS_OF_NEEDED",
+    "SELDOM_OF_CHAIN",
+    "SELDOM_OF_PATH",
+    "STAMP",
+    "WORST",
+    "Bulk",
+    "add_answer",
+    "add_chain",
+    "add_event",
+    "add_evidence",
+    "add_history",
+    "add_label_list",
+    "add_observation",
+    "add_path",
+    "add_prefix",
+    "add_prior",
+    "add_question",
+    "add_row",
+    "add_state",
+    "add_study",
+    "answers_after",
+    "best",
+
+    "chain_by_name",
+    "chain_by_number",
+    "chain_draws_after",
+    "chain_log_after",
+    "chains_after",
+    "drawing",
+    "draws_after",
+    "drop_evidence",
+    "events_after",
+    "expired",
+    "expired_now",
+    "get_evidence",
+    "get_label_list",
+    "get_observation",
+    "get_path",
+    "get_paths",
+    "get_position",
+    "get_prefixes",
+    "get_prior",
+    "get_questions",
+    "get_row",
+    "get_rows",
+    "get_stamp",
+    "get_states",
+    "get_study",
+    "held",
+    "history_after",
+    "history_of_all",
+    "latest_path",
+    "latest_used_path",
+    "least",
+    "lock_study",
+    "log_after",
+    "move_chain",
+    "move_path",
+    "needed",
+    "number_found",
+    "outlines",
+    "path_log_after",
+    "pattern",
+    "questions_of",
+    "set_chain",
+    "set_path",
+    "set_question",
+    "set_row",
+    "set_study",
+    "stale_after",
+    "top",
+    "twins",
+    "worst",
+    "worst_aside",
 ]
 # fmt: on
 
@@ -103,6 +168,8 @@ def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
 # -- the study and its lists of labels
 
 get_study = select(study)
+#: What another change of the study has otherwise.
+STAMP = ("changes", "check_sum")
 lock_study = select(study).with_for_update()
 add_study = _insert(study)
 set_study = _update(study, ("id",), {"format", *StudyRecord.FIXED})
@@ -127,6 +194,8 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
+#: The stamp of the study, and the number of the best chain, which an index alone says.
+get_stamp = select(*(study.c[name] for name in STAMP), best.with_only_columns(_number).scalar_subquery())
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
 #: Chains and their certificates, largest first.
 _worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())

@@ -1,6 +1,6 @@
 """A study in a database. A transaction reads what it must, changes it in memory, and writes it before the commit."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain as chained
 from itertools import islice
@@ -37,15 +37,6 @@ _PAGE = 1000
 _chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
 _seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
 _seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
-#: What is only ever added, and where a transaction keeps it until it is written.
-_ADDITIONS = (
-    (statements.add_observation, "_lines"),
-    (statements.add_state, "_states"),
-    (statements.add_prefix, "_prefixes"),
-    (statements.add_event, "_events"),
-    (statements.add_history, "_history"),
-    (statements.add_answer, "_answers"),
-)
 #: How many records a store keeps between transactions.
 _MOST_KEPT = 50_000
 
@@ -103,12 +94,15 @@ class _Cache:
 class SqlTransaction:
     """One transaction: each record is read once, and everything that changed is written together."""
 
-    def __init__(self, store: "SqlStore", study: StudyRecord, foreseen: Mapping[str, list[Any]]) -> None:
+    def __init__(
+        self, store: "SqlStore", study: StudyRecord, before: Sequence[Any], foreseen: Mapping[str, list[Any]]
+    ) -> None:
+        """``before``: the fields of the study's record."""
         self.study = study
         self.now = store.database.now()
         self._store = store
         self._database = store.database
-        self._before = codec.study_values(study)
+        self._before = before
         cache = self._cache = store.cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
@@ -117,13 +111,9 @@ class SqlTransaction:
         self._changed: dict[int, ChainRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
-        self._lines: list[dict[str, Any]] = []
-        self._prefixes: list[dict[str, Any]] = []
-        self._states: list[dict[str, Any]] = []
-        self._events: list[dict[str, Any]] = []
-        self._history: list[dict[str, Any]] = []
-        self._answers: list[dict[str, Any]] = []
         self._changed_questions: dict[int, QuestionRecord] = {}
+        #: Statements that add rows, and the rows that are to be written.
+        self._added: dict[Bulk, list[dict[str, Any]]] = {}
         self._foreseen = foreseen
         for values in foreseen.get("needed", ()):
             self._note_needed(values)
@@ -203,6 +193,8 @@ class SqlTransaction:
     def top(self, number: int) -> list[ChainRecord]:
         if number == 1 and "best" in self._foreseen and not self._saved:
             return [self._known(values) for values in self._foreseen["best"]]
+        if number == 1 and "best_number" in self._foreseen and not self._saved:
+            return [self.numbered(best) for best in self._foreseen["best_number"]]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
@@ -394,9 +386,10 @@ class SqlTransaction:
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
 
     def check_whole(self) -> None:
-        self._cache.forget()
+        self._store.forget()
         self._store.forget_labels()
         self._database.check_whole()
+        codec.study_record(self._database.run(statements.get_study).fetchone())
 
     # -- changing
 
@@ -412,7 +405,7 @@ class SqlTransaction:
             whole[position] = row
 
     def discover(self, chain: ChainRecord, position: int, label: Hashable) -> None:
-        self._states.append(codec.state_columns(chain.number, position, label))
+        self._add(statements.add_state, codec.state_columns(chain.number, position, label))
         self._cache.positions[chain.number, codec.pack_json(label)] = position
 
     def save_path(self, path: PathRecord) -> None:
@@ -421,7 +414,7 @@ class SqlTransaction:
         self._saved = True
 
     def keep_prefix(self, path: PathRecord) -> None:
-        self._prefixes.append(Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+        self._add(statements.add_prefix, Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
 
     def append(self, path: PathRecord, issued: int) -> None:
         values = {
@@ -434,21 +427,21 @@ class SqlTransaction:
             "issued": issued,
             "teller": path.teller,
         }
-        self._lines.append(values)
+        self._add(statements.add_observation, values)
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
         study = self.study
         study.lines += 1
         number, own = (None, study.observations) if chain is None else (chain.number, chain.observations)
         line = HistoryLine(study.lines, number, study.observations, self.now, own, certificate, variability)
-        self._history.append(codec.history_columns(line))
+        self._add(statements.add_history, codec.history_columns(line))
 
     def save_question(self, question: QuestionRecord) -> None:
         study = self.study
         study.answers += 1
         ends = question.lower, question.upper, question.estimate
         line = AnswerLine(study.answers, question.number, study.observations, self.now, *ends)
-        self._answers.append(codec.answer_columns(line))
+        self._add(statements.add_answer, codec.answer_columns(line))
         self._changed_questions[question.number] = question
         self._saved = True
 
@@ -466,14 +459,15 @@ class SqlTransaction:
             "chain": None if chain is None else chain.number,
             "detail": codec.pack_json(detail),
         }
-        self._events.append(values)
+        self._add(statements.add_event, values)
 
     def _flush(self) -> None:
         """Writes what was saved, so that the database can search it."""
-        changes = self._changes()
-        if changes:
-            self._flushed = True
-            self._database.change(changes)
+        if self._saved or self._added or self._changed_rows:
+            changes = self._changes()
+            if changes:
+                self._flushed = True
+                self._database.change(changes)
 
     def _changes(self) -> list[tuple[Bulk, list[dict[str, Any]]]]:
         """What was saved and is not written yet: statements, each with its sets of parameters."""
@@ -481,61 +475,57 @@ class SqlTransaction:
         changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
         if self._changed:
             floor = self._store.floor
-            chains = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
-            changes.append(
-                _sparingly(
-                    statements.set_chain,
-                    statements.move_chain,
-                    chains,
-                    _chain_key,
-                    _seldom_of_chain,
-                    cache.seldom_of_chains,
-                )
-            )
+            lines = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
+            whole, short = statements.set_chain, statements.move_chain
+            changes.append(_sparingly(whole, short, lines, _chain_key, _seldom_of_chain, cache.seldom_of_chains))
             self._changed = {}
         if self._changed_paths:
-            new: list[dict[str, Any]] = []
-            old: list[dict[str, Any]] = []
+            old = []
             for path in self._changed_paths.values():
-                (old if path.stored else new).append(codec.path_columns(path))
-                path.stored = True
-            changes.append((statements.add_path, new))
+                if path.stored:
+                    old.append(codec.path_columns(path))
+                else:
+                    path.stored = True
+                    self._add(statements.add_path, codec.path_columns(path))
+            whole, short = statements.set_path, statements.move_path
             if old:
-                changes.append(
-                    _sparingly(
-                        statements.set_path,
-                        statements.move_path,
-                        old,
-                        _path_key,
-                        _seldom_of_path,
-                        cache.seldom_of_paths,
-                    )
-                )
+                changes.append(_sparingly(whole, short, old, _path_key, _seldom_of_path, cache.seldom_of_paths))
             self._changed_paths = {}
         if self._changed_rows:
-            new, old = [], []
+            old = []
             for (chain, state), row in self._changed_rows.items():
-                (old if row.stored else new).append(codec.row_columns(chain, state, row))
-                row.stored = True
-            changes += (statements.add_row, new), (statements.set_row, old)
+                if row.stored:
+                    old.append(codec.row_columns(chain, state, row))
+                else:
+                    row.stored = True
+                    self._add(statements.add_row, codec.row_columns(chain, state, row))
+            if old:
+                changes.append((statements.set_row, old))
             self._changed_rows = {}
         if self._changed_questions:
             questions = [codec.question_columns(question) for question in self._changed_questions.values()]
             changes.append((statements.set_question, questions))
             self._changed_questions = {}
-        for statement, name in _ADDITIONS:
-            added = getattr(self, name)
-            if added:
-                changes.append((statement, added))
-                setattr(self, name, [])
-        return [change for change in changes if change[1]]
+        changes += self._added.items()
+        self._added = {}
+        return changes
+
+    def _add(self, statement: Bulk, columns: dict[str, Any]) -> None:
+        """Adds a row to those that are written next."""
+        rows = self._added.get(statement)
+        if rows is None:
+            self._added[statement] = [columns]
+        else:
+            rows.append(columns)
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
         changes = self._changes()
         if self._saved or codec.study_values(self.study) != self._before:
             self.study.changes += 1
-            changes.append((statements.set_study, [codec.study_columns(self.study)]))
+            columns = codec.study_columns(self.study)
+            changes.append((statements.set_study, [columns]))
+            self._store.known_row = tuple(columns.values())
         self._database.conclude(changes)
         self._cache.changes = self.study.changes
 
@@ -569,30 +559,41 @@ class SqlStore:
         self.floor = floor
         self.cache = _Cache()
         self._label_lists: dict[int, tuple[Hashable, ...]] = {}
+        #: The study's row as it was last read or written.
+        self.known_row: Any = None
         #: Whether the study had leases and a target when it was last read.
         self._has_leases = self._has_target = False
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
         try:
-            with self.database.transaction(False, statements.get_study, self._wanted(best=True)) as begun:
+            with self.database.transaction(False, self._first(), self._wanted(best=True)) as begun:
                 yield self._begun(begun)
         except FileError:
-            self.cache.forget()  # the records may have been read at two different moments
+            self.forget()  # the records may have been read at two different moments
             raise
 
     @contextmanager
     def writing(self, chain: str | None = None, path: int | None = None) -> Iterator[SqlTransaction]:
         # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
-        first = statements.lock_study if self.database.locks_rows else statements.get_study
+        first = statements.lock_study if self.database.locks_rows else self._first()
         try:
             with self.database.transaction(True, first, self._wanted(chain, path, best=chain is None)) as begun:
                 transaction = self._begun(begun)
                 yield transaction
                 transaction.finish()
         except BaseException:
-            self.cache.forget()  # its records were changed, and the study was not
+            self.forget()  # its records were changed, and the study was not
             raise
+
+    def forget(self) -> None:
+        """The next transaction reads everything again."""
+        self.cache.forget()
+        self.known_row = None
+
+    def _first(self) -> Executable:
+        """What a transaction reads first: the study's row, or whether it is the one that is known."""
+        return statements.get_study if self.database.foresees or self.known_row is None else statements.get_stamp
 
     def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:
         """What a transaction is likely to read, as far as it can be read with the beginning."""
@@ -612,9 +613,16 @@ class SqlStore:
     def _begun(self, begun: Begun) -> SqlTransaction:
         if begun.first is None:
             raise FileError(f"there is no study in {self.database.where}")
-        study = codec.study_record(begun.first)
+        row, foreseen = begun.first, begun.foreseen
+        if len(row) <= len(statements.STAMP) + 1:
+            *stamp, best = row
+            foreseen = {"best_number": [] if best is None else [best]}
+            known = tuple(stamp) == codec.stamp(self.known_row)
+            row = self.known_row if known else self.database.run(statements.get_study).fetchone()
+        study = codec.study_record(row, checked=row == self.known_row)
+        self.known_row = row
         self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
-        return SqlTransaction(self, study, begun.foreseen)
+        return SqlTransaction(self, study, codec.study_fields(row), foreseen)
 
     def forget_labels(self) -> None:
         """Reads lists of labels again."""
