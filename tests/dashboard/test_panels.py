@@ -32,7 +32,6 @@ def test_a_panel_that_is_appended_is_shown_everywhere(where: Path, monkeypatch: 
             "notes": ["a <note>"],
             "keys": 1,
             "drawing": None,
-            "keys": 1,
         }
 
 
