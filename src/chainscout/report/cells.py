@@ -7,6 +7,15 @@ from typing import Any
 from ..validation import printable
 
 
+class Given(float):
+    """A number that somebody set: it is shown without digits that they did not give."""
+
+
+def given(value: float | None) -> Given | None:
+    """A number that may have been set."""
+    return None if value is None else Given(value)
+
+
 def cell(value: Any) -> str:
     """Four significant digits, thousands apart, — for what does not exist."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -15,6 +24,8 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}" if abs(value) < 10**15 else f"{value:.4g}"
+    if isinstance(value, Given):
+        return f"{value:g}"
     if isinstance(value, float):
         if value and (abs(value) >= 1e6 or abs(value) < 1e-4):
             return f"{value:.3e}"
@@ -37,11 +48,6 @@ def shown_index(chain: Any) -> float | None:
     nothing is known of its answers.
     """
     return finite(chain.index) if chain.transitions and chain.index < _ONLY_A_PLACE else None
-
-
-def given(value: float | None) -> str:
-    """A number that somebody set, without digits that they did not give."""
-    return "—" if value is None else f"{value:g}"
 
 
 #: Characters of a name that are shown.
