@@ -3,6 +3,11 @@
 Chains of 2 to 10 states, nearly deterministic and skewed ones too; one chain, or several of which the next is chosen
 adaptively: the largest bound, or, to be hostile, the chain whose loss is nearest to its bound, restarted at will in the
 state whose row is worst known. A miss is a path on which a loss was above its bound even once.
+
+Every step is looked at. T·b hardly changes from one step to the next. So b itself is computed at the steps of a
+schedule, and at every other step at which T·L is above SCREEN times the last T·b. That leaves nothing out as long as
+T·b does not fall to SCREEN of itself between two computations: whenever it is computed, it must be above FALL of the
+last one.
 """
 
 import math
@@ -18,9 +23,11 @@ from chainscout.counts import Counts
 PATHS, LENGTH = (25, 300) if simulation.COMPILED else (1, 25)
 SOAK = 40
 
+SCREEN, FALL = 0.4, 0.6
+
 
 def looked_at(transitions):
-    """Every one of the first steps, and then whenever there are 4 % more."""
+    """Whether b is computed at this step in any case: at the first ones, and then whenever there are 4 % more."""
     return transitions <= 30 or transitions % max(1, transitions // 25) == 0
 
 
@@ -38,6 +45,7 @@ def worst_ratio(names, hostile, delta, rng, length):
     counts = [np.zeros(matrix.shape) for matrix in chains]
     states = [int(rng.integers(len(matrix))) for matrix in chains]
     key = [math.inf] * len(chains)
+    last = [math.inf] * len(chains)  # T·b when it was last computed
     worst = 0.0
     for _ in range(length * len(chains)):
         k = int(np.argmax(key))
@@ -49,11 +57,14 @@ def worst_ratio(names, hostile, delta, rng, length):
         table[x, y] += 1
         states[k] = y
         total = int(table.sum())
-        if key[k] == math.inf or looked_at(total):
-            loss = row_losses(table, matrix).sum() / total
-            bound = sharp.Bounds(Counts.from_transitions(table), log_inverse).loss
-            worst = max(worst, loss / bound)
-            key[k] = loss / bound if hostile else bound
+        loss = float(row_losses(table, matrix).sum())
+        if last[k] == math.inf or looked_at(total) or loss > SCREEN * last[k]:
+            bound = total * sharp.Bounds(Counts.from_transitions(table), log_inverse).loss
+            if last[k] < math.inf:
+                assert bound > FALL * last[k]
+            last[k] = bound
+        worst = max(worst, loss / last[k])
+        key[k] = loss / last[k] if hostile else last[k] / total
     return worst
 
 
