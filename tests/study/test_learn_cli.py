@@ -227,7 +227,10 @@ def test_everything_that_is_wrong_in_a_study_file_is_told_at_once(folder):
     """One line a mistake, at the place that the person wrote, with what was expected and what was given."""
     path = study_file(folder, WRONG)
     lines = run("learn", path, status=1).removeprefix("chainscout: ").splitlines()
-    keys = "the keys known here are where, budget, target_loss, deadline, delta, certificate, policy, paths, problem, "
+    keys = (
+        "the keys known here are where, budget, target_loss, questions, target_width, limit, worst, deadline, delta, "
+    )
+    keys += "certificate, policy, paths, problem, "
     states = "this must be how many states there are, or a list of their labels (strings or whole numbers), not "
     beginnings = [
         "budgett: unknown key (did you mean budget?); " + keys,
