@@ -310,6 +310,28 @@ def test_the_cells_cover_the_mode_s_box(monkeypatch):
             assert edge == space.high[0]
 
 
+def test_a_shared_square_is_no_smaller():
+    """Σ_y g_y(p_y − P̂_y)² ≥ N‖p − P̂‖² for every law, and equality is possible: a smaller g would be too small."""
+    shares, least = 0, math.inf
+    for counts, rho, mu, rng in random_rows(400, [3, 5, 8], 16):
+        table, space = prepared([counts], 3.0)
+        if not row.shared(table, 0, rho, mu, space):
+            continue
+        shares += space.gain[0] < 0.9 * counts.sum()
+        times, exits = np.array(table.times), float(counts.sum())
+        gain, estimate = np.repeat(space.gain, times.astype(int)), np.repeat(space.estimate, times.astype(int))
+        for _ in range(5):
+            moved = rng.dirichlet(np.full(len(gain), 0.5)) - estimate
+            assert gain @ moved**2 >= exits * (moved @ moved) * (1 - 1e-12)
+        # Cauchy and Schwarz are equal where the others move in proportion to w = 1/(g/N − 1).
+        if space.gain[0] < exits:
+            moved = np.concatenate([[-1.0], 1 / (gain[1:] / exits - 1)])
+            moved[1:] /= moved[1:].sum()
+            least = min(least, gain @ moved**2 / (exits * (moved @ moved)))
+    assert shares > 10
+    assert least == pytest.approx(1, abs=1e-9)
+
+
 def test_two_levels_at_once():
     """Row term at ρ̄ = 2.5ρ and its price ≥ N‖p − P̂‖² − μ·(log Z(ρ) + log Z(4ρ))/2."""
     slack = []
@@ -481,10 +503,30 @@ def test_hardly_ever_above_the_mixture_at_expected_counts(name):
 
 
 def test_rows_with_equal_counts_in_any_order():
-    """The order of states and of rows changes nothing, so that equal rows can change places."""
+    """Rows with equal counts can change places.
+
+    That is the form in which 'merge equal rows' is a law here. Their counts cannot be added up into one row: equal
+    counts do not say that the laws are equal, and the certificate bounds the sum of both rows' losses. The bound of the
+    merged row is another number, of another chain. What does merge is inside a row, and in the bound of a row: see the
+    next test.
+    """
     table = np.array([[50, 3, 0, 7], [50, 3, 0, 7], [0, 7, 50, 3], [2, 2, 2, 2]])
     found = {round(bound_of(table[np.ix_(order, order)]), 12) for order in itertools.permutations(range(4))}
     assert max(found) - min(found) <= 1e-9 * max(found)
+
+
+def test_entries_and_rows_with_equal_counts_are_one():
+    """Entries of a row with equal counts are one class: apart they give the same term. Equal rows have equal terms."""
+    for rho, mu in ((4.0, 0.5), (16.0, 0.9), (64.0, 1.4)):
+        counts = np.array([60, 7, 7, 7, 0, 0])
+        merged, space = prepared([counts, counts], 3.0)
+        assert merged.times[:3] == [1.0, 3.0, 2.0]
+        terms = [row.row_term(merged, x, 6.0, rho, mu, 1e-4, space) for x in range(2)]
+        assert terms[0] == terms[1]
+        single = search.Table([0], [6], [60.0, 7.0, 7.0, 7.0, 0.0, 0.0], [1.0] * 6, [81.0])
+        apart = lists(sharp.space_for(6, 1))
+        event.boxes_of_row(single, 0, 6.0, 3.0, apart)
+        assert row.row_term(single, 0, 6.0, rho, mu, 1e-4, apart) == pytest.approx(terms[0], abs=1e-3)
 
 
 def test_interpreted_and_compiled_agree():

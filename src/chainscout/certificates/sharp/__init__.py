@@ -66,7 +66,7 @@ def space_for(classes: int, rows: int) -> Space:
         **dict.fromkeys(("left", "right", "cell_term", "cell_square", "cell_state", "cell_halved"), cells),
         **dict.fromkeys(("cost", "give", "half_give", "plain"), LEVELS * rows),
         **dict.fromkeys(("rating", "level", "start"), candidates),
-        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 4,
+        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 5,
     }  # fmt: skip
     wholes = {"level", "natural", "offset", "trial", "order", "cell_state", "cell_halved"}
     return cleared(

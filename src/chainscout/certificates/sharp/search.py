@@ -36,6 +36,8 @@ LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
 CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.1
 #: The evaluations of one candidate along μ, at most, and what another one must be able to gain, as a part of the whole.
 EVALUATIONS, GAIN = 5, 0.005
+#: While §7's bound is more than so many times the bound, it is not computed again.
+CLOSE = 1.5
 #: How exactly a row's term is found, as a part of the whole.
 TOLERANCE = 0.01
 #: The levels that there is room for: from LEAST_POWER to two above log₄ of 2⁵³.
@@ -106,7 +108,7 @@ class Space(NamedTuple):
     rating: Any
     level: Any
     start: Any
-    # what was chosen: candidate, μ, and the smallest bound, and the highest level; the numbers of the last cell
+    # what was chosen: candidate, μ, the smallest bound, the highest level, §7's bound; the numbers of the last cell
     chosen: Any
     found: Any
 
@@ -139,6 +141,7 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
     by_lemma, by_lemma_less = lemma(table, rows, size, log_inverse, spare, top, space)
     space.chosen[2] = min(best, by_lemma_less)
     best = min(best, by_lemma)
+    space.chosen[4] = by_lemma
     mu = 1.0
     for family in range(FAMILIES):
         mu = score(table, rows, log_inverse, family, top, mu, space)
@@ -173,8 +176,8 @@ def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) 
 def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, space: Any) -> float:
     """T·b after row ``moved`` has changed: μ, scales and the other rows' terms are those of the last time.
 
-    B and the boxes of the row are computed again, and §7's lemma up to the level of the last search. A row's term
-    depends on its own counts, μ, ρ_x, S, K and δ alone.
+    B and the boxes of the row are computed again. So is §7's lemma, up to the level of the last search, if
+    it was near the bound the last time. A row's term depends on its own counts, μ, ρ_x, S, K and δ alone.
     """
     boxes_of_row(table, moved, size, log_inverse, space)
     best = 0.0
@@ -189,10 +192,12 @@ def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, spa
         for x in range(rows):
             total += space.term[x]
         best = min(best, total)
-    natural_offsets(table, rows, largest, space)
     plain_costs(table, moved, size, int(space.chosen[3]), space)
-    by_lemma, _ = lemma(table, rows, size, log_inverse, 0.0, int(space.chosen[3]), space)
-    best = min(best, by_lemma)
+    if space.chosen[4] < CLOSE * best:
+        natural_offsets(table, rows, largest, space)
+        by_lemma, _ = lemma(table, rows, size, log_inverse, 0.0, int(space.chosen[3]), space)
+        space.chosen[4] = by_lemma
+        best = min(best, by_lemma)
     return best * (1.0 + ABSOLUTE)
 
 
