@@ -66,7 +66,7 @@ def test_a_study_file_has_questions_for_all_chains_and_for_one(folder):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("idle within 4", "idle wthin 4", "questions: 'before', 'from', 'within', 'ever', 'given', or the end is"),
+        ("idle within 4", "idle inside 4", "questions: 'before', 'from', 'within', 'ever', 'given', or the end is"),
         ("over 3 steps", "over 3", "chains.north.questions: 'steps' is expected after a number"),
         ("target_width = 0.5", "target_width = -1", "target_width: target_width .how wide every answer may"),
         ("target_width = 0.5", 'worst = "best"', "worst: worst must be one of"),
