@@ -66,7 +66,7 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         assert figures["certificate (largest)"] == cell(max(stored(study).values()))
         browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(stored(study)["sticky"]))
         browser.until(lambda: cell(stored(study)["sticky"]) in browser.text("#certificate-legend"))
-        browser.until(lambda: not browser.all("#panels section"))
+        browser.until(lambda: not browser.all("#panels section[data-panel=leases]"))
 
 
 def test_the_page_says_in_words_why_a_study_stopped(browser: Browser, run: Start, tmp_path: Path) -> None:

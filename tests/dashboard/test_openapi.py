@@ -9,16 +9,16 @@ from pathlib import Path
 
 from dashboard_servers import Client, Running
 
-from chainscout.dashboard.openapi import READING, WRITING
+from chainscout.dashboard.interface import READS, WRITES
 
 COMMAND = Path(sys.executable).with_name("schemathesis")
 
 
 def test_the_document_names_what_is_there(client: Client, writer: Client) -> None:
     reading, writing = client.get("/api/openapi.json").json(), writer.get("/api/openapi.json").json()
-    paths = {path for path, *_ in READING} | {"/api/events"}
+    paths = {read.address for read in READS} | {"/api/events"}
     assert set(reading["paths"]) == paths
-    assert set(writing["paths"]) == paths | {path for path, *_ in WRITING}
+    assert set(writing["paths"]) == paths | {write.path for write in WRITES}
     references = json.dumps(writing).split("#/components/schemas/")[1:]
     assert {text.partition('"')[0] for text in references} <= set(writing["components"]["schemas"])
 

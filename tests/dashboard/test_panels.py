@@ -30,6 +30,7 @@ def test_a_panel_that_is_appended_is_shown_everywhere(where: Path, monkeypatch: 
             "columns": ["what", "how many"],
             "rows": [["steps & more", 1234], [None, None]],
             "notes": ["a <note>"],
+            "keys": 1,
             "drawing": None,
         }
 

@@ -61,7 +61,8 @@ def test_learn_from_a_file_and_resume(folder):
     path.write_text(path.read_text(encoding="utf-8").replace("budget = 60", "budget = 90"), encoding="utf-8")
     later, earlier = "2999-05-01T18:00:00+02:00", "2998-01-01T00:00:00Z"
     path.write_text(f"target_loss = 1e-9\ndeadline = {later}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    assert answer("learn", path)[0]["rows"][6]["value"] == "2999-05-01T16:00:00+00:00"
+    facts = {row["quantity"]: row["value"] for row in answer("learn", path)[0]["rows"]}
+    assert facts["deadline"] == "2999-05-01T16:00:00+00:00"
     text = path.read_text(encoding="utf-8")
     for old, new, words in (
         (

@@ -3,6 +3,7 @@
 import random
 import sqlite3
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +14,7 @@ from study_places import lease, set_clock
 from study_rules import RULE
 
 import chainscout as cs
-from chainscout.errors import BarePathsWarning, FileError, Held, InputError, OutOfStep
+from chainscout.errors import BarePathsWarning, FileError, Held, InputError, LeaseLost, OutOfStep, StudyFinished
 from chainscout.study import Study
 
 ONE = {"a": 2}
@@ -429,6 +430,67 @@ def test_each_path_is_what_its_worker_wrote_down(place, workers):
     assert (study.progress().observations, study.progress().leases) == (budget, 0)
     assert study.stop_reason == "budget"
     check(study, sizes, RULE)
+    study.audit()
+
+
+def test_what_is_acknowledged_in_a_race_to_a_target_is_what_is_kept(place):
+    """Eight workers until the target is met: four under leases, of which some run out, and four with plain tells."""
+    sizes = {"a": 2, "b": 3, "c": 2}
+    study = place.create(sizes, target_loss=0.15, policy=RULE, certificate="mixture")
+    where = place.where(study)
+    written: dict[tuple[str, int], list[int]] = {}
+    failures = []
+    late = study.worker("late", renews=False).lease(0.001)
+    time.sleep(0.002)
+
+    def tell_under_leases(own, rng, number):
+        worker = own.worker(f"w{number}", renews=False)
+        while held := worker.lease(rng.choice((0.001, 60.0, 60.0)), steps=3):
+            if held.seconds < 1:
+                time.sleep(0.002)
+            while held.steps:
+                state = rng.randrange(sizes[held.chain])
+                try:
+                    held.tell(state)
+                except LeaseLost:
+                    break
+                written.setdefault((held.chain, held.path), []).append(state)
+
+    def tell_plainly(own, rng, number):
+        while True:
+            try:
+                name = own.ask()
+                state = rng.randrange(sizes[name])
+                told = own.tell(name, state)
+            except StudyFinished:
+                return
+            written.setdefault((name, told.path), []).append(state)
+
+    def work(number):
+        own = opened[number]
+        try:
+            (tell_under_leases if number % 2 else tell_plainly)(own, random.Random(number), number)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            if own is not study:
+                own.close()
+
+    numbers = range(8) if where is not None else (0, 1, 3, 5, 7)  # plain tells of one open study walk one path
+    opened = {number: Study.open(where, RULE) if where is not None else study for number in numbers}
+    threads = [threading.Thread(target=work, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert walked_paths(study) == written
+    assert study.stop_reason == "target_loss"
+    assert study.certificate().max <= 0.15
+    assert study.progress().observations == sum(map(len, written.values())) > 150
+    with pytest.raises(LeaseLost, match="nothing was changed"):
+        late.tell(0)
+    assert walked_paths(study) == written
     study.audit()
 
 

@@ -95,6 +95,23 @@ def test_replays_that_go_on_say_what_one_pass_says(seed):
     assert study.paths("a").lost > 3
 
 
+def test_a_lost_draw_left_the_state_that_its_path_was_in_then():
+    """The path goes on before anybody looks: what was lost, and blocks its row, is a draw out of 0 and not out of 2."""
+    study = cs.Study.create(None, {"a": 3}, questions=QUESTIONS[0])
+    one, two = (study.worker(name, renews=False) for name in ("one", "two"))
+    one.lease().tell(0)
+    two.lease().tell(0)
+    first, second = one.lease(), two.lease()
+    second.tell(1)
+    first.give_back()
+    one.lease().tell(2)
+    for state in (1, 0, 1):
+        one.lease().tell(state)
+    check(study)
+    assert study.answer("a", QUESTIONS[0]).episodes == 0
+    assert "a draw of it was given up when a later one was known" in study.answer("a", QUESTIONS[0]).notes[0]
+
+
 def test_plain_tells_and_paths_that_are_left(place):
     study = place.create({"a": 3}, questions=QUESTIONS[:2])
     rng = np.random.default_rng(0)

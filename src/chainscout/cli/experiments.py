@@ -32,14 +32,11 @@ def compare(
     problem: str,
     policies: str,
     budgets: str,
-    replications: int,
-    seed: int,
-    engine: str,
-    delta: float,
     out: Path | None,
     resume: bool,
     dask: str | None,
     json_output: bool,
+    **options: Any,
 ) -> None:
     """Compare policies on a problem: same paths for all, losses at every budget."""
     from .. import experiment
@@ -58,13 +55,10 @@ def compare(
                 found,
                 split_policies(policies),
                 split_budgets(budgets),
-                replications,
-                seed=seed,
-                engine=engine,
-                delta=delta,
                 executor=executor,
                 progress=True,
                 checkpoint=tasks,
+                **options,
             )
         except KeyboardInterrupt:
             hint = f"; finished tasks are kept, go on with --out {out} --resume" if out else ""

@@ -21,6 +21,30 @@ if TYPE_CHECKING:
 where_argument = click.argument("where", metavar="FILE|ADDRESS")
 
 
+def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float] | None:
+    """Chain → the number that is given for it."""
+    found = {}
+    for name, value in _pairs(texts, option.opts[0]).items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InputError(f"{option.opts[0]} must be given as NAME=NUMBER, not {name}={value}") from None
+    return found or None
+
+
+def _moment(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
+    """A date and time; that it has a time zone is checked where all deadlines are."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
+
+
+_target_loss = click.option("--target-loss", type=float, help="Stop when this loss is certified.")
+_target_width = click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
+_deadline = click.option("--deadline", metavar="TIME", callback=_moment, help="Stop then; as 2026-05-01T18:00+02:00.")
+
+
 def say(content: Any, text: str, json_output: bool) -> None:
     """One answer: JSON on one line, or text."""
     if json_output:
@@ -47,19 +71,33 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
     "--chain", "chains", multiple=True, metavar="NAME=STATES", help="As north=idle,busy or south=5 or east=?."
 )
 @click.option("--budget", type=float, help="Observations, or cost units with --cost. Without it there is no end.")
-@click.option("--target-loss", type=float, help="Stop when this loss is certified.")
-@click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
+@_target_loss
+@_deadline
 @click.option("--certificate", help="sharp (the default) or mixture: what the study promises and stops by.")
 @click.option(
     "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
 )
-@click.option("--weight", "weights", multiple=True, metavar="NAME=NUMBER", help="How much a chain's loss counts.")
-@click.option("--cost", "costs", multiple=True, metavar="NAME=NUMBER", help="What an observation of a chain costs.")
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    callback=_numbers,
+    help="How much a chain's loss counts.",
+)
+@click.option(
+    "--cost",
+    "costs",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    callback=_numbers,
+    help="What an observation of a chain costs.",
+)
 @click.option(
     "--question", "lines", multiple=True, metavar="LINE", help="As 'reach down from idle within 100': asked of all."
 )
 @click.option("--question-of", "own", multiple=True, nargs=2, metavar="NAME LINE", help="Asked of one chain.")
-@click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
+@_target_width
 @click.option("--limit", type=float, help="Stop when of every answer it is known whether it is below this.")
 @click.option("--worst", help="highest or lowest: stop when one chain is known to have the highest or lowest answer.")
 @click.option("--paths", help="own: every worker has processes of its own; shared: a chain is one physical process.")
@@ -68,21 +106,10 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 def new(
     where: str,
     chains: tuple[str, ...],
-    budget: float | None,
-    target_loss: float | None,
-    deadline: str | None,
-    certificate: str | None,
-    policy: str | None,
-    weights: tuple[str, ...],
-    costs: tuple[str, ...],
     lines: tuple[str, ...],
     own: tuple[tuple[str, str], ...],
-    target_width: float | None,
-    limit: float | None,
-    worst: str | None,
-    paths: str | None,
-    delta: float,
     json_output: bool,
+    **settings: Any,
 ) -> None:
     """Make a study. States: how many, their labels, or ? for states that will be discovered."""
     from ..study import Study
@@ -92,20 +119,9 @@ def new(
     study = Study.create(
         where,
         {name: _states(text) for name, text in states.items()},
-        budget,
-        policy,
-        delta,
-        target_loss=target_loss,
-        deadline=_moment(deadline),
-        certificate=certificate,
-        weights=_numbers(weights, "--weight"),
-        costs=_numbers(costs, "--cost"),
-        paths=paths,
         open_states=opened_states,
         questions=_questions(lines, own, states),
-        target_width=target_width,
-        limit=limit,
-        worst=worst,
+        **settings,
     )
     study.close()
     say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains", json_output)
@@ -114,23 +130,16 @@ def new(
 @click.command()
 @where_argument
 @click.option("--budget", type=float, help="The whole budget, not what is added to it.")
-@click.option("--target-loss", type=float, help="Stop when this loss is certified.")
-@click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
-@click.option("--deadline", metavar="TIME", help="Stop then; as 2026-05-01T18:00+02:00.")
+@_target_loss
+@_target_width
+@_deadline
 @as_json
-def extend(
-    where: str,
-    budget: float | None,
-    target_loss: float | None,
-    target_width: float | None,
-    deadline: str | None,
-    json_output: bool,
-) -> None:
+def extend(where: str, json_output: bool, **ends: Any) -> None:
     """Give a study another budget, target or deadline. One that was finished goes on."""
     from ..study.settings import deadline_text
 
     with opened(where) as study:
-        study.extend(budget=budget, target_loss=target_loss, target_width=target_width, deadline=_moment(deadline))
+        study.extend(**ends)
         state = study.progress()
     ends = {
         "budget": state.budget,
@@ -311,16 +320,12 @@ def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
     return known
 
 
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise InputError(f"{option} must be given as NAME=VALUE, not {text!r}")
-    return name, value
-
-
 def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name, value in (_pair(text, option) for text in texts):
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"{option} must be given as NAME=VALUE, not {text!r}")
         if name in found:
             raise InputError(f"{option} must be given once for each chain, and {name} is given twice")
         found[name] = value
@@ -340,14 +345,6 @@ def _states(text: str) -> int | list[str]:
         return text.split(",")
 
 
-def _moment(text: str | None) -> datetime | None:
-    """A date and time; that it has a time zone is checked where all deadlines are."""
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
-
-
 def _questions(
     lines: tuple[str, ...], own: tuple[tuple[str, str], ...], chains: dict[str, str]
 ) -> dict[str, list[str]] | None:
@@ -356,16 +353,6 @@ def _questions(
     for name, line in own:
         found.setdefault(name, []).append(line)
     return found if lines or own else None
-
-
-def _numbers(texts: tuple[str, ...], option: str) -> dict[str, float] | None:
-    found = {}
-    for name, value in _pairs(texts, option).items():
-        try:
-            found[name] = float(value)
-        except ValueError:
-            raise InputError(f"{option} must be given as NAME=NUMBER, not {name}={value}") from None
-    return found or None
 
 
 def finished(reason: "StopReason | None") -> str:

@@ -1,12 +1,13 @@
 """The routes: the page, the interface, the downloads."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -16,19 +17,30 @@ from starlette.staticfiles import StaticFiles
 from .. import errors
 from ..report.study_page import study_page
 from ..report.study_report import StudyReport
-from ..report.views import Curves
-from . import downloads, parameters
-from .again import Again, key
+from . import downloads
+from .guard import MOST_BODY
+from .interface import READS, WRITES, Conflict, Missing, Read, Write, found
 from .openapi import document
-from .parameters import Parameter
+from .parameters import NoQuery, StreamQuery, checked, parsed
 from .streams import Hub
-from .work import Recent, Unknown, in_thread, to_json
-from .writing import Conflict, Missing, TooLarge, Writing, WrongKind
+from .work import Recent, Unknown, change, in_thread, to_json
 
 if TYPE_CHECKING:
     from ..study import Study
 
 STATIC = Path(__file__).parent / "static"
+
+#: Seconds in which a body must have arrived.
+SLOWEST_BODY = 10.0
+
+
+class TooLarge(Exception):
+    """A body has too many bytes."""
+
+
+class WrongKind(Exception):
+    """A body is not JSON."""
+
 
 #: The library's errors and what HTTP calls them; the first that fits.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -65,7 +77,7 @@ register_url_convertor("anything", Anything())
 
 
 class Dashboard:
-    """The handlers; each gives what ``report`` found, as JSON."""
+    """The routes; each gives what ``report`` found, as JSON."""
 
     def __init__(self, study: "Study", title: str, writing: "Study | None" = None) -> None:
         """``study``: opened to be read; ``writing``: opened to be changed."""
@@ -78,15 +90,7 @@ class Dashboard:
         routes = [
             Route("/", self.page),
             Mount("/static", StaticFiles(directory=STATIC)),
-            Route("/api/study", self.study),
-            Route("/api/chains", self.chains),
-            Route("/api/chains/{name:anything}", self.chain_of_name),
-            Route("/api/numbered/{number:int}", self.chain_of_number),
-            Route("/api/curves", self.curves),
-            Route("/api/leases", self.leases),
-            Route("/api/panels", self.panels),
-            Route("/api/questions", self.questions),
-            Route("/api/log", self.log),
+            *(Route(read.path, self._reader(read)) for read in READS),
             Route("/api/events", self.events),
             Route("/api/openapi.json", self.openapi),
             Route("/download/report.html", self.download_report),
@@ -94,98 +98,44 @@ class Dashboard:
             Route("/download/{number:int}/matrix.csv", self.download_matrix),
         ]
         if writing is not None:
-            post = Writing(writing)
-            routes += [
-                Route("/api/ask", post.ask, methods=["POST"]),
-                Route("/api/tell", post.tell, methods=["POST"]),
-                Route("/api/lease", post.lease, methods=["POST"]),
-                Route("/api/renew", post.renew, methods=["POST"]),
-                Route("/api/give-back", post.give_back, methods=["POST"]),
-                Route("/api/restart", post.restart, methods=["POST"]),
-            ]
+            routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in WRITES]
         handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {
             kind: failed for kind, _ in STATUS
         }
         handlers[HTTPException] = refused
-        self.application = Again(Starlette(routes=routes, exception_handlers=handlers), self._recent)
+        self.application = Starlette(routes=routes, exception_handlers=handlers)
 
     def _signature(self) -> Any:
         progress = self._study.progress()
         return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
-    async def _give(self, request: Request, known: Sequence[Parameter], work: Callable[..., Any]) -> Response:
-        """What ``work`` makes of the query, as JSON."""
-        values = parameters.parse(request.query_params, known)
-        body = await self._recent.get(key(request.scope), lambda: to_json(work(**values)))
-        return Response(body, media_type="application/json")
+    def _reader(self, read: Read) -> Callable[[Request], Awaitable[Response]]:
+        """Answers a request that changes nothing, from what was answered a moment ago if it can."""
+
+        async def answer(request: Request) -> Response:
+            given = parsed(read.query, request.query_params)
+            key = request.scope["path"], request.scope["query_string"]
+            body = await self._recent.get(key, lambda: to_json(read.work(self.report, given, **request.path_params)))
+            return Response(body, media_type="application/json")
+
+        return answer
 
     async def page(self, request: Request) -> Response:
         """GET /."""
         return FileResponse(STATIC / "index.html")
 
-    async def study(self, request: Request) -> Response:
-        """GET /api/study."""
-        return await self._give(request, (), self.report.overview)
-
-    async def chains(self, request: Request) -> Response:
-        """GET /api/chains."""
-        return await self._give(request, parameters.CHAINS_QUERY, self.report.page)
-
-    async def chain_of_name(self, request: Request) -> Response:
-        """GET /api/chains/{name}."""
-        name = request.path_params["name"]
-        return await self._give_chain(request, lambda: self.report.number(name))
-
-    async def chain_of_number(self, request: Request) -> Response:
-        """GET /api/numbered/{number}."""
-        number = request.path_params["number"]
-        return await self._give_chain(request, lambda: self.report.browser.line(number).number)
-
-    async def _give_chain(self, request: Request, number: Callable[[], int]) -> Response:
-        return await self._give(
-            request, parameters.WINDOW_QUERY, lambda **window: self.report.chain(found(number), **window)
-        )
-
-    async def curves(self, request: Request) -> Response:
-        """GET /api/curves."""
-
-        def work(chain: tuple[int, ...]) -> Curves:
-            for number in chain:
-                found(partial(self.report.browser.line, number))
-            return self.report.curves(chain)
-
-        return await self._give(request, (parameters.CHAIN,), work)
-
-    async def leases(self, request: Request) -> Response:
-        """GET /api/leases."""
-        return await self._give(request, (), self.report.leases)
-
-    async def panels(self, request: Request) -> Response:
-        """GET /api/panels."""
-        return await self._give(request, (), self.report.panels)
-
-    async def questions(self, request: Request) -> Response:
-        """GET /api/questions."""
-        return await self._give(request, (), self.report.cards)
-
-    async def log(self, request: Request) -> Response:
-        """GET /api/log."""
-        return await self._give(request, parameters.LOG_QUERY, self.report.events)
-
     async def events(self, request: Request) -> Response:
         """GET /api/events."""
-        values = parameters.parse(request.query_params, (parameters.FROM,))
-        after = values["after"]
-        given = request.headers.get("last-event-id")
-        if given is not None:
-            after = parameters.FROM.parse([given])
+        last = request.headers.get("last-event-id")
+        query = request.query_params if last is None else QueryParams({"after": last})
+        after = parsed(StreamQuery, query).after
         if self.hub.is_full():
             raise HTTPException(503, "too many event streams are open")
         return StreamingResponse(self.hub.stream(after), media_type="text/event-stream")
 
     async def openapi(self, request: Request) -> Response:
         """GET /api/openapi.json."""
-        parameters.parse(request.query_params, ())
+        parsed(NoQuery, request.query_params)
         return JSONResponse(document(self._writable))
 
     async def download_report(self, request: Request) -> Response:
@@ -201,17 +151,38 @@ class Dashboard:
     async def download_matrix(self, request: Request) -> Response:
         """GET /download/{number}/matrix.csv."""
         number = request.path_params["number"]
-        await in_thread(lambda: found(partial(self.report.browser.line, number)))
+        await in_thread(lambda: found(lambda: self.report.browser.line(number)))
         lines = downloads.matrix(self._study, self.report, number)
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_attached("matrix.csv"))
 
 
-def found(look: Callable[[], Any]) -> Any:
-    """What a look for a chain gives; a chain that is not there is 404."""
-    try:
-        return look()
-    except errors.InputError as error:
-        raise Missing(str(error)) from None
+def _writer(write: Write, study: "Study") -> Callable[[Request], Awaitable[Response]]:
+    """Answers a request that may change the study."""
+
+    async def answer(request: Request) -> Response:
+        given = checked(write.body, await _body(request))
+        try:
+            done = await change(lambda: write.work(study, given))
+        except Missing:
+            raise
+        except errors.InputError as error:
+            raise Conflict(str(error)) from None
+        return Response(done.model_dump_json(), media_type="application/json")
+
+    return answer
+
+
+async def _body(request: Request) -> bytes:
+    """The body, which must be JSON, come in time and not be long."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise WrongKind("the body must be JSON, with the content-type application/json")
+    body = bytearray()
+    async with asyncio.timeout(SLOWEST_BODY):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BODY:
+                raise TooLarge(f"a request has at most {MOST_BODY:,} bytes")
+    return bytes(body)
 
 
 def failed(request: Request, error: Exception) -> Response:

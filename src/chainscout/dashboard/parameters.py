@@ -1,110 +1,108 @@
-"""What requests may ask for, said once: it checks them, and it is what the OpenAPI document says."""
+"""What requests may say and what they are answered: models that check, and that the OpenAPI document is made of."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.datastructures import QueryParams
 
 from ..errors import InputError
-from ..report.study_report import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, SORTS
+from ..report.study_report import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, Sort
 from ..validation import shown
 
 #: Whole numbers that every language's JSON keeps.
 MOST = 2**53
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a query."""
+class Given(BaseModel):
+    """A request's query or body: these keys and no others, of these types and no others."""
 
-    name: str
-    #: As in JSON Schema.
-    schema: Mapping[str, Any]
-    meaning: str
-    default: Any
+    model_config = ConfigDict(strict=True, extra="forbid")
 
-    def parse(self, texts: Sequence[str]) -> Any:
-        """The value of the texts given for it."""
-        kind = self.schema["type"]
-        if kind == "array":
-            if len(texts) > self.schema["maxItems"]:
-                raise InputError(f"{self.name} may be given {self.schema['maxItems']} times, not {len(texts)}")
-            return tuple(self._number(text, self.schema["items"]) for text in texts)
-        if len(texts) != 1:
-            raise InputError(f"{self.name} may be given once, not {len(texts)} times")
-        (text,) = texts
-        if kind == "integer":
-            return self._number(text, self.schema)
-        if kind == "boolean":
-            if text not in ("true", "false"):
-                raise InputError(f"{self.name} must be true or false, not {shown(text)}")
-            return text == "true"
-        if "enum" in self.schema and text not in self.schema["enum"]:
-            raise InputError(f"{self.name} must be one of {', '.join(self.schema['enum'])}, not {shown(text)}")
-        if len(text) > self.schema.get("maxLength", MOST):
-            raise InputError(f"{self.name} has at most {self.schema['maxLength']} characters, not {len(text):,}")
-        return text
 
-    def _number(self, text: str, schema: Mapping[str, Any]) -> int:
-        low, high = schema["minimum"], schema["maximum"]
-        if not re.fullmatch(r"-?[0-9]{1,16}", text, re.ASCII) or not low <= int(text) <= high:
-            raise InputError(f"{self.name} must be a whole number from {low} to {high}, not {shown(text)}")
+Kind = TypeVar("Kind", bound=Given)
+
+
+def checked(kind: type[Kind], given: dict[str, Any] | bytes) -> Kind:
+    """The model of a query's values or of a body in JSON; what is wrong is said in a sentence."""
+    try:
+        return kind.model_validate_json(given) if isinstance(given, bytes) else kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise InputError(f"{shown(place)}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+# -- queries
+
+
+def parsed(kind: type[Kind], query: QueryParams) -> Kind:
+    """The model of a query. What is given more than once is a list."""
+    values = {name: query.getlist(name) for name in query}
+    return checked(kind, {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()})
+
+
+def _value(text: Any) -> Any:
+    """The number or truth value that a text of a query stands for, written as in JSON."""
+    if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,16}", text, re.ASCII):
         return int(text)
+    return {"true": True, "false": False}.get(text, text) if isinstance(text, str) else text
 
 
-def _whole(name: str, meaning: str, default: Any, low: int, high: int = 10**9) -> Parameter:
-    return Parameter(name, {"type": "integer", "minimum": low, "maximum": high, "default": default}, meaning, default)
+def _values(texts: Any) -> Any:
+    return tuple(map(_value, texts if isinstance(texts, list) else [texts]))
 
 
-SEARCH = Parameter(
-    "search", {"type": "string", "maxLength": LONGEST_SEARCH, "default": ""}, "a part of the chains' names", ""
-)
-SORT = Parameter("sort", {"type": "string", "enum": list(SORTS), "default": "number"}, "what to sort by", "number")
-DESCENDING = Parameter("descending", {"type": "boolean", "default": False}, "largest first", False)
-PAGE = _whole("page", "the page, from 1", 1, 1)
-SIZE = _whole("size", "chains on a page", 25, 1, MOST_LINES)
-ROW = _whole("row", "the first state whose row is shown", 0, 0)
-COLUMN = _whole("column", "the first state whose column is shown", 0, 0)
-STATES = _whole("size", "states of the window", 30, 1, MOST_STATES)
-CHAIN = Parameter(
-    "chain",
-    {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 10**9}, "maxItems": MOST_CURVES},
-    "numbers of chains; without any, the least known",
-    (),
-)
-AFTER = _whole("after", "the number of the last event known; a negative number counts from the end", -100, -1000, MOST)
-LIMIT = _whole("limit", "how many events", 100, 1, 1000)
-#: An event stream begins with what is new unless it is told where to begin.
-FROM = _whole("after", "the number of the last event known; without it, only new ones are sent", None, 0, MOST)
-
-CHAINS_QUERY = (SEARCH, SORT, DESCENDING, PAGE, SIZE)
-WINDOW_QUERY = (ROW, COLUMN, STATES)
-LOG_QUERY = (AFTER, LIMIT)
+Number = Annotated[int, BeforeValidator(_value)]
+Chains = Annotated[tuple[Annotated[int, Field(ge=0, le=10**9)], ...], BeforeValidator(_values)]
 
 
-def parse(query: QueryParams, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """The values of a query; what is unknown or wrong is refused."""
-    known = {parameter.name: parameter for parameter in parameters}
-    for name in query:
-        if name not in known:
-            may = f"takes {', '.join(known)}" if known else "takes none"
-            raise InputError(f"there is no parameter {shown(name)}: this request {may}")
-    return {
-        name: parameter.parse(query.getlist(name)) if name in query else parameter.default
-        for name, parameter in known.items()
-    }
+class NoQuery(Given):
+    """Nothing can be asked for."""
+
+
+class PageQuery(Given):
+    """Some of the chains."""
+
+    search: str = Field("", max_length=LONGEST_SEARCH, description="a part of the chains' names")
+    sort: Sort = Field("number", description="what to sort by")
+    descending: Annotated[bool, BeforeValidator(_value)] = Field(False, description="largest first")
+    page: Number = Field(1, ge=1, le=10**9, description="the page, from 1")
+    size: Number = Field(25, ge=1, le=MOST_LINES, description="chains on a page")
+
+
+class WindowQuery(Given):
+    """A part of a chain's matrix."""
+
+    row: Number = Field(0, ge=0, le=10**9, description="the first state whose row is shown")
+    column: Number = Field(0, ge=0, le=10**9, description="the first state whose column is shown")
+    size: Number = Field(30, ge=1, le=MOST_STATES, description="states of the window")
+
+
+class CurvesQuery(Given):
+    """Chains over time."""
+
+    chain: Chains = Field((), max_length=MOST_CURVES, description="numbers of chains; without any, the least known")
+
+
+class LogQuery(Given):
+    """What happened."""
+
+    after: Number = Field(
+        -100, ge=-1000, le=MOST, description="the number of the last event known; a negative number counts from the end"
+    )
+    limit: Number = Field(100, ge=1, le=1000, description="how many events")
+
+
+class StreamQuery(Given):
+    """What happens."""
+
+    after: Annotated[Number | None, Field(ge=0, le=MOST)] = Field(
+        None, description="the number of the last event known; without it, only new ones are sent"
+    )
 
 
 # -- bodies of requests that change the study
-
-
-class Body(BaseModel):
-    """A JSON object with these keys and no others."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 def _whole_number(value: Any) -> Any:
@@ -117,13 +115,13 @@ Name = Field(min_length=1, max_length=20_000)
 Token = Field(default=None, max_length=100)
 
 
-class Ask(Body):
+class Ask(Given):
     """Which chains to advance next."""
 
     number: Whole = Field(default=1, ge=1, le=1000)
 
 
-class Tell(Body):
+class Tell(Given):
     """One observation."""
 
     chain: str = Name
@@ -133,7 +131,7 @@ class Tell(Body):
     token: str | None = Token
 
 
-class TakeLease(Body):
+class TakeLease(Given):
     """A worker that wants to advance its own path of the best chain."""
 
     worker: str = Field(min_length=1, max_length=200)
@@ -141,7 +139,7 @@ class TakeLease(Body):
     steps: Whole = Field(default=1, ge=1, le=1_000_000)
 
 
-class Renew(Body):
+class Renew(Given):
     """A lease to hold for longer: ``seconds`` from now on."""
 
     chain: str = Name
@@ -149,7 +147,7 @@ class Renew(Body):
     seconds: float = Field(default=60.0, gt=0, le=86_400)
 
 
-class GiveBack(Body):
+class GiveBack(Given):
     """A lease to end; ``lost``: its worker cannot go on, and its path ends."""
 
     chain: str = Name
@@ -157,7 +155,7 @@ class GiveBack(Body):
     lost: bool = False
 
 
-class Restart(Body):
+class Restart(Given):
     """A path to end; ``token``: of the lease under which it is walked. The next observation begins another path."""
 
     chain: str = Name

@@ -80,7 +80,7 @@ def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Se
     from .guard import Guard
 
     class Protocol(H11Protocol):
-        """HTTP whose requests must have a head within seconds: a slow one would hold its connection for ever."""
+        """HTTP whose requests must have a head within seconds: uvicorn has no such limit, and would wait for ever."""
 
         _late: asyncio.TimerHandle | None = None
 

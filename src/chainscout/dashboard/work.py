@@ -90,13 +90,6 @@ class Recent:
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[float, asyncio.Future[bytes]]] = {}
 
-    def fresh(self, key: Hashable) -> bytes | None:
-        """What was given a moment ago; None if that is longer ago, or is still being worked on."""
-        known = self._known.get(key)
-        if known is None or not known[1].done() or time.monotonic() > known[0] + FRESH:
-            return None
-        return None if known[1].cancelled() or known[1].exception() else known[1].result()
-
     async def get(self, key: Hashable, work: Callable[[], bytes]) -> bytes:
         """What ``work`` gives, now or a moment ago."""
         known = self._known.get(key)

@@ -30,6 +30,10 @@ class Numbering(NamedTuple):
         """Before the first card."""
         return cls(*(np.empty(0, np.int64) for _ in cls._fields))
 
+    def has_room_of(self, other: "Numbering") -> bool:
+        """Whether there is nothing new: as many outcomes and labels in as many rows."""
+        return np.array_equal(self.outcomes, other.outcomes) and np.array_equal(self.labels, other.labels)
+
 
 class Layout(NamedTuple):
     """Cards by the numbers of their rows, outcomes and labels."""

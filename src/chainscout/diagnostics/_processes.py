@@ -136,6 +136,9 @@ class FairBets:
 
     def _make_room(self, numbering: Numbering) -> None:
         """Moves all numbers to where they belong in a larger numbering."""
+        if numbering.has_room_of(self.numbering):
+            self.numbering = numbering
+            return
         old, known, rows = self.bets, self.numbering, len(numbering.states)
         owner = np.repeat(np.arange(rows), numbering.labels)
         known_owner = np.repeat(np.arange(len(known.states)), known.labels)
@@ -213,8 +216,10 @@ class _Looks:
         after = before + np.bincount(cards.row, minlength=rows)
         lengths = self._lengths(after)
         rings, widths = self._rings(numbering, lengths)
-        known_rings, known_widths = self._rings(self.numbering, self._lengths(self.cards))
-        counts = moved(self.counts, known_rings, known_widths, rings, widths)
+        known_lengths = self._lengths(self.cards)
+        counts = self.counts
+        if not (numbering.has_room_of(self.numbering) and np.array_equal(lengths, known_lengths)):
+            counts = moved(counts, *self._rings(self.numbering, known_lengths), rings, widths)
         reached = np.zeros(2 * (CONTEXTS + 1) * rows, np.int64)
         reached[: len(self.reached)] = self.reached
         order = np.argsort(cards.row, kind="stable")

@@ -1,6 +1,7 @@
 """A value as a person reads it."""
 
 import math
+import time
 from typing import Any
 
 from ..validation import printable
@@ -64,3 +65,8 @@ def duration(seconds: float | None) -> str:
         if whole >= length:
             return f"{whole // length:,} {unit} {whole % length // part} {smaller}"
     return f"{whole} s"
+
+
+def moment(seconds: float) -> str:
+    """A moment in universal time."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

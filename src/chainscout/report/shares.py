@@ -20,9 +20,9 @@ def aims(browser: "Browser") -> dict[int, float]:
     if study.policy.target is None:
         return {}
     number, lines = browser.page(limit=MOST_CHAINS)
-    if number > MOST_CHAINS or sum(line.size**2 for line in lines) > MOST_ENTRIES:
+    if number > MOST_CHAINS or sum(line.states**2 for line in lines) > MOST_ENTRIES:
         return {}
-    if any(line.size == 0 for line in lines):
+    if any(line.states == 0 for line in lines):
         return {}
     problem = Problem({str(line.number): MarkovChain(study.estimate(line.name).matrix) for line in lines})
     shares = study.policy.aim(problem, [line.weight for line in lines])

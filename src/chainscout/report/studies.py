@@ -2,61 +2,39 @@
 
 import math
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..counts import never_left
 from ..errors import InputError
 from ..study import AnswerPlan, Browser, StopReason, StudyPlan
-from ..study.settings import deadline_text
-from .diagnosis import in_one_line
 from .study_report import StudyReport
+from .study_report import facts as report_facts
 from .tables import Table
+from .views import Overview
 
 if TYPE_CHECKING:
-    from ..study import Progress, Study
+    from ..study import Study
 
 #: A longer study shows the chains with the largest certificates.
 MOST = 50
+#: Heading → field of a chain's line.
+COLUMNS = {
+    "chain": "name", "states": "states", "observations": "observations", "share": "share", "transitions": "transitions",
+    "paths": "paths", "index": "index", "loss ≤": "certificate", "as of transition": "certified",
+}  # fmt: skip
 #: States of a chain whose matrix is shown entry by entry.
 MOST_STATES = 1_000
 
 
 def status(study: "Study") -> list[Table]:
     """Where a study stands, and its chains."""
-    state, report = study.progress(), StudyReport(study, "")
-    rows = [
-        ("chains", state.chains),
-        ("observations", state.observations),
-        (f"budget used ({state.unit})", _share(state.used, state.budget)),
-        ("policy", state.policy),
-        ("δ", state.delta),
-        ("target loss", state.target_loss),
-        *_aims(state),
-        ("deadline", None if state.deadline is None else deadline_text(state.deadline)),
-        ("certificate", state.method),
-        ("paths begun (first observations)", state.paths),
-        *([("cost of first observations (cost units)", state.first_cost)] if state.priced else ()),
-        ("leases held by workers", state.leases),
-        ("lost observations", state.lost),
-        ("set aside", state.aside),
-        ("checks of what the bounds assume", in_one_line(report.checks())),
-        ("finished", "no" if state.stop_reason is None else state.stop_reason.words),
-    ]
-    notes = [*Browser(study).notes(), *set_aside(study)]
+    report = StudyReport(study, "")
+    overview = report.overview()
+    notes = [*report.browser.notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    panels = report.panels()
-    return [Table("study", ("quantity", "value"), tuple(rows), tuple(notes)), chains(study, report), *panels]
-
-
-def _aims(state: "Progress") -> list[tuple[str, Any]]:
-    """What the questions must be answered to, if there are any."""
-    if not state.questions:
-        return []
-    answered = None if state.worst is not None else f"{state.questions - state.unmet} of {state.questions}"
-    aims = {"target width": state.target_width, "limit": state.limit, "worst": state.worst}
-    aims["questions answered well enough"] = answered
-    return [(name, value) for name, value in aims.items() if value is not None]
+    facts = Table("study", ("quantity", "value"), tuple(report_facts(overview)), tuple(notes))
+    return [facts, _chains(report, overview), *report.panels()]
 
 
 def ending(study: "Study") -> str:
@@ -81,40 +59,18 @@ def set_aside(study: "Study") -> list[str]:
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
-def chains(study: "Study", report: StudyReport | None = None) -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known.
-
-    ``report``: the study's, if there is one already.
-    """
-    report = report or StudyReport(study, "")
-    overview = report.overview()
+def _chains(report: StudyReport, overview: Overview) -> Table:
+    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
     page = report.page(sort="certificate", descending=True, size=MOST)
-    rows = (
-        (
-            line.name,
-            line.states,
-            line.observations,
-            line.share,
-            line.transitions,
-            line.paths,
-            line.index,
-            line.certificate,
-            line.certified,
-        )
-        for line in sorted(page.chains, key=attrgetter("number"))
-    )
-    columns = (
-        "chain", "states", "observations", "share", "transitions", "paths", "index", "loss ≤", "as of transition",
-    )  # fmt: skip
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
-    browser = Browser(study)
-    for line in sorted(page.chains, key=attrgetter("number")):
-        unknown = browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
+    lines = sorted(page.chains, key=attrgetter("number"))
+    for line in lines:
+        unknown = report.browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
         if unknown:
             notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
-    return Table("chains", columns, tuple(rows), (*notes, *overview.notes))
+    return Table.of("chains", lines, COLUMNS, (*notes, *overview.notes))
 
 
 def plan(
@@ -187,7 +143,3 @@ def estimate(study: "Study", chain: str) -> Table:
         report.words(report.browser.line(report.number(chain))),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)
-
-
-def _share(used: float, budget: float | None) -> Any:
-    return f"{used:,.6g}" if budget is None else f"{used:,.6g} of {budget:,.6g}"

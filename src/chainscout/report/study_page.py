@@ -1,12 +1,11 @@
 """A study as one self-contained HTML file."""
 
-import time
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import charts, heatmap
-from .cells import cell, duration, given
+from .cells import cell, moment
 from .html import document, section
 from .study_report import StudyReport
 from .tables import Table
@@ -82,28 +81,9 @@ def _header(overview: Overview) -> str:
 
 
 def _figures(overview: Overview) -> Table:
-    rows: list[tuple[str, Any]] = [
-        ("observations", overview.observations),
-        (f"budget ({overview.unit})", overview.budget),
-        ("chains", overview.chains),
-        ("policy", overview.policy),
-        ("certificate (largest)", overview.certificate),
-        ("method", overview.method),
-        ("target loss", given(overview.target_loss)),
-        ("δ", given(overview.delta)),
-        ("Λ of the estimates", overview.variability),
-        ("observations a second", overview.rate),
-        ("time left (estimate)", duration(overview.seconds_left)),
-        ("leases", overview.leases),
-        ("paths begun", overview.paths),
-        ("observations lost", overview.lost),
-        ("as of", moment(overview.now)),
-    ]
-    notes = (
-        f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}",
-        *overview.notes,
-    )
-    return Table("the study", ("quantity", "value"), tuple((key, cell(value)) for key, value in rows), notes)
+    promise = f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}"
+    rows = (*overview.facts, ("as of", f"{moment(overview.now)} UTC"))
+    return Table("the study", ("quantity", "value"), rows, (promise, *overview.notes))
 
 
 def _charts(curves: Curves, overview: Overview) -> list[str]:
@@ -163,38 +143,17 @@ def _allocation(curve: Curve) -> str:
     return charts.line_chart(curve.label, "observations of the whole study", lines, top=top, small=True)
 
 
+COLUMNS = {
+    "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
+    "aim": "aim", "certificate": "certificate", "as of transition": "certified", "index": "index", "leases": "leases",
+    "set aside": "aside",
+}  # fmt: skip
+
+
 def _chains(page: Page, overview: Overview) -> Table:
-    columns = (
-        "chain",
-        "states",
-        "observations",
-        "share",
-        "η̂",
-        "aim",
-        "certificate",
-        "as of transition",
-        "index",
-        "leases",
-        "set aside",
-    )
-    rows = tuple(
-        (
-            line.label,
-            line.states,
-            line.observations,
-            line.share,
-            line.plug_in,
-            line.aim,
-            line.certificate,
-            line.certified,
-            line.index,
-            line.leases,
-            line.aside,
-        )
-        for line in page.chains
-    )
-    notes = (f"the {len(rows):,} least known of {overview.chains:,} chains",) if len(rows) < overview.chains else ()
-    return Table("chains", columns, rows, notes)
+    shown = len(page.chains)
+    notes = (f"the {shown:,} least known of {overview.chains:,} chains",) if shown < overview.chains else ()
+    return Table.of("chains", page.chains, COLUMNS, notes)
 
 
 def _chain(chain: Chain) -> str:
@@ -221,8 +180,3 @@ def _which(number: int, chains: int) -> str:
 def _events(report: StudyReport) -> Table:
     rows = tuple((e.number, moment(e.time), e.kind, e.chain, e.detail) for e in reversed(report.events()))
     return Table("what happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
-
-
-def moment(seconds: float) -> str:
-    """A moment in universal time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -2,13 +2,16 @@
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..errors import InputError
 from ..study import Browser, EventKind, StopReason
+from ..study.settings import deadline_text
 from ..validation import one_of, whole_number
 from . import shares
-from .cells import cell, finite, label, shown_index
+from .cells import cell, duration, finite, given, label, moment, shown_index
+from .diagnosis import in_one_line
 from .panels import PANELS
 from .tables import Table
 from .views import Card, Chain, Curve, Curves, Happening, Held, Line, Overview, Page, State, Window
@@ -35,7 +38,7 @@ WIDE = 0.5
 #: A curve has a point when the observations have grown by this factor.
 GROWTH = 1.03
 
-SORTS = ("number", "name", "states", "observations", "certificate", "index")
+Sort = Literal["number", "name", "states", "observations", "certificate", "index"]
 
 
 def _whole(value: Any) -> Any:
@@ -66,34 +69,25 @@ class StudyReport:
     def overview(self) -> Overview:
         """The study as a whole."""
         progress, pace = self._study.progress(), self.browser.pace()
-        return Overview(
+        found = Overview.of(
+            progress,
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
-            stop_reason=progress.stop_reason,
             stopped=None if progress.stop_reason is None else progress.stop_reason.words,
             policy=label(progress.policy),
-            delta=progress.delta,
-            method=progress.method,
-            chains=progress.chains,
-            observations=progress.observations,
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            unit=progress.unit,
-            target_loss=progress.target_loss,
-            deadline=progress.deadline,
             certificate=finite(progress.certificate),
             variability=finite(progress.variability),
             rate=pace.rate,
             seconds_left=None if progress.finished else _seconds_left(progress, pace.rate, pace.now),
-            leases=progress.leases,
-            paths=progress.paths,
-            lost=progress.lost,
-            aside=progress.aside,
-            events=progress.events,
             now=pace.now,
             last=pace.last,
             notes=self._notes(progress),
+            checks=in_one_line(self.checks()),
+            facts=(),
         )
+        return replace(found, facts=tuple((name, cell(value)) for name, value in (*facts(found), *pace_facts(found))))
 
     def checks(self) -> "Diagnosis | None":
         """The checks of all chains together, as the study keeps them."""
@@ -126,7 +120,7 @@ class StudyReport:
         self, search: str = "", sort: str = "number", descending: bool = False, page: int = 1, size: int = 25
     ) -> Page:
         """Some chains, searched by name and sorted."""
-        one_of(sort, "sort", SORTS)
+        one_of(sort, "sort", get_args(Sort))
         whole_number(page, "page", meaning="from 1")
         whole_number(size, "size", meaning="chains on a page")
         if size > MOST_LINES or page > 10**9:
@@ -138,25 +132,14 @@ class StudyReport:
         return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
 
     def _line(self, line: "ChainLine", progress: "Progress") -> Line:
-        return Line(
-            number=line.number,
-            name=line.name,
+        return Line.of(
+            line,
             label=label(line.name),
-            states=line.size,
-            open=line.open,
-            weight=line.weight,
-            cost=line.cost,
-            observations=line.observations,
-            transitions=line.transitions,
-            paths=line.paths,
             share=line.observations / progress.observations if progress.observations else None,
             plug_in=line.variability / progress.variability if progress.variability > 0 else None,
             aim=self._aim(progress).get(line.number),
             certificate=finite(line.certificate),
-            certified=line.certified,
             index=shown_index(line),
-            leases=line.leases,
-            aside=line.aside,
         )
 
     def _aim(self, progress: "Progress") -> dict[int, float]:
@@ -287,13 +270,57 @@ class StudyReport:
         """Who holds what."""
         now = self.browser.pace().now
         return tuple(
-            Held(line.number, label(line.chain), line.path, label(line.worker), line.expires - now, line.promised)
+            Held.of(line, label=label(line.chain), worker=label(line.worker), seconds_left=line.expires - now)
             for line in self.browser.leases(limit)
         )
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """What happened after the event ``after``, oldest first; a negative number counts from the end."""
         return tuple(happening(event) for event in self._study.events(after, limit))
+
+
+def facts(study: Overview) -> list[tuple[str, Any]]:
+    """What people read of the study as a whole, on every medium."""
+    spent = f"{cell(study.used)} of {cell(study.budget)}" if study.budget is not None else study.used
+    return [
+        ("chains", study.chains),
+        ("observations", study.observations),
+        (f"budget used ({study.unit})", spent),
+        ("certificate (largest)", study.certificate),
+        ("method", study.method),
+        ("target loss", given(study.target_loss)),
+        *_aims(study),
+        ("policy", study.policy),
+        ("δ", given(study.delta)),
+        ("Λ of the estimates", study.variability),
+        ("deadline", None if study.deadline is None else deadline_text(study.deadline)),
+        ("paths begun (first observations)", study.paths),
+        *([("cost of first observations (cost units)", study.first_cost)] if study.unit == "cost units" else ()),
+        ("leases held by workers", study.leases),
+        ("lost observations", study.lost),
+        ("set aside", study.aside),
+        ("checks of what the bounds assume", study.checks),
+        ("finished", study.stopped or "no"),
+    ]
+
+
+def pace_facts(study: Overview) -> list[tuple[str, Any]]:
+    """What changes while nobody observes, and is shown where it is seen at once."""
+    return [
+        ("time left (estimate)", duration(study.seconds_left)),
+        ("observations a second", study.rate),
+        ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
+    ]
+
+
+def _aims(study: Overview) -> list[tuple[str, Any]]:
+    """What the questions must be answered to, if there are any."""
+    if not study.questions:
+        return []
+    answered = None if study.worst is not None else f"{study.questions - study.unmet} of {study.questions}"
+    aims = {"target width": study.target_width, "limit": study.limit, "worst": study.worst}
+    aims["questions answered well enough"] = answered
+    return [(name, value) for name, value in aims.items() if value is not None]
 
 
 #: Details of an event that are said in other words, or are for programs.

@@ -1,8 +1,9 @@
 """The plain table that everything shown to a person is made of."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from ..errors import InputError
@@ -34,6 +35,12 @@ class Table:
     drawing: Drawing | None = None
     #: The columns that say what a row is about, from the left. A table in parts has them in every part.
     keys: int = 1
+
+    @classmethod
+    def of(cls, title: str, records: Iterable[Any], columns: Mapping[str, str], notes: Iterable[str] = ()) -> "Table":
+        """A row for each record; ``columns``: heading → the field that stands under it."""
+        values = attrgetter(*columns.values())
+        return cls(title, tuple(columns), tuple(map(values, records)), tuple(notes))
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, to be set flush right."""

@@ -1,78 +1,44 @@
-"""A study as it is shown: plain data, in which what does not exist or is infinite is None."""
+"""A study as it is shown: its own records, and what is only shown. What does not exist or is infinite is None."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+from ..study import ChainLine, LeaseLine, Progress
+
 
 @dataclass(frozen=True)
-class Overview:
+class Overview(Progress):
     """The study as a whole."""
 
     title: str
     #: empty: nothing was observed yet.
     state: Literal["empty", "running", "finished"]
-    stop_reason: str | None
-    #: The same in words.
+    #: Why it stopped, in words.
     stopped: str | None
-    policy: str
-    delta: float
-    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
-    method: str
-    chains: int
-    observations: int
-    #: What was spent and what can be spent, in ``unit``.
-    used: int | float
-    budget: int | float | None
-    unit: Literal["observations", "cost units"]
-    target_loss: float | None
-    #: Seconds since 1970.
-    deadline: float | None
-    #: The largest of the chains' certificates, as stored; None while a chain has none.
-    certificate: float | None
-    #: Λ of the estimates.
-    variability: float | None
     #: Observations a second.
     rate: float | None
     #: Seconds until the budget, the target or the deadline ends the study at this pace; an estimate.
     seconds_left: float | None
-    #: Paths begun: the first observation of each brings no transition.
-    paths: int
-    leases: int
-    lost: int
-    aside: int
-    events: int
     #: Seconds since 1970: now, and when the last observation was told.
     now: float
     last: float | None
     notes: tuple[str, ...]
+    #: What the checks of the assumptions say, in one line.
+    checks: str
+    #: What people read of all this, on every medium: name and text.
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(ChainLine):
     """One chain."""
 
-    number: int
-    name: str
     #: The name as it can be shown.
     label: str
-    states: int
-    open: bool
-    weight: float
-    cost: float
-    observations: int
-    transitions: int
-    paths: int
     #: The chain's share of the observations, what plug-in η gives it, and what the policy aims at with the estimates.
     share: float | None
     plug_in: float | None
     aim: float | None
-    #: As stored, and the transitions that it was computed from.
-    certificate: float | None
-    certified: int
-    index: float | None
-    #: Leases that workers hold now.
-    leases: int
-    aside: bool
 
 
 @dataclass(frozen=True)
@@ -184,17 +150,12 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(LeaseLine):
     """A lease."""
 
-    number: int
     label: str
-    #: The number of the path in its chain.
-    path: int
-    worker: str
     #: Seconds until it runs out; negative if it has.
     seconds_left: float
-    promised: int
 
 
 @dataclass(frozen=True)

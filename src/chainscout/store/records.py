@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from ..rows import smoothed_gini
 
@@ -101,6 +101,11 @@ class StudyRecord:
     def priced(self) -> bool:
         """Whether the budget is in cost units, because an observation may cost something else than one."""
         return not self.least_cost == 1.0 == self.largest_cost
+
+    @property
+    def unit(self) -> Literal["observations", "cost units"]:
+        """What the budget is counted in."""
+        return "cost units" if self.priced else "observations"
 
 
 @dataclass(slots=True)

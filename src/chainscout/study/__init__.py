@@ -3,7 +3,6 @@
 from ._certificate import StudyCertificate
 from ._lease import Lease, LeaseStatus, Worker
 from ._plan import AnswerPlan, StudyPlan
-from ._stop import StopReason
 from .browser import Browser
 from .settings import StudySettings
 from .study import Study
@@ -18,6 +17,7 @@ from .views import (
     Progress,
     QuestionLine,
     Step,
+    StopReason,
 )
 
 __all__ = [

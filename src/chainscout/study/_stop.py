@@ -1,4 +1,4 @@
-"""Why a study stops: the reasons, the words for each, and the rule that finds one."""
+"""Why a study stops: the rule that finds a reason, and what lets the study go on."""
 
 from collections.abc import Iterable
 
@@ -8,57 +8,8 @@ from . import _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
 from ._questions import Answering
 from ._solutions import Solutions
-from .views import EventKind, StoredEnum
+from .views import EventKind, StopReason
 
-
-class StopReason(StoredEnum):
-    """Why a study stopped. The value is what is stored; ``words`` is what people read."""
-
-    BUDGET = "budget"
-    #: The target loss is certified for every chain.
-    TARGET_LOSS = "target_loss"
-    #: The target loss is certified for every chain but some that were set aside.
-    TARGET_LOSS_OF_THE_REST = "target_loss_of_the_rest"
-    #: Every answer is as narrow as was asked; or every one but those of chains that were set aside.
-    TARGET_WIDTH = "target_width"
-    TARGET_WIDTH_OF_THE_REST = "target_width_of_the_rest"
-    #: Every answer is known to be below the limit, or not to be.
-    LIMIT = "limit"
-    LIMIT_OF_THE_REST = "limit_of_the_rest"
-    #: One chain is known to be the worst.
-    WORST = "worst"
-    DEADLINE = "deadline"
-    ALL_SET_ASIDE = "every chain was set aside"
-
-    @property
-    def words(self) -> str:
-        """The reason in words."""
-        return _WORDS.get(self, self.value)
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether the aim was reached for every chain but some that were set aside."""
-        return self in _OF_THE_REST
-
-    @property
-    def lacks_chains(self) -> bool:
-        """Whether a chain that is taken up lets the study go on."""
-        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
-
-
-_WORDS = {
-    StopReason.TARGET_LOSS: "the target loss is certified",
-    StopReason.TARGET_LOSS_OF_THE_REST: "the target loss is certified but for the chains set aside",
-    StopReason.TARGET_WIDTH: "every answer has the target width",
-    StopReason.TARGET_WIDTH_OF_THE_REST: "every answer has the target width but for the chains set aside",
-    StopReason.LIMIT: "every answer is on one side of the limit",
-    StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
-    StopReason.WORST: "one chain is known to be the worst",
-}
-#: The reasons that leave out chains which were set aside.
-_OF_THE_REST = frozenset(
-    {StopReason.TARGET_LOSS_OF_THE_REST, StopReason.TARGET_WIDTH_OF_THE_REST, StopReason.LIMIT_OF_THE_REST}
-)
 #: What lets a stopped study go on.
 _WAYS_ON = {
     StopReason.BUDGET: "extend it with a larger budget",

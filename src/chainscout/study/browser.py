@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnosis
 from ..errors import InputError
-from ..store import ORDERS, AnswerLine, HistoryLine, Outline
+from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline
 from ..validation import one_of, shown
 from . import _certificate, _diagnosis, _evidence
 from ._certificate import StudyCertificate
@@ -61,7 +61,7 @@ class Browser:
             return 0, []
         with self._lock, self._store.reading() as transaction:
             number, found = transaction.listed(search, order, descending, offset, limit)
-            return number, [ChainLine.of(chain, paths=chain.begun) for chain in found]
+            return number, [_line(chain) for chain in found]
 
     def line(self, chain: int) -> ChainLine:
         """The chain of this number."""
@@ -69,8 +69,7 @@ class Browser:
             if not 0 <= chain < transaction.study.chains:
                 last = transaction.study.chains - 1
                 raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
-            found = transaction.numbered(chain)
-            return ChainLine.of(found, paths=found.begun)
+            return _line(transaction.numbered(chain))
 
     def unknown_rows(self, chain: int) -> int:
         """How many states of the chain of this number were never left. Reads the rows of the others."""
@@ -153,3 +152,7 @@ class Browser:
                 return Pace(transaction.now, last, None)
             first = next(islice(transaction.log(None, told - 1 - span), 1)).time
             return Pace(transaction.now, last, span / max(1e-6, transaction.now - first))
+
+
+def _line(chain: ChainRecord) -> ChainLine:
+    return ChainLine.of(chain, states=chain.size, paths=chain.begun)

@@ -63,10 +63,10 @@ def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
     total, lines = browser.page(order="certificate", descending=True, limit=MOST)
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
-        never = browser.unknown_rows(chain.number) if chain.size <= _MOST_STATES else None
-        words = "—" if never is None else never_left(never, chain.size) if never else "all were left"
+        never = browser.unknown_rows(chain.number) if chain.states <= _MOST_STATES else None
+        words = "—" if never is None else never_left(never, chain.states) if never else "all were left"
         bound = chain.certificate if math.isfinite(chain.certificate) else None
-        rows.append((chain.name, chain.size, chain.observations, bound, words))
+        rows.append((chain.name, chain.states, chain.observations, bound, words))
     aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
     notes = [f"With probability {1 - state.delta:g}, every loss is at most {state.certificate:.3g}{aim}."]
     if math.isinf(state.certificate):

@@ -42,10 +42,9 @@ from ._lease import Lease, Worker
 from ._plan import AnswerPlan, StudyPlan
 from ._questions import Answering
 from ._solutions import Solutions
-from ._stop import StopReason
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, QuestionLine, Step
+from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, QuestionLine, Step, StopReason
 
 __all__ = ["Study"]
 

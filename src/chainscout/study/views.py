@@ -10,7 +10,6 @@ from ..errors import FileError
 
 if TYPE_CHECKING:
     from ..store import Event, Transaction
-    from ._stop import StopReason
 
 __all__ = [
     "ChainLine",
@@ -23,6 +22,7 @@ __all__ = [
     "Progress",
     "QuestionLine",
     "Step",
+    "StopReason",
     "StoredEnum",
 ]
 
@@ -63,16 +63,66 @@ class EventKind(StoredEnum):
     FINISHED = "finished"
 
 
+class StopReason(StoredEnum):
+    """Why a study stopped. The value is what is stored; ``words`` is what people read."""
+
+    BUDGET = "budget"
+    #: The target loss is certified for every chain.
+    TARGET_LOSS = "target_loss"
+    #: The target loss is certified for every chain but some that were set aside.
+    TARGET_LOSS_OF_THE_REST = "target_loss_of_the_rest"
+    #: Every answer is as narrow as was asked; or every one but those of chains that were set aside.
+    TARGET_WIDTH = "target_width"
+    TARGET_WIDTH_OF_THE_REST = "target_width_of_the_rest"
+    #: Every answer is known to be below the limit, or not to be.
+    LIMIT = "limit"
+    LIMIT_OF_THE_REST = "limit_of_the_rest"
+    #: One chain is known to be the worst.
+    WORST = "worst"
+    DEADLINE = "deadline"
+    ALL_SET_ASIDE = "every chain was set aside"
+
+    @property
+    def words(self) -> str:
+        """The reason in words."""
+        return _WORDS.get(self, self.value)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the aim was reached for every chain but some that were set aside."""
+        return self in _OF_THE_REST
+
+    @property
+    def lacks_chains(self) -> bool:
+        """Whether a chain that is taken up lets the study go on."""
+        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
+
+
+_WORDS = {
+    StopReason.TARGET_LOSS: "the target loss is certified",
+    StopReason.TARGET_LOSS_OF_THE_REST: "the target loss is certified but for the chains set aside",
+    StopReason.TARGET_WIDTH: "every answer has the target width",
+    StopReason.TARGET_WIDTH_OF_THE_REST: "every answer has the target width but for the chains set aside",
+    StopReason.LIMIT: "every answer is on one side of the limit",
+    StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
+    StopReason.WORST: "one chain is known to be the worst",
+}
+#: The reasons that leave out chains which were set aside.
+_OF_THE_REST = frozenset(
+    {StopReason.TARGET_LOSS_OF_THE_REST, StopReason.TARGET_WIDTH_OF_THE_REST, StopReason.LIMIT_OF_THE_REST}
+)
+
+
 @dataclass(frozen=True)
 class Progress(_View):
     """Where a study stands. Every number is read from the study; none is counted."""
 
     chains: int
     observations: int
-    #: What was spent and what can be spent: observations, or cost units where observations have costs (``priced``).
+    #: What was spent and what can be spent, in ``unit``: observations, or cost units where observations have costs.
     used: float
     budget: float | None
-    priced: bool
+    unit: Literal["observations", "cost units"]
     target_loss: float | None
     #: What the questions must be answered to: a width, a limit, or which chain is worst ('highest' or 'lowest').
     target_width: float | None
@@ -105,12 +155,7 @@ class Progress(_View):
     certificate: float
     #: Λ of the estimates, as stored.
     variability: float
-    stop_reason: "StopReason | None"
-
-    @property
-    def unit(self) -> Literal["observations", "cost units"]:
-        """What the budget is counted in."""
-        return "cost units" if self.priced else "observations"
+    stop_reason: StopReason | None
 
     @property
     def finished(self) -> bool:
@@ -190,7 +235,7 @@ class ChainLine(_View):
 
     number: int
     name: str
-    size: int
+    states: int
     open: bool
     weight: float
     cost: float
@@ -239,7 +284,7 @@ class QuestionLine(_View):
 
 
 @dataclass(frozen=True)
-class LeaseLine:
+class LeaseLine(_View):
     """One lease among many."""
 
     number: int

@@ -17,15 +17,6 @@ export function given(value) {
   return short !== 0 && Math.abs(short) < 1e-4 ? short.toExponential() : String(short);
 }
 
-export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "—";
-  const whole = Math.max(0, Math.round(seconds));
-  for (const [unit, length, smaller, part] of [["d", 86400, "h", 3600], ["h", 3600, "min", 60], ["min", 60, "s", 1]]) {
-    if (whole >= length) return `${cell(Math.floor(whole / length))} ${unit} ${Math.floor((whole % length) / part)} ${smaller}`;
-  }
-  return `${whole} s`;
-}
-
 export function moment(seconds) {
   return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
 }
@@ -52,7 +43,10 @@ export function pairs(list, entries) {
   if (list.children.length !== entries.length) {
     list.replaceChildren(...entries.map(([name]) => make("div", {}, make("dt", {}, name), make("dd"))));
   }
-  entries.forEach(([, value], place) => write(list.children[place].lastChild, value));
+  entries.forEach(([, value], place) => {
+    write(list.children[place].lastChild, value);
+    list.children[place].className = value.length > 40 ? "wide" : ""; // a sentence has a line to itself
+  });
 }
 
 // JSON from the server, or an error with the server's own sentence.

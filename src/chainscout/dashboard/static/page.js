@@ -1,7 +1,7 @@
 // The page: listens to the study and shows what it hears.
 import * as chain from "./chain.js";
 import * as charts from "./charts.js";
-import { cell, duration, get, given, make, moment, one, pairs } from "./format.js";
+import { cell, get, make, moment, one, pairs } from "./format.js";
 import * as table from "./table.js";
 
 const MOST_EVENTS = 200;
@@ -26,14 +26,7 @@ function showStudy(study) {
   }
   one("used").textContent = study.budget === null ? `${cell(study.used)} ${study.unit} used, without a budget`
     : `${cell(study.used)} of ${cell(study.budget)} ${study.unit} used (${cell((100 * study.used) / study.budget)} %)`;
-  pairs(one("figures"), [
-    ["certificate (largest)", cell(study.certificate)], ["method", study.method], ["target loss", given(study.target_loss)],
-    ["time left (estimate)", duration(study.seconds_left)], ["observations", cell(study.observations)],
-    ["observations a second", cell(study.rate)], ["chains", cell(study.chains)], ["policy", study.policy],
-    ["δ", given(study.delta)], ["Λ of the estimates", cell(study.variability)], ["leases", cell(study.leases)],
-    ["paths begun", cell(study.paths)],
-    ["observations lost", cell(study.lost)], ["last observation", study.last === null ? "—" : `${duration(study.now - study.last)} ago`],
-  ]);
+  pairs(one("figures"), study.facts);
   one("notes").replaceChildren(...study.notes.map((note) => make("li", {}, note)));
 }
 
