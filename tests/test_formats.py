@@ -138,6 +138,13 @@ HEAD = "dtmc\nmodule m\n s : [0..1];\n"
             "@type: DTMC\n@nr_states\n1\n@model\nhello\n",
             "line 5: a line is a state, an action or a transition",
         ),
+        ("a.tra", "1000000000000 0\n", "with 1 to 16,384 states, and this file says 1,000,000,000,000"),
+        ("a.tra", "0 0\n", "and this file says 0"),
+        ("a.drn", "@type: DTMC\n@nr_states\n99999999\n@model\n", "and this file says 99,999,999"),
+        ("a.prism", "dtmc\nmodule m\n s : [0..99999999];\nendmodule\n", "and this file says 100,000,000"),
+        ("a.tra", "1 1\n0 0 1e999\n", "must be a number or a fraction, not '1e999'"),
+        ("a.tra", "1 1\n0 0 nan\n", "must be a number or a fraction, not 'nan'"),
+        ("a.tra", "1 1\n0 0 -1\n", "must be a number or a fraction, not '-1'"),
         ("a.umb", "no archive", "this is not a UMB file"),
     ],
 )

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chains import MarkovChain
+from ..counts import DENSE_LIMIT
 from ..errors import ChainscoutError, FileError
 
 __all__ = ["INITIAL", "Model", "chain_of", "refused"]
@@ -106,6 +107,8 @@ def chain_of(
     A state is called by the first label that it alone has. If there is a state without one, all are numbered. Several
     initial states are equally likely, and without any all states are.
     """
+    if not 1 <= size <= DENSE_LIMIT:
+        raise refused(file, "", f"a chain is read with 1 to {DENSE_LIMIT:,} states, and this file says {size:,}")
     matrix = np.zeros((size, size))
     for (x, y), probability in entries.items():
         matrix[x, y] = probability

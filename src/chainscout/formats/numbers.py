@@ -1,5 +1,6 @@
 """Probabilities and intervals as text: ``0.25``, ``1/4``, ``[0.2,0.3]``."""
 
+import math
 import re
 
 from .model import refused
@@ -20,6 +21,7 @@ def probability(text: str, file: str, place: str) -> float:
     if text.lstrip().startswith("["):
         raise refused(file, place, f"this is an interval, {text.strip()!r}, and only exact chains are read")
     found = _PROBABILITY.fullmatch(text.strip())
-    if found is None or (found[2] is not None and float(found[2]) == 0):
+    over, under = (float(found[1]), float(found[2] or 1)) if found else (math.inf, 1.0)
+    if under == 0 or not math.isfinite(over):
         raise refused(file, place, f"a probability must be a number or a fraction, not {text.strip()!r}")
-    return float(found[1]) / float(found[2] or 1)
+    return over / under
