@@ -131,6 +131,7 @@ def test_the_progress_bar(capsys):
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_progress_bar_fits_the_terminal(width, monkeypatch):
     """Each time it is drawn, on one line: how much, how fast, how long, and the bound against the target, uncut."""
+    monkeypatch.setenv("TERM", "xterm")  # a terminal that is not named is taken for one that cannot move its cursor
     screen = rich.console.Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     monkeypatch.setattr(_progress_bar, "get_console", lambda: screen)
     chains = {

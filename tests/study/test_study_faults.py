@@ -1,8 +1,10 @@
 """Real processes that are killed, crowded and starved; what was acknowledged is there, once, and the study goes on."""
 
 import random
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -10,6 +12,7 @@ from study_rules import RULE
 from study_worker import SIZES, Worker, Written, goes_on, is_sound
 
 from chainscout.errors import LeaseLost
+from chainscout.store.sql import sqlite_files
 from chainscout.study import Study
 
 
@@ -156,3 +159,22 @@ def test_a_process_that_opens_a_study_again_loses_nothing(tmp_path):
     with Study.open(where) as study:
         assert study.progress().observations == told
         study.audit()
+
+
+def test_a_study_is_opened_while_a_check_point_of_another_process_is_under_way(tmp_path):
+    """The file says 'open' then, and the write lock may be held for long: whoever opens the study waits its turn."""
+    where = tmp_path / "study.db"
+    with Study.create(where, {"a": 2}, budget=10) as study:
+        study.tell("a", 0)
+        other = sqlite3.connect(where, isolation_level=None, check_same_thread=False)
+        ((mark,),) = other.execute("PRAGMA user_version").fetchall()
+        other.execute(f"PRAGMA user_version = {sqlite_files.following(mark)}")
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(2.5, lambda: other.execute("ROLLBACK"))
+        timer.start()
+        began = time.monotonic()
+        with Study.open(where) as again:
+            assert time.monotonic() - began > 2
+            assert again.progress().observations == 1
+        timer.join()
+        other.close()

@@ -28,7 +28,7 @@ from urllib.parse import quote
 from sqlalchemy.dialects import sqlite as dialects
 from sqlalchemy.sql import Executable
 
-from ...errors import ChainscoutError, FileError
+from ...errors import Busy, ChainscoutError, FileError
 from . import sqlite_files as files
 from .database import PATIENCE, Begun, Database, Wanted
 from .fork import INSIDE, pause
@@ -108,7 +108,7 @@ class Sqlite(Database):
                 self._file = self._file or before
                 self._files = ()
                 self._check_same(before)
-                self._settle()
+                self._settle(time.monotonic() + self.patience)
             self._changes = 0
             if not self.read_only and files.log_size(self.path) > _CHECKPOINT_SIZE:
                 self._checkpoint(time.monotonic() + self.patience)
@@ -120,8 +120,8 @@ class Sqlite(Database):
 
     def disconnect(self) -> None:
         if self._connection is not None and not self.read_only:
-            with suppress(sqlite3.Error):
-                self._settle()
+            with suppress(sqlite3.Error, Busy):  # whoever holds the lock will close the file too
+                self._settle(time.monotonic())
         with _GATE:
             _IN_USE[self.path] -= self._connection is not None
             super().disconnect()
@@ -240,10 +240,13 @@ class Sqlite(Database):
             self.roll_back()
             raise
 
-    def _settle(self) -> None:
-        """Takes back the mark of a check point that was cut off, so that the last process to close leaves none."""
+    def _settle(self, end: float) -> None:
+        """Takes back the mark of a check point that was cut off, so that the last process to close leaves none.
+
+        It waits for its turn until the moment ``end`` of the monotonic clock.
+        """
         if not self.in_transaction() and files.is_open(self._mark()):
-            self.execute("BEGIN IMMEDIATE", {})
+            self._queue("BEGIN IMMEDIATE", end)
             mark = self._mark()
             self._set_mark(files.closed(mark) if files.is_open(mark) else mark)
 
