@@ -109,6 +109,10 @@ class BarePathsWarning(UserWarning):
     """Paths of a chain brought no transition one after the other, because the study was opened for each of them."""
 
 
+class RepeatedPathsWarning(UserWarning):
+    """Two paths of a study repeat each other, so that no bound holds."""
+
+
 class SetAsideWarning(UserWarning):
     """A chain was set aside while its source was learned: it is sampled no more."""
 

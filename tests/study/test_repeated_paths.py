@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import chainscout as cs
-from chainscout.errors import FileError, InputError
+from chainscout.errors import FileError, InputError, RepeatedPathsWarning
 from chainscout.study import _repetition
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
@@ -39,6 +39,17 @@ def test_workers_of_one_seed_are_named_beside_the_certificate(place):
     (note,) = study.repeated_paths()
     assert "paths 1 and 3 of a begin with the same 64 states" in note
     assert note in study.certificate().notes
+    assert note in study.answer("a", "reach 2 from 0 within 3").notes
+    assert f"No bound holds: {note}." in str(study)
+    assert "every loss is at most" not in str(study)
+
+
+def test_a_source_that_is_begun_again_with_its_seed_is_told(tmp_path):
+    """The same program again, as after a crash: `learn` begins a new path, and the source repeats its first one."""
+    where = tmp_path / "lab.db"
+    cs.learn({"a": walk(1)}, 100, where=where, states={"a": 3}, progress=False).close()
+    with pytest.warns(RepeatedPathsWarning, match="paths 1 and 2 of a begin with the same 64 states: sources with one"):
+        cs.learn({"a": walk(1)}, 200, where=where, states={"a": 3}, progress=False).close()
 
 
 def test_workers_of_different_seeds_are_not(place):

@@ -42,6 +42,8 @@ class Terms:
     anchor: int | None
     absorbing: Mask
     impossible: tuple[tuple[int, int], ...]
+    #: States of the question that the chain has not shown yet.
+    unseen: tuple[Hashable, ...] = ()
 
     @property
     def size(self) -> int:
@@ -51,6 +53,12 @@ class Terms:
     def label(self, position: int) -> Hashable:
         """What the user calls a state."""
         return self.states[position]
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the states of the question that were never seen: it may be a slip of the pen."""
+        return tuple(
+            f"the state {shown(label)} has never been seen{did_you_mean(label, self.states)}" for label in self.unseen
+        )
 
     def reachable(self) -> Mask:
         """The states that a walk from the start can come to before it ends, if all that is not impossible happens."""
@@ -79,9 +87,12 @@ def terms_of(question: Question, states: Sequence[Hashable], *, open_states: boo
     is_open = open_states and not question.complete
     places: dict[Hashable, int] = {label: position for position, label in enumerate(states)}
     size = len(states)
+    unseen: dict[Hashable, None] = {}
 
     def place(label: Hashable) -> int | None:
         found = _place(places, states, label)
+        if found is None:
+            unseen[label] = None
         if found is None and not open_states:
             hint = did_you_mean(label, states)
             raise InputError(f"unknown state {shown(label)}{hint}: the states are {shown(list(states))}")
@@ -122,7 +133,7 @@ def terms_of(question: Question, states: Sequence[Hashable], *, open_states: boo
     else:
         start, law = _start(question.start, place, size)  # type: ignore[attr-defined]
     return Terms(
-        question, states, is_open, kind, start, law, cost, least, largest, anchor, absorbing, impossible
+        question, states, is_open, kind, start, law, cost, least, largest, anchor, absorbing, impossible, tuple(unseen)
     )  # fmt: skip
 
 

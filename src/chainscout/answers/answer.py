@@ -218,7 +218,7 @@ def from_decks(
     ``beforehand``: the question was asked before the first card was issued. ``independent``: no loss depended on what
     was drawn, as the user says. ``lost``: how many draws were lost.
     """
-    notes: tuple[str, ...] = () if beforehand else (_BEFOREHAND,)
+    notes = terms.notes() if beforehand else (*terms.notes(), _BEFOREHAND)
     known = _certain(terms)
     if known is not None:
         return Answer(terms.question, known, known, known, delta, True, "replay", 0, None, ())
@@ -257,17 +257,22 @@ def _losses_note(lost: int, independent: bool) -> str:
     return f"{number} lost: the bounds hold if whether a draw is lost does not depend on its own value"
 
 
+#: What a question without a start waits for.
+_FIRST = "the start of a path"
+
+
 def _waiting(decks: Decks, terms: Terms, found: Interval) -> tuple[str, ...]:
     """What the replay waits for, in a sentence."""
     if found.waits is None:
         return ()
     end = int(decks.ends[found.waits])
-    row = "the start of a path" if found.waits == terms.size else f"an exit of {shown(terms.label(found.waits))}"
+    row = _FIRST if found.waits == terms.size else f"an exit of {shown(terms.label(found.waits))}"
     if end == BLOCKED:
         why = "a draw of it was given up when a later one was known, so that later draws cannot be read"
         return (f"the replay stands still at {row}: {why}, unless losses='independent' is declared",)
     standing = ", where a draw has been issued" if end == AWAITED else ""
-    return (f"the replay waits for {row}{standing}",)
+    no_start = "; no start was named, so that only the first states of paths count" if row == _FIRST else ""
+    return (f"the replay waits for {row}{standing}{no_start}",)
 
 
 def _from_counts(
@@ -286,15 +291,15 @@ def _from_counts(
     if terms.start in (UNKNOWN, WHERE_PATHS_START) and not isinstance(terms.question, LongRunShare):
         raise InputError("counts without their order do not say where paths start: give the question a start")
     low, high = vacuous(terms)
-    notes: tuple[str, ...] = ()
+    notes = terms.notes()
     if isinstance(terms.question, LongRunShare):
-        notes = ("counts without their order do not bound a long-run share",)
+        notes += ("counts without their order do not bound a long-run share",)
     elif terms.open:
-        notes = ("nothing is certain: the chain may have states that were never seen, unless declared complete",)
+        notes += ("nothing is certain: the chain may have states that were never seen, unless declared complete",)
     else:
         low, high = robust.interval(counts, terms, delta)
         if math.isinf(high):
-            notes = ("the upper bound is infinite: some row allows a walk that never arrives",)
+            notes += ("the upper bound is infinite: some row allows a walk that never arrives",)
     value = _plug_in(counts, terms)
     return Answer(
         terms.question,

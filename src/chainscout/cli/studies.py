@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import InputError, SetAsideWarning
+from ..errors import InputError, RepeatedPathsWarning, SetAsideWarning
 from .problems import delta_option, find_problem
 from .rendering import as_json, echo, echo_json, show
 
@@ -280,7 +280,8 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SetAsideWarning)  # it is said below, with the command that helps
+            for said in (SetAsideWarning, RepeatedPathsWarning):  # it is said below, with what helps
+                warnings.simplefilter("ignore", said)
             study = learn_study(
                 found.sources,
                 where=found.where,

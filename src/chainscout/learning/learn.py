@@ -18,6 +18,7 @@ from ..errors import (
     NothingFree,
     OutOfStep,
     OverBudget,
+    RepeatedPathsWarning,
     SetAsideWarning,
     SourceEnded,
     SourceError,
@@ -116,6 +117,8 @@ def learn(
     try:
         run(study, found, factories=factories, executor=executor, workers=at_once, progress=progress)
         _warn_of_chains_set_aside(study)
+        if repeated := study.repeated_paths():
+            warnings.warn(repeated[0], RepeatedPathsWarning, stacklevel=2)
     except BaseException:
         study.close()
         raise

@@ -1,8 +1,10 @@
 """Answers to questions about the chains of a study, from its log."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..answers import Answer, Question, answer, parse
+from . import _repetition
 
 if TYPE_CHECKING:
     from .study import Study
@@ -15,13 +17,16 @@ _PLAIN = {"method": None, "asked": None, "losses": "checked"}
 def answered(study: "Study", chain: str, question: Question | str, delta: float | None, **options: Any) -> Answer:
     """What is known of a question about one chain. A registered one is answered by what its replay has read."""
     question = parse(question) if isinstance(question, str) else question
-    if delta is None and options == _PLAIN and isinstance(question, Question):
-        with study._lock, study._store.reading() as transaction:
-            record = study._find(transaction, chain)
-            known = study._answering.answered(transaction, record, question) if record.asking else None
-        if known is not None:
-            return known
-    return answer(study.paths(chain), question, delta=study.progress().delta if delta is None else delta, **options)
+    known = None
+    with study._lock, study._store.reading() as transaction:
+        record = study._find(transaction, chain)
+        doubts = _repetition.repeated(transaction, record)
+        if delta is None and options == _PLAIN and isinstance(question, Question) and record.asking:
+            known = study._answering.answered(transaction, record, question)
+    if known is None:
+        share = study.progress().delta if delta is None else delta
+        known = answer(study.paths(chain), question, delta=share, **options)
+    return replace(known, notes=(*doubts, *known.notes)) if doubts else known
 
 
 def of_all_chains(study: "Study", question: Question | str, losses: str) -> dict[str, Answer]:

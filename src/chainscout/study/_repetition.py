@@ -38,14 +38,18 @@ def digested(digest: int, state: int) -> int:
     return (digest * _MULTIPLIER + state) % _MODULUS
 
 
-def repeated(transaction: Transaction) -> tuple[str, ...]:
-    """A sentence for each two paths that repeat each other, unless that is likely by chance."""
-    if transaction.study.paths < 2:
+def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple[str, ...]:
+    """A sentence for each two paths that repeat each other, unless that is likely by chance.
+
+    ``only``: of this chain.
+    """
+    if transaction.study.paths < 2 or (only is not None and only.begun < 2):
         return ()
     return tuple(
         f"paths {pair.first} and {pair.second} of {chain.name} begin with the same {pair.length} states: "
-        "workers with one seed repeat each other, and then no bound holds"
+        "sources with one seed repeat each other, and then no bound holds"
         for chain, pair in islice(_unlikely(transaction), MOST_NAMED)
+        if only is None or chain.number == only.number
     )
 
 

@@ -69,7 +69,9 @@ def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
         rows.append((chain.name, chain.states, chain.observations, bound, words))
     aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
     notes = [f"With probability {1 - state.delta:g}, every loss is at most {state.certificate:.3g}{aim}."]
-    if math.isinf(state.certificate):
+    if repeated := study.repeated_paths():
+        notes = [f"No bound holds: {repeated[0]}."]
+    elif math.isinf(state.certificate):
         notes = ["There is no bound on every loss yet."]
     if total > len(lines):
         notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")
