@@ -10,9 +10,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 import chainscout as cs
-from chainscout.cli import demonstration
+from chainscout.cli import demonstration, main
 from chainscout.learning import read_study_file
 
 SCRIPTS = Path(sys.executable).parent
@@ -127,3 +128,14 @@ def test_where_nothing_can_be_written_one_sentence_says_so(tmp_path: Path) -> No
     done = chainscout("demo", "--out", str(tmp_path / "file" / "demo"), cwd=tmp_path)
     assert done.returncode != 0
     assert re.fullmatch(r"chainscout: \S+ could not be written: .*\n", done.stderr)
+
+
+def test_a_study_file_that_was_edited_is_kept(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text("budget = 5\n")
+    (tmp_path / "lab.db").write_text("mine")
+    found = CliRunner().invoke(main, ["demo", "--out", str(tmp_path)])
+    assert found.exit_code == 1
+    assert "is not what a demonstration wrote, and is kept" in found.output
+    assert file.read_text() == "budget = 5\n"
+    assert (tmp_path / "lab.db").read_text() == "mine"

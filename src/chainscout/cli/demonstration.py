@@ -69,6 +69,11 @@ def demo(out: Path) -> None:
     file, where, page = (out / name for name in FILES)
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if file.exists() and file.read_text(encoding="utf-8", errors="replace") != STUDY:
+            raise FileError(
+                f"{file} is not what a demonstration wrote, and is kept: chainscout learn {file} runs it, and --out"
+                " names another directory for the demonstration"
+            )
         for suffix in ("", "-wal", "-shm"):  # of the last demonstration
             where.with_name(where.name + suffix).unlink(missing_ok=True)
         file.write_text(STUDY, encoding="utf-8")
