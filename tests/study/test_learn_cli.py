@@ -308,3 +308,10 @@ def test_control_c_leaves_a_study_that_resumes(folder):
         before = study.progress().observations
         study.tell(study.ask(), study.states(study.ask())[0])
         assert study.progress().observations == before + 1
+
+
+def test_a_study_is_not_the_file_that_describes_one(folder):
+    Study.create(folder / "lab.db", {"a": 2}, budget=10).close()
+    assert "is a study, not the file that describes one: learn takes its study.toml" in run(
+        "learn", folder / "lab.db", status=1
+    )

@@ -105,7 +105,10 @@ class StudyFile:
 def read_study_file(path: Path) -> StudyFile:
     """The study that a TOML file describes. Paths in it are relative to the file. All that is wrong is told at once."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        if content.startswith(b"SQLite format 3"):
+            raise FileError(f"{path} is a study, not the file that describes one: learn takes its study.toml")
+        data = tomllib.loads(content.decode())
     except OSError as error:
         raise FileError(f"{path} could not be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
