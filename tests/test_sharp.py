@@ -603,3 +603,38 @@ def test_nothing_is_compiled_before_the_first_certificate():
     code = "import sys; from chainscout.certificates import certify, sharp; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (
+            168260.0, 459445.0, 459445.0, 0.36622444261292847, 0.36038180286161753, 0.36359896819639004,
+            0.00042686911529482883, 10.0, 1.0, 0.701198870092938, 409.1387631718091, 0.01157311547136009,
+            0.012606911888777115, 0.007194515024853276, 1.0072204577258068,
+        ),
+        (
+            16205.0, 39509.0, 39509.0, 0.41015793736501077, 0.3959716170155067, 0.4052509230748276,
+            0.0021518221565543735, 4096.0, 1.0, 0.9483147422418571, 119.50383308929146, 0.002387382764000114,
+            0.024564469230220425, 0.010043617433878573, 1.0100942238413593,
+        ),
+        (
+            3207.0, 6875.0, 214809.37020183264, 0.4664662723423511, 0.43999427068806785, 0.47960209188129355,
+            -0.3242922229393485, 2560.0, 1.0, 6.1808729576965415, 0.0, 0.014407664465118566, 0.76641506513652,
+            -0.29902395980139923, 0.7415416420316873,
+        ),
+    ],
+    ids=["one step short", "the walk ends", "back to a point left of the box"],
+)  # fmt: skip
+def test_an_entry_whose_box_is_convex_is_not_below_its_left_end(given):
+    """The tangent from a point left of the box falls, and h is convex on the box: its left end may be the largest."""
+    count, exits, square, estimate, low, _, shift, rho, omega, mu, nu = given[:11]
+    value, _, size, *_ = entries.entry(*given)
+    left, right = -20.0, 20.0  # the best b for p = low: the derivative of φ in b falls
+    for _ in range(200):
+        b = 0.5 * (left + right)
+        falls = count - exits * low * math.exp(b) - rho * (omega * b - shift) > 0
+        left, right = (b, right) if falls else (left, b)
+    a = omega * b - shift
+    minorant = count * a - exits * low * omega * math.expm1(b) - 0.5 * rho * a * a
+    assert value + 2e-15 * size >= (square * (low - estimate) ** 2 - mu * minorant - nu * low) * (1 - 1e-12)

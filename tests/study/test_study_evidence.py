@@ -1,5 +1,7 @@
 """`Study.checks`: where the checks stand is kept with the study, and is what one pass over the log says."""
 
+import random
+
 import numpy as np
 import pytest
 from study_places import Place, set_clock
@@ -362,3 +364,19 @@ def test_a_look_reads_the_end_of_the_log(pace):
     read.clear()
     assert study.checks().waiting == 10
     assert read == []  # while that draw is pending, nothing can be judged
+
+
+def test_an_order_that_is_lost_later_is_no_damage():
+    """The checks were kept while the order of issue was known; the audit must not replay it without."""
+    rng = random.Random(1)
+    study = cs.Study.create(None, {"k": 3}, budget=100_000)
+    for _ in range(1_100):
+        study.tell("k", rng.randrange(3))
+    study.audit()
+    study.tell("k", 1, begin=True)
+    lease = study.worker("w", renews=False).lease(steps=3)
+    lease.tell(0)
+    study.tell("k", 2)
+    lease.tell(1)
+    assert study.paths("k").unordered is not None
+    study.audit()

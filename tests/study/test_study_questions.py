@@ -1,6 +1,8 @@
 """Registered questions: kept up to date exactly, and stopped by (MATH §11)."""
 
 import math
+import random
+import sqlite3
 from dataclasses import replace
 from itertools import pairwise
 
@@ -434,3 +436,69 @@ def test_an_aim_of_another_kind_is_refused():
 def test_an_experiment_has_no_questions():
     with pytest.raises(InputError, match="the policy 'widest' allocates for answers"):
         cs.compare(cs.problems.get("two-state"), policies=["widest"], budgets=[20], replications=2)
+
+
+def test_a_row_that_is_blocked_for_ever_takes_no_budget():
+    """A draw was given up after a later one of its row was known: no answer can go past it, and the rest goes on."""
+    rng, matrix = random.Random(0), [[0.7, 0.3], [0.5, 0.5]]
+    study = cs.Study.create(None, {"a": 2, "b": 2}, questions=cs.Reach([1], start=0, within=1), target_width=0.2)
+    worker, dead, told = study.worker("one", renews=False), None, 0
+    while not study.finished:
+        assert told < 5_000, "the chain that cannot be answered takes everything"
+        lease = worker.lease(steps=1)
+        state = rng.choices((0, 1), [1, 0] if lease.state is None else matrix[lease.state])[0]
+        if lease.chain == "a" and lease.state == 0 and dead is None and told > 100:
+            dead, at = study.worker("two", renews=False).lease(steps=2, without={"b"}), told
+            dead.tell(0)
+        lease.tell(state)
+        told += 1
+        if dead is not None and told == at + 20:
+            dead.abandon()
+    assert study.stop_reason is StopReason.TARGET_WIDTH_OF_THE_REST
+
+
+def test_looks_are_at_the_replays_own_pace_after_a_warm_start():
+    """Counts from before are not replayed, so that they must not put off the answers."""
+    used = []
+    for warm in (None, {"a": cs.Counts.from_transitions([[700_000, 300_000], [500_000, 500_000]])}):
+        rng, matrix, state = random.Random(0), [[0.7, 0.3], [0.5, 0.5]], 0
+        study = cs.Study.create(
+            None, {"a": 2}, questions="reach 1 from 0 within 1", target_width=0.2, budget=15_000, warm_start=warm
+        )
+        while not study.finished:
+            study.tell("a", state)
+            state = rng.choices((0, 1), matrix[state])[0]
+        assert study.stop_reason is StopReason.TARGET_WIDTH
+        used.append(study.progress().observations)
+    assert used[1] < 1.2 * used[0]
+
+
+def test_no_question_is_asked_beforehand_of_states_that_are_only_those_seen():
+    with pytest.raises(InputError, match=r"'complete' in the question .* says that no other states"):
+        cs.Study.create(
+            None, {"a": []}, open_states=True, questions="time to up from down given complete", target_width=1
+        )
+
+
+def test_states_that_a_failed_transaction_had_discovered_are_forgotten(tmp_path):
+    """The label at a place may be another one afterwards, and an answer over the old one would be wrong."""
+    study = cs.Study.create(
+        tmp_path / "lab.db", {"k": ["a", "b"]}, open_states=True, questions="reach c from a within 1", target_width=0.01
+    )
+    database = study._store.database
+    commit = database.commit
+
+    def fails():
+        raise sqlite3.OperationalError("disk I/O error")
+
+    for _ in range(10):
+        study.tell("k", "a")
+        study.tell("k", "b")
+    database.commit = fails
+    with pytest.raises(ChainscoutError):
+        study.tell_many([("k", state) for _ in range(40) for state in ("a", "c")])
+    database.commit = commit
+    study.tell_many([("k", state) for _ in range(200) for state in ("a", "d")])
+    (kept,) = study.questions()
+    once = cs.answer(study.paths("k"), "reach c from a within 1", delta=kept.delta)
+    assert (kept.lower, kept.upper) == (once.lower, once.upper)

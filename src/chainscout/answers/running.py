@@ -48,7 +48,7 @@ class Running:
         self, question: Question, states: Sequence[Hashable], delta: float, *, open_states: bool = False
     ) -> None:
         self._terms = terms_of(question, states, open_states=open_states)
-        self.question, self.delta = question, delta
+        self.question, self.delta, self.states = question, delta, states
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Storm's explicit format DRN: a line a state with its labels, a line a transition."""
 
 from ..chains import MarkovChain
-from .model import INITIAL, Model, chain_of, refused
+from .model import INITIAL, Model, chain_of, is_whole, refused
 from .numbers import probability, written
 
 __all__ = ["read", "text"]
@@ -34,7 +34,7 @@ def read(file: str, content: str) -> MarkovChain:
             break
     if header.get("@type", "").upper() != "DTMC":
         raise refused(file, "", f"the type must be DTMC, a Markov chain, not {header.get('@type', '')!r}")
-    if "@model" not in header or not header.get("@nr_states", "").isdecimal():
+    if "@model" not in header or not is_whole(header.get("@nr_states", "")):
         raise refused(file, "", "a DRN file has the lines @nr_states and @model")
     size = int(header["@nr_states"])
     entries: dict[tuple[int, int], float] = {}
@@ -42,7 +42,7 @@ def read(file: str, content: str) -> MarkovChain:
     current, actions = -1, 0
 
     def state(digits: str, place: str) -> int:
-        if not digits.isdecimal() or int(digits) >= size:
+        if not is_whole(digits) or int(digits) >= size:
             raise refused(file, place, f"the states are numbered from 0 to {size - 1}, and this is {digits!r}")
         return int(digits)
 

@@ -3,7 +3,7 @@
 import re
 
 from ..chains import MarkovChain
-from .model import INITIAL, Model, chain_of, refused
+from .model import INITIAL, Model, chain_of, is_whole, refused
 from .numbers import probability, written
 
 __all__ = ["labels_text", "read", "transitions_text"]
@@ -29,7 +29,7 @@ def read(file: str, transitions: str, labels_file: str, labels: str | None) -> M
     """The chain of a .tra file, and of the .lab file beside it if there is one."""
     numbered = enumerate(transitions.splitlines(), 1)
     lines = [(number, line.split(maxsplit=2)) for number, line in numbered if line.strip()]
-    if not lines or len(lines[0][1]) != 2 or not all(part.isdecimal() for part in lines[0][1]):
+    if not lines or len(lines[0][1]) != 2 or not all(is_whole(part) for part in lines[0][1]):
         raise refused(
             file,
             "line 1",
@@ -42,7 +42,7 @@ def read(file: str, transitions: str, labels_file: str, labels: str | None) -> M
     entries: dict[tuple[int, int], float] = {}
     for line, parts in lines[1:]:
         place = f"line {line}"
-        if len(parts) != 3 or not all(part.isdecimal() and int(part) < size for part in parts[:2]):
+        if len(parts) != 3 or not all(is_whole(part) and int(part) < size for part in parts[:2]):
             raise refused(file, place, f"a transition is two states from 0 to {size - 1} and a probability")
         pair = int(parts[0]), int(parts[1])
         if pair in entries:
@@ -63,7 +63,7 @@ def _holders(file: str, content: str, size: int) -> dict[str, set[int]]:
         if not text.strip():
             continue
         state, _, numbers = text.partition(":")
-        known = state.strip().isdecimal() and int(state) < size
+        known = is_whole(state.strip()) and int(state) < size
         if not known or not all(one in names for one in numbers.split()):
             raise refused(file, f"line {line}", "a line is a state, a colon and the numbers of its labels")
         for one in numbers.split():

@@ -11,7 +11,7 @@ from ..chains import MarkovChain
 from ..counts import DENSE_LIMIT
 from ..errors import ChainscoutError, FileError
 
-__all__ = ["INITIAL", "Model", "chain_of", "refused"]
+__all__ = ["INITIAL", "Model", "chain_of", "is_whole", "refused"]
 
 _Array = npt.NDArray[np.float64]
 
@@ -109,6 +109,10 @@ def chain_of(
     """
     if not 1 <= size <= DENSE_LIMIT:
         raise refused(file, "", f"a chain is read with 1 to {DENSE_LIMIT:,} states, and this file says {size:,}")
+    left = {x for x, _ in entries}
+    if len(left) < size:  # before S² numbers are made of a file of one line
+        silent = next(x for x in range(size) if x not in left)
+        raise refused(file, "", f"each row must sum to one, but the row of {silent} sums to 0")
     matrix = np.zeros((size, size))
     for (x, y), probability in entries.items():
         matrix[x, y] = probability
@@ -124,6 +128,11 @@ def chain_of(
         return MarkovChain(matrix, initial=law / law.sum(), states=None if numbered else names)
     except ChainscoutError as error:
         raise refused(file, "", str(error)) from None
+
+
+def is_whole(text: str) -> bool:
+    """Whether this is a whole number that a file can mean."""
+    return len(text) <= 18 and text.isascii() and text.isdecimal()
 
 
 def refused(file: str, place: str, sentence: str) -> FileError:

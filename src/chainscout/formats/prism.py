@@ -8,14 +8,15 @@ import re
 from collections.abc import Iterator
 
 from ..chains import MarkovChain
+from ..counts import DENSE_LIMIT
 from .model import INITIAL, Model, chain_of, refused
 from .numbers import probability, written
 
 __all__ = ["read", "text"]
 
-_COMMAND = re.compile(r"\[\s*\]\s*(\w+)\s*=\s*(\d+)\s*->\s*(.+)", re.DOTALL)
-_UPDATE = re.compile(r"(.+?)\s*:\s*\(\s*(\w+)'\s*=\s*(\d+)\s*\)", re.DOTALL)
-_VARIABLE = re.compile(r"(\w+)\s*:\s*\[\s*0\s*\.\.\s*(\d+)\s*\](?:\s*init\s+(\d+))?")
+_COMMAND = re.compile(r"\[\s*\]\s*(\w+)\s*=\s*(\d{1,18})\s*->\s*(.+)", re.DOTALL)
+_UPDATE = re.compile(r"(.+?)\s*:\s*\(\s*(\w+)'\s*=\s*(\d{1,18})\s*\)", re.DOTALL)
+_VARIABLE = re.compile(r"(\w+)\s*:\s*\[\s*0\s*\.\.\s*(\d{1,18})\s*\](?:\s*init\s+(\d{1,18}))?")
 _LABEL = re.compile(r'label\s+"(\w+)"\s*=\s*(.+)', re.DOTALL)
 
 
@@ -46,7 +47,9 @@ def read(file: str, content: str) -> MarkovChain:
         """The states of a condition: true, or s=1|s=2."""
         if condition.strip() == "true":
             return set(range(size))
-        found = [re.fullmatch(rf"\(?\s*{variable}\s*=\s*(\d+)\s*\)?", part.strip()) for part in condition.split("|")]
+        found = [
+            re.fullmatch(rf"\(?\s*{variable}\s*=\s*(\d{{1,18}})\s*\)?", part.strip()) for part in condition.split("|")
+        ]
         if not all(found):
             raise refused(file, place, f"a condition must be like {variable or 's'}=1|{variable or 's'}=2: {_SMALL}")
         return {number(one[1], place) for one in found if one}
@@ -64,6 +67,10 @@ def read(file: str, content: str) -> MarkovChain:
             if variable:
                 raise refused(file, place, f"there is a second variable, {found[1]!r}: {_SMALL}")
             variable, size = found[1], int(found[2]) + 1
+            if size > DENSE_LIMIT:
+                raise refused(
+                    file, place, f"a chain is read with 1 to {DENSE_LIMIT:,} states, and this file says {size:,}"
+                )
             initial |= {number(found[3], place)} if found[3] else set()
         elif (found := _COMMAND.fullmatch(statement)) and found[1] == variable:
             x = number(found[2], place)
@@ -76,8 +83,8 @@ def read(file: str, content: str) -> MarkovChain:
                     raise refused(file, place, f"an update must be like 0.5:({variable}'=1), not {part.strip()!r}")
                 y = number(update[3], place)
                 entries[x, y] = entries.get((x, y), 0.0) + probability(update[1], file, place)
-        elif found := re.fullmatch(r"init\s+(.+)\s+endinit", statement, re.DOTALL):
-            initial |= states(found[1], place)
+        elif re.match(r"init\s", statement) and re.search(r"\sendinit\Z", statement):
+            initial |= states(statement[4:-7], place)
         elif found := _LABEL.fullmatch(statement):
             labels[found[1]] = states(found[2], place)
         else:

@@ -48,12 +48,16 @@ def read(file: str) -> MarkovChain:
     if system.time != "discrete" or system.num_players != 0 or system.num_choices != system.num_states:
         raise refused(file, "", "a Markov chain in discrete time has no player and one choice in each state")
     entries: dict[tuple[int, int], float] = {}
+    if len(found.branch_to_target or ()) != system.num_branches:
+        raise refused(file, "", "the number of transitions is not what the file says")
     # A list that would say 'one each' may be left out.
     choices = found.state_to_choices or range(system.num_states + 1)
     branches = found.choice_to_branches or range(system.num_choices + 1)
     for x in range(system.num_states):
         for branch in range(branches[choices[x]], branches[choices[x] + 1]):
             pair = x, found.branch_to_target[branch]
+            if not 0 <= pair[1] < system.num_states:
+                raise refused(file, f"state {x}", "a transition leads to a state that the file does not have")
             value = 1.0 if found.branch_to_probability is None else found.branch_to_probability[branch]
             if isinstance(value, umbi.datatypes.Interval):
                 raise refused(file, f"state {x}", f"this is an interval, {value}, and only exact chains are read")

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers import Answer, Question, answer, parse
+from ..answers.replay import BLOCKED
 from ..answers.running import Running, next_look
 from ..errors import InputError
 from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
@@ -115,6 +116,11 @@ def question_records(
             continue
         known, is_open = states[name]
         for question, share in zip(questions, shares(delta, len(asked), len(questions)), strict=True):
+            if is_open and question.complete:
+                raise InputError(
+                    f"'complete' in the question {str(question)!r} says that no other states than those seen will come,"
+                    f" and chain {name!r} has shown none yet: give the chain its states instead of opening it"
+                )
             try:
                 low, high = Running(question, known, share, open_states=is_open).ends
             except InputError as error:
@@ -132,8 +138,8 @@ class Answering:
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
         self._readings = Readings()
-        #: Question and number of states → the question over these states.
-        self._running: dict[tuple[int, int], Running] = {}
+        #: Question → what its replay is over the states that are known.
+        self._running: dict[int, Running] = {}
 
     def refresh_due(self, transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord]) -> bool:
         """Computes the answers that are due. Gives whether there were any."""
@@ -165,7 +171,8 @@ class Answering:
                 study.unmet += record.met - met
                 record.met = met
             transaction.save_question(record)
-        chain.asking = next_look(chain.transitions)
+        own = chain.transitions - chain.prior  # what it was warm-started with is not replayed
+        chain.asking = chain.prior + next_look(own)
         if cards.unordered is not None:  # every answer reads the whole log, so T must have grown by a quarter
             chain.asking = max(chain.asking, chain.transitions + chain.transitions // 4)
         if study.worst is not None:
@@ -174,7 +181,7 @@ class Answering:
         set_index(transaction, live, chain, records)
         transaction.save(chain)
         if live.policy.answering and not chain.aside:
-            self._set_aside(transaction, chain, records)
+            self._set_aside(transaction, chain, records, cards)
 
     def _answered(
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
@@ -190,13 +197,13 @@ class Answering:
             return running.unknown(str(error))
 
     def _running_of(self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord) -> Running:
-        key = record.number, chain.size
-        running = self._running.get(key)
-        if running is None:
-            known = self._labels.all(transaction, chain)
-            states = range(known) if isinstance(known, int) else known
+        known = self._labels.all(transaction, chain)
+        states = range(known) if isinstance(known, int) else known
+        running = self._running.get(record.number)
+        # A transaction that failed may have discovered other states: what was known then is not what is known now.
+        if running is None or running.states != states:
             running = Running(parse(record.line), states, record.delta, open_states=chain.open)
-            self._running[key] = running
+            self._running[record.number] = running
         return running
 
     def _wait(
@@ -215,10 +222,21 @@ class Answering:
         if (waits, number) != (record.waits, record.cards):
             record.waits, record.cards, record.since = waits, number, chain.begun
 
-    def _set_aside(self, transaction: Transaction, chain: ChainRecord, records: Sequence[QuestionRecord]) -> None:
+    def _set_aside(
+        self, transaction: Transaction, chain: ChainRecord, records: Sequence[QuestionRecord], cards: ChainCards
+    ) -> None:
         """Sets a chain aside that would take the whole budget, because its paths never come to an awaited state."""
         for record in records:
-            if not record.met and record.waits is not None and chain.begun - record.since >= MOST_BARREN:
+            if record.met or record.waits is None:
+                continue
+            if cards.unordered is None and cards.decks.ends[record.waits] == BLOCKED:
+                state = shown(self._labels.label(transaction, chain, record.waits))
+                why = (
+                    f"a question waits for an exit of {state}, of which a draw was given up when a later one was known"
+                )
+                _transitions.set_aside(transaction, chain, why)
+                return
+            if chain.begun - record.since >= MOST_BARREN:
                 state = shown(self._labels.label(transaction, chain, record.waits))
                 why = f"a question waits for an exit of {state}, and its last {MOST_BARREN} paths brought none"
                 _transitions.set_aside(transaction, chain, why)

@@ -157,7 +157,7 @@ class StudySettings:
                 chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
                 chain.constants = live.constants(study, chain)
                 _begin_warm(chain, rows.get(number, {}))
-                chain.asking = next_look(chain.transitions) if name in asked else 0
+                chain.asking = chain.transitions + next_look(0) if name in asked else 0
                 live.begin(chain, rows.get(number, {}))
                 if policy.answering and name not in asked:  # nothing is wanted of it
                     chain.sums = (math.inf, 0.0, 0.0)

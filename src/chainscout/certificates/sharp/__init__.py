@@ -101,15 +101,15 @@ def kernel(function: Callable[..., float]) -> Callable[..., float]:
     return interpreted
 
 
-#: Searches are made at these powers, the next two above log(K/δ): see ``largest_loss``.
+#: A search is made at the next of these powers above log(K/δ): see ``largest_loss``.
 GRID, LEAST = 1.2, 0.25
 
 
 def largest_loss(table: Table, size: int, log_inverse: float, space: Space | None = None) -> float:
     """T·b: no loss of a chain of ``size`` ≥ 2 states is above b with more than the probability e^{−log_inverse}.
 
-    What a search finds for a smaller δ holds for δ too. Two are made, at the next two points of a fixed grid of
-    log(K/δ): so a smaller δ hardly ever has a smaller bound, however crude a search is.
+    What a search finds for a smaller δ holds for δ too. It is made at the next point of a fixed grid of log(K/δ): so a
+    smaller δ hardly ever has a smaller bound, however crude a search is, and never between two points of the grid.
     """
     rows = len(table.exits)
     space = space_for(len(table.count), rows) if space is None else space

@@ -127,6 +127,13 @@ def entry(
         else:  # the tangent
             aim = low if slope <= 0.0 else min(high, max(low, p - slope / bend))
             peak = here + max(slope * (low - p), slope * (edge - p))
+            if slope <= 0.0 and p < low:  # h may be convex from before low on: h(low) takes part, and any b bounds it
+                b_low = tilt_at(low, count, exits, shift, rho, omega, b, 3)
+                a_low = omega * b_low - shift
+                grown_low = math.exp(b_low)
+                minorant = count * a_low - exits * low * omega * (grown_low - 1.0) - 0.5 * rho * a_low * a_low
+                peak = max(peak, square * (low - estimate) * (low - estimate) - mu * minorant - nu * low)
+                magnitude += mu * (abs(count * a_low) + exits * (grown_low + 1.0) + 0.5 * rho * a_low * a_low)
         if peak < value:
             at_high = -math.inf
             if p < high:
