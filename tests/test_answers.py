@@ -608,8 +608,8 @@ def test_an_answer_as_a_data_frame():
 def test_a_state_that_was_never_seen_is_named():
     """A slip of the pen in a question about a chain whose states are not all known looks like a rare event."""
     paths = cs.Paths.from_walks([["up", "failed"] * 20])
-    found = cs.answer(paths, "reach faild from up within 5")
-    assert "the state 'faild' has never been seen (did you mean failed?)" in found.notes
+    found = cs.answer(paths, "reach fail from up within 5")
+    assert "the state 'fail' has never been seen (did you mean failed?)" in found.notes
     assert not any("never been seen" in note for note in cs.answer(paths, "reach failed from up within 5").notes)
 
 
