@@ -1,6 +1,7 @@
 """Real processes that are killed, crowded and starved; what was acknowledged is there, once, and the study goes on."""
 
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -178,3 +179,54 @@ def test_a_study_is_opened_while_a_check_point_of_another_process_is_under_way(t
             assert again.progress().observations == 1
         timer.join()
         other.close()
+
+
+def test_check_points_that_are_cut_off_one_after_the_other_leave_a_study_that_opens(tmp_path):
+    """A kill between the mark and the check point leaves the mark in the log: the counts must not part for ever."""
+    where = tmp_path / "study.db"
+    with Study.create(where, {"a": 2}, budget=100) as study:
+        database = study._store.database
+        for state in range(6):
+            study.tell("a", state % 2)
+            database._open = stopped  # where a check point would open its second connection
+            with pytest.raises(Stopped):
+                database._checkpoint(time.monotonic() + 10)
+            del database._open
+            shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-{state}"))  # as a kill leaves it
+    for state in range(6):
+        with Study.open(tmp_path.with_name(f"{tmp_path.name}-{state}") / "study.db") as study:
+            assert study.progress().observations == state + 1
+            study.audit()
+
+
+def test_a_check_point_that_ends_late_does_not_undo_the_marks_of_later_ones(tmp_path):
+    """Between the check point and its end the lock is free, and a slow process finds others' check points done."""
+    where = tmp_path / "study.db"
+    with Study.create(where, {"a": 2}, budget=100) as slow, Study.open(where) as quick:
+        slow.tell("a", 0)
+        queue, turns = slow._store.database._queue, []
+
+        def late(statement, end):
+            turns.append(statement)
+            if len(turns) == 3:  # the check point is made, and its end waits for its turn
+                for state in (0, 1, 1):
+                    quick.tell("a", state)
+                    quick._store.database._checkpoint(time.monotonic() + 10)
+            queue(statement, end)
+
+        slow._store.database._queue = late
+        slow._store.database._checkpoint(time.monotonic() + 10)
+        del slow._store.database._queue
+        assert len(turns) == 3
+        copy = tmp_path.with_name(f"{tmp_path.name}-left")
+        shutil.copytree(tmp_path, copy)
+    with Study.open(copy / "study.db") as study:
+        assert study.progress().observations == 4
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopped():
+    raise Stopped

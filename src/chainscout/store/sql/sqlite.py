@@ -204,24 +204,20 @@ class Sqlite(Database):
         """Copies the write-ahead log into the file, while the write lock keeps every commit out, and marks the file."""
         self._queue("BEGIN IMMEDIATE", end)
         self._check_files()
-        before = self._mark()
-        mark = files.following(before)
+        mark = files.following(self._mark_of_the_file())
         self._set_mark(mark)
         self._queue("BEGIN IMMEDIATE", end)
-        complete = False
         try:
             if self._mark() != mark:
                 return  # another process has made one in between
             with _GATE:
                 helper = self._open()
             with closing(helper):
-                ((_, frames, copied),) = helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            complete = frames == copied
+                helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         finally:
             self.execute("ROLLBACK", {})
-        # Now all of the log is in the file, and the next commit begins the log anew.
-        self._queue("BEGIN IMMEDIATE", end)
-        self._set_mark(files.closed(mark if complete else before))
+        # Unless a reader holds a part of it, all of the log is in the file, and the next commit begins the log anew.
+        self._settle(end)
 
     def _needs_mark(self) -> bool:
         """Whether this is the first change of a connection, and the file does not say that its log is needed."""
@@ -230,6 +226,11 @@ class Sqlite(Database):
     def _mark(self) -> int:
         ((mark,),) = self.query("PRAGMA user_version")
         return int(mark)
+
+    def _mark_of_the_file(self) -> int:
+        """The mark of the file without its log. Whoever holds the write lock keeps it as it is."""
+        mark = files.mark_of_the_file(self.path)
+        return self._mark() if mark is None else mark
 
     def _set_mark(self, mark: int) -> None:
         """Commits the present transaction with this mark."""
@@ -241,14 +242,18 @@ class Sqlite(Database):
             raise
 
     def _settle(self, end: float) -> None:
-        """Takes back the mark of a check point that was cut off, so that the last process to close leaves none.
+        """Takes back the mark of a check point that has ended or was cut off.
 
-        It waits for its turn until the moment ``end`` of the monotonic clock.
+        Then the log has the count of the file, whatever became of the check point, and however many were cut off: one
+        more, while a check point is under way, is all that the two ever differ by. It waits for its turn until the
+        moment ``end`` of the monotonic clock.
         """
         if not self.in_transaction() and files.is_open(self._mark()):
             self._queue("BEGIN IMMEDIATE", end)
-            mark = self._mark()
-            self._set_mark(files.closed(mark) if files.is_open(mark) else mark)
+            if not files.is_open(self._mark()):  # another process has done it
+                self.roll_back()
+                return
+            self._set_mark(files.closed(self._mark_of_the_file()))
 
     def notes(self) -> tuple[str, ...]:
         """Says so if a reader keeps the write-ahead log from being put away."""
