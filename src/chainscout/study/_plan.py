@@ -46,11 +46,10 @@ class StudyPlan:
 
     def __str__(self) -> str:
         needed = sum(number > 0 for number in self.more.values())
-        chains = f"{len(self.more):,} chain{'s' * (len(self.more) != 1)}"
         number = f"about {self.total:,.0f} more observations"
         if math.isinf(self.total):
             number = "more observations than can be made"
-        words = f"{number} of {needed:,} of {chains}" if needed else "nothing more"
+        words = f"{number} of {needed:,} of {_chains(len(self.more))}" if needed else "nothing more"
         if self.unknown:
             words += f"; of {self.unknown:,} without a transition nothing can be said yet"
         return f"For a certified loss ≤ {self.target_loss:g}: {words}."
