@@ -1,8 +1,8 @@
 """The ``sharp`` certificate: a bound on the loss that knows how nearly deterministic each row is (MATH §9).
 
-The proof stands in docs/certificates.md. ``event`` holds what the bound's validity depends on, ``row`` one row's term,
-``search`` the choice of the free numbers. They are plain scalar Python over scratch space that the caller gives, and
-are compiled when the first certificate is asked for.
+docs/certificates.md has the proof. ``event`` holds everything that the bound's validity depends on, ``row`` computes
+one row's term, and ``search`` chooses the free numbers. All three are plain scalar Python over scratch space that the
+caller gives. They are compiled when the first certificate is requested.
 """
 
 import math
@@ -19,14 +19,15 @@ from .event import FAMILIES
 from .row import CELLS, FOUND
 from .search import LEVELS, Space, Table, evaluate, move, refresh
 
-#: A row of counts: how often each successor was seen, without those never seen.
+#: A row of counts: how often each successor was seen. Successors never seen are left out.
 Row = Mapping[int, float]
 
 
 def table_of(rows: Sequence[Row], size: int) -> Table:
     """The counts of a chain of ``size`` states, row by row, in the shape that the kernels take.
 
-    Equal counts of a row are one class; the most frequent successor (of several, the first state) is a class alone.
+    Entries of a row with equal counts form one class. The most frequent successor (the first one in case of a tie)
+    forms a class of its own.
     """
     start: list[int] = []
     stop: list[int] = []
@@ -59,7 +60,7 @@ def table_of(rows: Sequence[Row], size: int) -> Table:
 
 
 def space_for(classes: int, rows: int) -> Space:
-    """Scratch space for a table of so many classes and rows."""
+    """Scratch space for a table with this number of classes and rows."""
     cells, candidates = CELLS + 1, 2 * FAMILIES
     lengths = {
         **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "top_grown", "gain"), classes),
@@ -77,7 +78,7 @@ def space_for(classes: int, rows: int) -> Space:
 
 
 def cleared(space: Space) -> Space:
-    """Scratch space in which every number is 0, but for ``top_grown``, which is e to the power of ``top``."""
+    """Scratch space in which every number is 0, except ``top_grown``, which is e to the power of ``top``."""
     for array in space:
         array.fill(0)
     space.top_grown.fill(1)
@@ -86,7 +87,7 @@ def cleared(space: Space) -> Space:
 
 @lru_cache(maxsize=3)
 def kernel(function: Callable[..., float]) -> Callable[..., float]:
-    """A compiled kernel, or, with compilation off, one that is interpreted over lists."""
+    """A compiled kernel. With compilation off: the same function, interpreted over lists."""
     if not is_off():
         return compiled(function, {}, cache=True)
 
@@ -101,15 +102,16 @@ def kernel(function: Callable[..., float]) -> Callable[..., float]:
     return interpreted
 
 
-#: A search is made at the next of these powers above log(K/δ): see ``largest_loss``.
+#: A search uses the smallest power of this number that is at least log(K/δ): see ``largest_loss``.
 GRID, LEAST = 1.2, 0.25
 
 
 def largest_loss(table: Table, size: int, log_inverse: float, space: Space | None = None) -> float:
-    """T·b: no loss of a chain of ``size`` ≥ 2 states is above b with more than the probability e^{−log_inverse}.
+    """T·b: the loss of a chain of ``size`` ≥ 2 states exceeds b with probability at most e^{−log_inverse}.
 
-    What a search finds for a smaller δ holds for δ too. It is made at the next point of a fixed grid of log(K/δ): so a
-    smaller δ hardly ever has a smaller bound, however crude a search is, and never between two points of the grid.
+    A bound found for a smaller δ also holds for δ. The search runs at the next point of a fixed grid of log(K/δ).
+    Between two points of the grid, a smaller δ therefore never has a smaller bound. Across points of the grid this
+    happens hardly ever, however crude the search is.
     """
     rows = len(table.exits)
     space = space_for(len(table.count), rows) if space is None else space
@@ -119,10 +121,10 @@ def largest_loss(table: Table, size: int, log_inverse: float, space: Space | Non
 
 
 class Running:
-    """The bound of one closed chain while it grows: a full search, and then only the row that moved.
+    """The bound of one closed chain as its counts grow: first a full search, then updates of the row that changed.
 
-    ``full`` searches; ``moved`` keeps the numbers that the last search has found. They stay good while the counts grow
-    by a few per cent, and the bound is valid however old they are.
+    ``full`` searches. ``moved`` reuses the numbers that the last search found. They stay good while the counts grow by
+    a few per cent, and the bound is valid however old they are.
     """
 
     def __init__(self, size: int, log_inverse: float) -> None:
@@ -130,12 +132,12 @@ class Running:
         self._states: list[int] = []
 
     def full(self, counts: Counts) -> float:
-        """b of these counts by a full search."""
+        """b for these counts, by a full search."""
         if counts.total == 0 or self.size == 1:
             return math.inf if counts.total == 0 else 0.0
         self._states = sorted(counts.rows())
         packed = table_of([counts.rows()[x] for x in self._states], self.size)
-        # Room for as many classes as a row can come to have: the first class, and the rest of the states.
+        # Room for as many classes as a row can ever have: the first class, and one for each other state.
         room = [int(min(self.size, math.isqrt(int(2 * n)) + 10)) for n in packed.exits]
         self._start = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
         classes = int(self._start[-1])
@@ -150,7 +152,7 @@ class Running:
         return whole / counts.total
 
     def moved(self, counts: Counts, state: int) -> float:
-        """b of counts in which only the row of ``state`` has changed since the last call."""
+        """b for counts in which only the row of ``state`` has changed since the last call."""
         if state not in self._states:
             return self.full(counts)
         x = self._states.index(state)
@@ -164,7 +166,7 @@ class Running:
         return found / counts.total
 
     def error(self, exits: int) -> float:
-        """The largest error of a probability out of a state that was left so often; infinite if none was."""
+        """The largest error of a probability out of a state left at least ``exits`` times; infinite if none was."""
         found = math.inf
         for x in np.flatnonzero(self._table.exits >= exits):
             part = slice(self._table.start[x], self._table.stop[x])
@@ -182,10 +184,10 @@ class Running:
 
 
 class Bounds:
-    """What one evaluation says of a chain: b, and on the same event the rows' largest errors."""
+    """The result of one evaluation of a chain: b, and the largest error in each row, on the same event."""
 
     def __init__(self, counts: Counts, log_inverse: float, room: Any = None) -> None:
-        """``room``: a ``Room`` whose space is used, where chains are evaluated one after another."""
+        """``room``: a ``Room`` whose scratch space is used, when chains are evaluated one after another."""
         size, total = counts.size, counts.total
         #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
         self.loss, self.total_variation = math.inf, 1.0
@@ -213,14 +215,14 @@ class Bounds:
 
 
 class Room:
-    """Scratch space that one chain after another uses; it grows with them."""
+    """Scratch space that is shared by chains evaluated one after another. It grows when a chain needs more."""
 
     def __init__(self) -> None:
         self._classes, self._rows = 0, 0
         self._space: Space | None = None
 
     def space(self, classes: int, rows: int) -> Space:
-        """Space for at least so many classes and rows, empty: what a chain is given depends on no other chain."""
+        """Cleared space for at least this number of classes and rows: no chain's result depends on another chain."""
         if self._space is None or classes > self._classes or rows > self._rows:
             self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
             self._space = space_for(self._classes, self._rows)
@@ -236,12 +238,12 @@ def prepare() -> None:
     Bounds(counts, 1.0)
 
 
-#: Chains beyond this number are shared by threads, so many at a time: the kernels leave Python's lock alone.
+#: With more chains than this, threads share the work, in parts of this many chains: the kernels release Python's lock.
 FEW = 64
 
 
 def bounds(counts: Sequence[Counts], log_inverse: float) -> list[Bounds]:
-    """What is known of each chain; ``log_inverse`` is log(K/δ)."""
+    """The bounds of each chain; ``log_inverse`` is log(K/δ)."""
 
     def some(first: int) -> list[Bounds]:
         room = Room()

@@ -6,7 +6,7 @@ an upper bound of h, and nothing has to converge.
 
 import math
 
-#: The most steps to the largest value of an entry.
+#: The largest number of steps in the search for an entry's maximum.
 WALK = 12
 
 
@@ -24,7 +24,7 @@ def tilt_at(
 
 
 def follow(b: float, away: float, wide: float) -> float:
-    """About the b of a p that is ``away`` from where dp/db = −``wide``: b − log(1 + away/wide)."""
+    """Approximately the b of the point that is ``away`` from a p where dp/db = −``wide``: b − log(1 + away/wide)."""
     away = min(3.0 * wide, max(-0.9 * wide, away))
     return b - away * (6.0 * wide + away) / (wide * (6.0 * wide + 4.0 * away))
 
@@ -41,20 +41,20 @@ def entry(
     walk in b ends where the bound is expected to be within ``tolerance`` of the maximum. It starts from ``tilt``;
     ``top`` is a b for ``high``, and ``top_grown`` is e^top.
 
-    Gives also where the bound is attained, the sum of the terms' sizes, the derivatives of p and b by ν and c there
-    (for ω = 1), a, and the three numbers to start from the next time.
+    Also returns where the bound is attained, the sum of the terms' absolute values, the derivatives of p and b with
+    respect to ν and c there (for ω = 1), a, and the three numbers from which the next call starts.
     """
     b = tilt
     a = bend = slope = p = grown = stiff = curve = wide = 0.0
-    # The maximum is at a larger b than ``least`` and at a smaller one than ``most``.
+    # The maximum lies between b = ``least`` and b = ``most``.
     least = -math.inf
     most = math.inf
     last = False
-    edge = high  # the concave part ends before it, or at ``high``
+    edge = high  # the concave part ends before this point, or at ``high``
     for turn in range(WALK):
         a = omega * b - shift
         force = count - rho * a
-        if force < 0.0:  # to p = 0
+        if force < 0.0:  # go to p = 0
             b = (shift + count / rho) / omega
             a = omega * b - shift
             force = 0.0
@@ -77,7 +77,7 @@ def entry(
                 last = True
                 b = most
                 continue
-            least = b  # to the left, where h may be concave
+            least = b  # go to the left, where h may be concave
             b = 0.5 * (b + most) if most < math.inf else b + 0.4
             continue
         aim = min(high, max(low, p - slope / bend))
@@ -94,7 +94,7 @@ def entry(
             if slope * (edge - p) < tolerance:
                 break
             most = b
-            # Farther than to the maximum: the parabola is on the left.
+            # A step that ends beyond the maximum: the parabola bounds h on the left.
             away = min(high + 0.01 * (high - low), p - 1.2 * slope / bend) - p
         if most - least < 1e-9:
             break
@@ -102,7 +102,8 @@ def entry(
         if ahead >= most or ahead <= least:
             ahead = 0.5 * (least + most)
         b = ahead
-    # For any b, φ is at least an affine function of p. With it h is a convex quadratic, and the ends decide.
+    # For any b, φ is at least an affine function of p. With that function h is a convex quadratic: its maximum is at
+    # one of the ends.
     base = count * a - 0.5 * rho * a * a
     steep = exits * omega * (grown - 1.0)
     left = square * (low - estimate) * (low - estimate) - mu * (base - steep * low) - nu * low
@@ -127,7 +128,7 @@ def entry(
         else:  # the tangent
             aim = low if slope <= 0.0 else min(high, max(low, p - slope / bend))
             peak = here + max(slope * (low - p), slope * (edge - p))
-            if slope <= 0.0 and p < low:  # h may be convex from before low on: h(low) takes part, and any b bounds it
+            if slope <= 0.0 and p < low:  # h may be convex already at low: h(low) counts too, and any b bounds it
                 b_low = tilt_at(low, count, exits, shift, rho, omega, b, 3)
                 a_low = omega * b_low - shift
                 grown_low = math.exp(b_low)
@@ -163,7 +164,7 @@ def entry(
                 a = omega * top - shift
                 grown = top_grown
                 p = high
-    elif p <= low:  # convex on the whole box: h(low) and h(high) decide
+    elif p <= low:  # convex on the whole box: the maximum is h(low) or h(high)
         b_low = tilt_at(low, count, exits, shift, rho, omega, b, 3) if low > 0.0 else 0.0
         a_low = omega * b_low - shift
         grown_low = math.exp(b_low)
@@ -199,7 +200,7 @@ def entry(
             p = aim = high
             a = omega * top - shift
             grown = top_grown
-    # To where the bound is attained.
+    # Move to the point where the bound is attained.
     inverse = 1.0 / (exits * p * grown + rho)
     b_p = -exits * grown * inverse
     by_nu = 0.0
@@ -217,18 +218,18 @@ def at_right_end(
     count: float, exits: float, square: float, estimate: float, high: float, shift: float, rho: float, omega: float,
     mu: float, nu: float, peak: float, b: float, away: float, bow: float, top: float, top_grown: float,
 ) -> tuple[float, float, float, float]:  # fmt: skip
-    """An upper bound of h(high), or −∞ where h is concave up to ``high``; the sum of the terms' sizes; b and e^b.
+    """An upper bound of h(high), or −∞ if h is concave up to ``high``; the sum of the terms' sizes; b and e^b.
 
-    h is concave up to ``high`` if it is at a p(b) ≥ high; and any b gives a bound of h(high). ``top`` is tried first,
-    which served the last time, with its e^b. ``b`` is that of a point ``away`` to the left of ``high``, in units of
-    dp/db, which itself grows by ``bow`` a unit of p. While the bound is above ``peak``, b is made better.
+    h is concave up to ``high`` if it is concave at some p(b) ≥ high. Any b gives a bound of h(high). ``top``, the b of
+    the last call, is tried first, with its e^b. ``b`` belongs to a point ``away`` to the left of ``high``, in units of
+    dp/db, which itself grows by ``bow`` per unit of p. While the bound is above ``peak``, b is improved.
     """
     found = math.inf
     magnitude = 0.0
     for turn in range(4):
         if turn == 1:
             top = b - math.log1p(bow * away) / bow
-        elif turn == 2:  # beyond ``high``, where h may be concave
+        elif turn == 2:  # try beyond ``high``, where h may be concave
             top = b - math.log1p(away)
         elif turn == 3:
             top = tilt_at(high, count, exits, shift, rho, omega, b - math.log1p(bow * away) / bow, 4)
@@ -254,11 +255,12 @@ def mode_cell(
     count: float, exits: float, estimate: float, left: float, right: float, shift: float, rho: float, mu: float,
     nu: float, lean: float,
 ) -> tuple[float, float, float, float, float, float]:  # fmt: skip
-    """An upper bound of the h of ``entry`` on a cell that is narrow, wherever h bends.
+    """An upper bound of the h of ``entry`` on a narrow cell, whether h is concave or convex there.
 
-    φ is at least each of its tangents: at the middle of the cell, and about at its ends. With the largest of them h is
-    piecewise a convex quadratic: the ends and the points where tangents meet decide. Gives the bound, the sum of the
-    terms' sizes, what is due to the cell's width, and a, e^b and b of the middle; ``lean`` is a b to start from.
+    φ is at least each of its tangents: one at the middle of the cell, and one near each end. With the largest of them
+    h is piecewise a convex quadratic, so its maximum is at an end or where two tangents meet. Returns the bound, the
+    sum of the terms' absolute values, the part that is due to the cell's width, and a, e^b and b of the middle.
+    ``lean`` is a b to start from.
     """
     middle = 0.5 * (left + right)
     b = tilt_at(middle, count, exits, shift, rho, 1.0, lean, 2)

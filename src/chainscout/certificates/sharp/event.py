@@ -28,7 +28,7 @@ PAIR_COST = 0.5 * math.log(1.25)
 #: No scale is below 4^LEAST_POWER: smaller ones are never useful.
 LEAST_POWER = -5
 
-#: What rounding can do: relative to the sum of absolute values of all terms, and at least.
+#: An allowance for rounding errors: relative to the sum of the absolute values of all terms, and its least value.
 RELATIVE, ABSOLUTE = 2e-15, 1e-9
 
 
@@ -50,7 +50,7 @@ def family_cost(family: int) -> float:
 
 
 def offset_cost(family: int, offset: int, m: int, pair: int) -> float:
-    """−log of the probability of a visited row's offset at level m, or in the mean of the levels m and m + 1."""
+    """−log of the probability of a visited row's offset at level m, or for the mean of the levels m and m + 1."""
     if family == 1:
         return (offset + 1) * math.log(2.0)
     if family == 2:
@@ -64,20 +64,20 @@ def offset_cost(family: int, offset: int, m: int, pair: int) -> float:
 
 
 def power(family: int, m: int, offset: int) -> int:
-    """log₄ of a row's scale."""
+    """log₄ of the scale of a row."""
     return m - 2 * offset if family == 2 else m - offset
 
 
 def scale(power: int, pair: int) -> float:
-    """ρ = 4^power, or the mean of that and its fourfold."""
+    """ρ = 4^power, or the mean of 4^power and 4·4^power."""
     rho = math.ldexp(1.0, 2 * power)
     return rho * PAIR_SCALE if pair == 1 else rho
 
 
 def joint_cost(log_inverse: float, family: int, m: int, pair: int) -> float:
-    """B without what the rows add: log(K/δ) − log JOINT − log w_f − log w_m.
+    """B without the rows' parts: log(K/δ) − log JOINT − log w_f − log w_m.
 
-    For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs less log 2.
+    For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs minus log 2.
     """
     cost = log_inverse - math.log(JOINT) + family_cost(family)
     if pair == 1:
@@ -86,7 +86,7 @@ def joint_cost(log_inverse: float, family: int, m: int, pair: int) -> float:
 
 
 def row_cost(family: int, offset: int, m: int, pair: int, dimension: float) -> float:
-    """What one visited row adds to B."""
+    """The amount that one visited row adds to B."""
     cost = offset_cost(family, offset, m, pair)
     if pair == 1:
         cost += PAIR_COST * dimension
@@ -94,14 +94,14 @@ def row_cost(family: int, offset: int, m: int, pair: int, dimension: float) -> f
 
 
 def entry_level(log_inverse: float, size: float) -> float:
-    """log of what no R_xy exceeds: log(K/δ) + log(S²/SINGLE)."""
+    """log of the level that no R_xy exceeds: log(K/δ) + log(S²/SINGLE)."""
     return log_inverse + 2.0 * math.log(size) - math.log(SINGLE)
 
 
 def log_gamma(x: float) -> float:
-    """log Γ(x), x > 0, by Stirling's series from 12 on: the same bits wherever ``log`` has the same bits.
+    """log Γ(x), x > 0, by Stirling's series from 12 on. It has the same bits wherever ``log`` has the same bits.
 
-    The first term left out is below 3e-15; ``upper_end`` allows for more.
+    The first omitted term is below 3e-15; ``log_beta_mixture`` allows for more.
     """
     product = 1.0
     while x < 12.0:
@@ -114,14 +114,14 @@ def log_gamma(x: float) -> float:
 
 
 def log_beta_mixture(first: float, second: float, third: float) -> tuple[float, float]:
-    """log of B(n + ½, N − n + ½)/B(½, ½) from log Γ of n + ½, N − n + ½ and N + 1, and what rounding can do to it."""
+    """log of B(n + ½, N − n + ½)/B(½, ½) from log Γ of n + ½, N − n + ½ and N + 1, and a bound on its rounding."""
     return first + second - third - math.log(math.pi), ABSOLUTE + RELATIVE * (abs(first) + abs(second) + abs(third))
 
 
 def box(count: float, exits: float, level: float, whole: float) -> tuple[float, float]:
-    """Numbers that P(x,y) lies between while R_xy ≤ e^level, ``count`` of ``exits`` steps having gone to y.
+    """An interval that contains P(x,y) while R_xy ≤ e^level, if ``count`` of ``exits`` steps went to y.
 
-    ``whole`` is log Γ(exits + 1). Where y was the successor more often than not, all the others together are looked at.
+    ``whole`` is log Γ(exits + 1). If more than half of the steps went to y, the interval of 1 − P(x,y) is computed.
     """
     mixture, slack = log_beta_mixture(log_gamma(count + 0.5), log_gamma(exits - count + 0.5), whole)
     few = min(count, exits - count)
@@ -143,10 +143,11 @@ def box(count: float, exits: float, level: float, whole: float) -> tuple[float, 
 
 
 def end(count: float, exits: float, least: float, frequency: float, z: float, side: float) -> float:
-    """The p below (``side`` −1) or above (1) the frequency where the log-likelihood is ``least``, from outside.
+    """The p below (``side`` −1) or above (1) the frequency where the log-likelihood equals ``least``, from outside.
 
-    The log-likelihood is concave: a step of Newton's from anywhere on that side of the frequency ends outside, and the
-    next ones stay there. Nz is how far the log-likelihood has to fall, about where the angle of √p has moved by √(z/2).
+    The log-likelihood is concave: a Newton step from anywhere on that side of the frequency ends outside, and all later
+    steps stay outside. Nz is how far the log-likelihood has to fall. This happens about where the angle of √p has
+    moved by √(z/2).
     """
     rest = exits - count
     p = 1.0 if side > 0.0 else 0.0
@@ -167,7 +168,7 @@ def end(count: float, exits: float, least: float, frequency: float, z: float, si
         move = value / (count / p - rest / (1.0 - p))
         was = p
         p -= move
-        if side * (p - was) > 0.0:  # from inside
+        if side * (p - was) > 0.0:  # the step came from inside
             outside = 0.0 < p < 1.0
             if not outside:
                 p = 0.5 * (was + (1.0 if side > 0.0 else 0.0))
@@ -183,7 +184,7 @@ def end(count: float, exits: float, least: float, frequency: float, z: float, si
 
 
 def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any) -> None:
-    """Fills ``space.low`` and ``space.high`` of a row's classes, and ``space.most`` with what the boxes allow it."""
+    """Fills ``space.low`` and ``space.high`` of a row's classes, and ``space.most`` with the most that they allow."""
     level = entry_level(log_inverse, size)
     weight = 1.0 / 3.0  # α·S
     exits = table.exits[x]
@@ -196,7 +197,7 @@ def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any
         space.low[i], space.high[i] = box(count, exits, level, whole)
         space.estimate[i] = (count + weight / size) / (exits + weight)
         least += table.times[i] * space.low[i]
-    for i in range(first, last):  # the others have at least their lower ends
+    for i in range(first, last):  # the other entries are at least at their lower ends
         space.high[i] = max(space.low[i], min(space.high[i], 1.0 - (least - space.low[i]) + 1e-12))
     space.most[x] = box_loss(table, x, space)
 
@@ -204,7 +205,7 @@ def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any
 def box_loss(table: Any, x: int, space: Any) -> float:
     """An upper bound of N‖p − P̂‖² over the laws p in the boxes: min over ν of ν + Σ_y max_p (N(p − P̂)² − νp).
 
-    Each maximum is at an end of its box. Any ν gives a bound; the halving only makes it small.
+    Each maximum is at an end of its box. Any ν gives a valid bound; the bisection only makes it small.
     """
     exits = table.exits[x]
     first = table.start[x]
@@ -238,7 +239,7 @@ def box_loss(table: Any, x: int, space: Any) -> float:
         else:
             below, at_below, below_mass = nu, total, mass
         nu = 0.5 * (below + above)
-        if at_above < math.inf and at_below < math.inf:  # to where the tangents meet: the term is no less than there
+        if at_above < math.inf and at_below < math.inf:  # go to where the tangents meet: a lower bound of the minimum
             meet = (at_above - above_mass * (above - below) - at_below) / (below_mass - above_mass)
             if best - (at_below + below_mass * meet) < 1e-6 * best:
                 break

@@ -1,10 +1,10 @@
 """One row's term of the bound: the largest N‖p − P̂‖² − μ·(a lower bound of log Z_x) over the laws p in the boxes.
 
-Steps B to E of docs/certificates.md. The lower bound of log Z_x is a maximum of functions that are affine in p once the
-probability of the row's most frequent successor, its mode, is confined to a cell. So the mode's box is cut into cells,
-and in each cell every entry has a problem of its own, in one dimension. A class is a set of entries with equal counts;
-the first class of a row is the mode alone. Every choice made here (p̄, cells, a, c, ν, b) is valid; good ones make the
-bound small.
+Steps B to E of docs/certificates.md. The *mode* of a row is its most frequent successor. Once the mode's probability is
+confined to a cell, the lower bound of log Z_x is a maximum of functions that are affine in p. So the mode's box is cut
+into cells. In each cell, every entry is a one-dimensional problem of its own. A class is a set of entries with equal
+counts; the first class of a row is the mode alone. Every choice made here (p̄, cells, a, c, ν, b) is valid. Good choices
+make the bound small.
 """
 
 import math
@@ -13,25 +13,25 @@ from typing import Any
 from .entry import entry, mode_cell
 from .event import RELATIVE
 
-#: The most cells that a mode's box is cut into.
+#: The largest number of cells into which a mode's box is cut.
 CELLS = 40
-#: The cells on either side of the estimate to begin with, and the most cells in which entries are tied to the mode.
+#: The first number of cells on either side of the estimate; the largest number of cells with entries tied to the mode.
 SIDE, WORK = 4, 14
 #: A cell is this many times as wide as the one before it.
 WIDER = 2.5
-#: How often a cell is halved, at most.
+#: The largest number of times that a cell is halved.
 HALVINGS = 2
-#: What is known of a cell: entries apart from the mode | tied to it | nothing more to be gained.
+#: The state of a cell: entries apart from the mode | tied to it | nothing more to be gained.
 APART, TIED, FINAL = 0, 1, 2
-#: The numbers that a cell keeps: c, ν, the mode's probability, how fast c and ν move with it.
+#: The numbers that a cell keeps: c, ν, the mode's probability, and the derivatives of c and ν with respect to it.
 FOUND = 5
 #: The mode's part counts as flat while μ/2 is below this times p + 1/u.
 FLAT = 1.25
-#: How exactly the entries' parts are found, as a part of how exactly the term is.
+#: The tolerance for the entries' parts, as a fraction of the tolerance for the term.
 ENTRY = 1.0
-#: The least curvature of an entry's part near the estimate that is asked for before all cells are one: μφ″/2N.
+#: All cells become one only if every entry's part has at least this curvature near the estimate: μφ″/2N.
 MARGIN = 1.05
-#: The most passes over the entries in a cell.
+#: The largest number of passes over the entries in a cell.
 PASSES = 10
 #: p̄ = P̂ + (PUSH/S)·(up − P̂) off the mode, normalised.
 PUSH = 0.1
@@ -100,10 +100,11 @@ def tied(
 ) -> tuple[float, float, float, bool]:  # fmt: skip
     """The row's term without μ·KL₀ while the mode's probability is in [left, right], entries tied to the mode by c.
 
-    c and ν start as given and go to where the term is least, Σ_y a_y = 0 and Σ_y p_y = 1, until it is at most
-    ``enough`` or hardly falls any more: by Newton's steps where the term is smooth, else along ν alone. Gives the term,
-    Σ_y N(p_y − P̂_y)² + ν(1 − Σp) where it is attained, how much of it is due to the cell's width, and whether c and ν
-    have settled. ``space.found`` gets c, ν, the mode's probability, and how fast c and ν move with it.
+    c and ν start as given and move towards the minimum of the term, where Σ_y a_y = 0 and Σ_y p_y = 1. The search
+    stops when the term is at most ``enough`` or hardly falls any more. It uses Newton steps where the term is smooth,
+    and otherwise moves ν alone. Returns the term, Σ_y N(p_y − P̂_y)² + ν(1 − Σp) where it is attained, the part of it
+    that is due to the cell's width, and whether c and ν have settled. ``space.found`` receives c, ν, the mode's
+    probability, and the derivatives of c and ν with respect to it.
     """
     first = table.start[x]
     last = table.stop[x]
@@ -120,7 +121,7 @@ def tied(
     space.found[0], space.found[1] = c, nu
     space.found[2] = 0.5 * (left + right)
     space.found[3] = space.found[4] = 0.0
-    free = 4  # so many steps of c and ν together; then c stays
+    free = 4  # the number of joint steps of c and ν; after them c stays fixed
     # With c fixed the term is convex in ν: ν is too small at ``below`` and too large at ``above``.
     below = above = 0.0
     at_below = at_above = math.inf
@@ -142,7 +143,7 @@ def tied(
         mode = mode_nu = mode_c = grown = 0.0
         kinked = False
         if flat:
-            # The value is that of the whole cell; c and ν go to where they suit its middle.
+            # The value holds for the whole cell; c and ν are chosen for its middle.
             value, size_of, within, a, grown, space.lean[x] = mode_cell(
                 table.count[first], exits, space.estimate[first], left, right, space.half[first] - c, rho, mu, nu,
                 space.lean[x],
@@ -185,7 +186,7 @@ def tied(
             else:
                 kinked = kinked or (by_nu == 0.0 and p >= high)
         total += RELATIVE * magnitude
-        # The derivatives of the term by ν and c are ``mass`` and μρ·``tilts``; it is convex in both.
+        # The derivatives of the term with respect to ν and c are ``mass`` and μρ·``tilts``; it is convex in both.
         worse = not total < best
         determinant = mass_nu * tilts_c - mass_c * tilts_nu
         smooth = mass_nu < 0.0 and determinant < 0.0
@@ -194,8 +195,8 @@ def tied(
             best_square = square + nu * mass
             gap = within
             space.found[0], space.found[1], space.found[2] = c, nu, mode
-            # With the mode's probability held fast: how c and ν follow it.
-            by_mode = -exits * grown / (exits * mode * grown + rho)  # of its tilt
+            # The derivatives of c and ν with respect to the mode's probability.
+            by_mode = -exits * grown / (exits * mode * grown + rho)  # the derivative of its tilt
             others_nu = mass_nu - mode_nu
             others_c = mass_c - mode_c
             along_nu = tilts_nu - by_mode * mode_nu
@@ -230,12 +231,12 @@ def tied(
         elif at_below == math.inf or nu > below:
             below, at_below, below_mass, below_square = nu, total, mass, square + nu * mass
         if at_above < math.inf and at_below < math.inf:
-            # Where the tangents at both ends meet, the term is no less than there: at a kink, the minimum.
+            # The point where the tangents at both ends meet is a lower bound of the term: at a kink, its minimum.
             width = above - below
             meet = (at_above - above_mass * width - at_below) / (below_mass - above_mass)
             if best - (at_below + below_mass * meet) < tolerance or not width > 0.0:
                 settled = flat
-                # At a kink the term is attained at two points at once; so much of the one and of the other has Σp = 1.
+                # At a kink the term is attained at two points at once. These are the weights that make Σp = 1.
                 share = below_mass / (below_mass - above_mass)
                 best_square = share * above_square + (1.0 - share) * below_square
                 break
@@ -255,10 +256,10 @@ def mode_apart(
     count: float, exits: float, estimate: float, half: float, left: float, right: float, rho: float, mu: float,
     omega: float, a: float, c: float,
 ) -> tuple[float, float, float, float]:  # fmt: skip
-    """The mode's part while its probability is in [left, right] and the entries are apart, and N(p − P̂)² where it is.
+    """The mode's part if its probability is in [left, right] and the entries are apart, and N(p − P̂)² at that point.
 
     Φ(p) = max_{a,c} {na − Nc − Np(e^{a+t/2−c}−1) − N(1−p)(1−ω)(e^{−c/(1−ω)}−1) − ρa²/2}: any a and c are valid.
-    The search starts from a and c as given, and gives those that it has found.
+    The search starts from the given a and c, and returns the ones it found.
     """
     middle = 0.5 * (left + right)
     share = 1.0 - omega
@@ -298,10 +299,10 @@ def two_states(
     lean: float, exits: float, estimate: float, half: float, other_half: float, left: float, right: float, rho: float,
     mu: float, a: float, c: float,
 ) -> tuple[float, float, float, float, float]:  # fmt: skip
-    """The term of a row of two states without μ·KL₀, what is due to the cell's width, and N‖p − P̂‖² where it is.
+    """The term of a row of two states without μ·KL₀, the part due to the cell's width, and N‖p − P̂‖² at that point.
 
-    One number p says all: max_{a,c} {(n₁ − n₂)a − Nc − Np(e^{a+t₁/2−c}−1) − N(1−p)(e^{−a+t₂/2−c}−1) − ρa²}.
-    ``lean`` is n₁ − n₂. The search starts from a and c as given, and gives those that it has found.
+    One number p determines the row: max_{a,c} {(n₁ − n₂)a − Nc − Np(e^{a+t₁/2−c}−1) − N(1−p)(e^{−a+t₂/2−c}−1) − ρa²}.
+    ``lean`` is n₁ − n₂. The search starts from the given a and c, and returns the ones it found.
     """
     middle = 0.5 * (left + right)
     for _ in range(5):
@@ -343,7 +344,7 @@ def two_states(
 
 
 def split(table: Any, x: int, rho: float, mu: float, space: Any) -> float:
-    """ω, the entries' part of a tilt when they are apart from the mode; any number between 0 and 1 is valid."""
+    """ω, the entries' part of a tilt if they are apart from the mode; any number between 0 and 1 is valid."""
     first = table.start[x]
     mode = space.estimate[first]
     rest = 1.0 - mode
@@ -358,9 +359,10 @@ def split(table: Any, x: int, rho: float, mu: float, space: Any) -> float:
 
 
 def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: float, space: Any) -> float:
-    """The row's term at the scale ρ: μ·KL₀ and the largest cell, or what the boxes and §7's lemma give.
+    """The row's term at the scale ρ: μ·KL₀ plus the largest cell, or the value that the boxes and §7's lemma give.
 
-    ``space.slope`` gets about how fast the term grows with μ, ``space.base`` the term near the estimate.
+    ``space.slope`` receives approximately the derivative of the term with respect to μ, ``space.base`` the term near
+    the estimate.
     """
     # §7's lemma: log Z ≥ −((S−1)/2)·log(1 + u/S), whatever the truth.
     exits = table.exits[x]
@@ -389,8 +391,8 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
         each = ENTRY * tolerance / (table.stop[x] - first)
         apart, apart_square = entries_apart(table, x, rho, mu, omega, each, space)
     cells = first_cells(table, x, size, rho, mu, tolerance, space)
-    near = math.inf  # the term of the cell of the estimate
-    fresh = 0  # the first cell that nothing is known of
+    near = math.inf  # the term of the cell that contains the estimate
+    fresh = 0  # the first cell that was not evaluated yet
     enough = -math.inf
     top = 0
     work = 0
@@ -410,7 +412,7 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
                     space.half[first + 1], space.left[j], space.right[j], rho, mu, space.apart_tilt[x], space.apart[x],
                 )  # fmt: skip
                 space.cell_state[j] = FINAL if gap < tolerance else TIED
-            if term < space.cell_term[j]:  # not if it is not a number
+            if term < space.cell_term[j]:  # false if the term is nan
                 space.cell_term[j] = term
                 space.cell_square[j] = square
         if fresh == 0:
@@ -421,7 +423,7 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
             if space.cell_term[j] > space.cell_term[top]:
                 top = j
         if work == 0 and size > 2.0:
-            top = 0  # the cell of the estimate first: it says what is enough for the others
+            top = 0  # the cell of the estimate first: its term says how small the others need to be
         state = space.cell_state[top]
         if state == FINAL or work >= WORK or (work > 0 and space.cell_term[top] <= enough + tolerance):
             break
@@ -475,12 +477,12 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
 
 
 def shared(table: Any, x: int, rho: float, mu: float, space: Any) -> bool:
-    """Whether the term is about concave in p, and then g_y of every class: Σ_y g_y(p_y − P̂_y)² ≥ N‖p − P̂‖².
+    """Whether the term is roughly concave in p. If so, sets g_y of every class: Σ_y g_y(p_y − P̂_y)² ≥ N‖p − P̂‖².
 
-    p and P̂ sum to one. So for 0 ≤ θ ≤ 1 and weights w that sum to one, N(p_1 − P̂_1)² is at most 1 − θ of itself and
-    θ·Σ_{y≥2} N(p_y − P̂_y)²/w_y: a part of the mode's square is shared among the others (Cauchy and Schwarz). Any θ
-    and w are valid. They are chosen so that each entry's part is concave near the estimate, where φ″ is about
-    N/(p + 1/u).
+    p and P̂ sum to one. So for 0 ≤ θ ≤ 1 and weights w that sum to one, the Cauchy–Schwarz inequality gives
+    N(p_1 − P̂_1)² ≤ (1 − θ)·N(p_1 − P̂_1)² + θ·Σ_{y≥2} N(p_y − P̂_y)²/w_y: a part of the mode's square is shared among
+    the others. Any θ and w are valid. They are chosen so that each entry's part is concave near the estimate, where φ″
+    is about N/(p + 1/u).
     """
     first = table.start[x]
     exits = table.exits[x]
@@ -505,7 +507,7 @@ def shared(table: Any, x: int, rho: float, mu: float, space: Any) -> bool:
 def entries_apart(
     table: Any, x: int, rho: float, mu: float, omega: float, tolerance: float, space: Any
 ) -> tuple[float, float]:
-    """The entries' part while they are apart from the mode, and Σ_y N(p_y − P̂_y)² where it is attained."""
+    """The entries' part if they are apart from the mode, and Σ_y N(p_y − P̂_y)² where it is attained."""
     exits = table.exits[x]
     total = 0.0
     square = 0.0
@@ -522,7 +524,7 @@ def entries_apart(
 
 
 def first_cells(table: Any, x: int, size: float, rho: float, mu: float, tolerance: float, space: Any) -> int:
-    """A narrow cell about the estimate, where the largest term usually is, and wider and wider ones on either side."""
+    """A narrow cell around the estimate, where the largest term usually is, and ever wider cells on either side."""
     first = table.start[x]
     low = space.low[first]
     high = space.high[first]
@@ -556,7 +558,7 @@ def first_cells(table: Any, x: int, size: float, rho: float, mu: float, toleranc
 
 
 def start_of_cell(table: Any, x: int, top: int, cells: int, space: Any) -> tuple[float, float]:
-    """c and ν to start with in a cell: from where the nearest cell that was tied has ended, moved along."""
+    """Start values of c and ν in a cell: the final values of the nearest tied cell, extrapolated."""
     left, right = space.left[top], space.right[top]
     near = -1
     away = 0.0
@@ -580,7 +582,7 @@ def start_of_cell(table: Any, x: int, top: int, cells: int, space: Any) -> tuple
 
 
 def halve(top: int, cells: int, space: Any) -> None:
-    """Cuts the cell ``top`` into two; the last cell takes its place, and its halves come last."""
+    """Cuts the cell ``top`` in two. The last cell takes its place, and the two halves are appended."""
     last = cells - 1
     left, right = space.left[top], space.right[top]
     term, square, halved = space.cell_term[top], space.cell_square[top], space.cell_halved[top]

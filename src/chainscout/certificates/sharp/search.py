@@ -1,4 +1,4 @@
-"""The bound of one chain: the smallest that the event gives, over scales, multipliers and the two lemmas.
+"""The bound of one chain: the smallest bound that the event gives, over scales, multipliers and the two lemmas.
 
 For every family f, level m, offsets o and multiplier μ ≥ 0 (step D of docs/certificates.md)
 
@@ -27,20 +27,20 @@ from .event import (
 )
 from .row import row_term
 
-#: The score's first step along μ, and its number of steps at most.
+#: The score's first step along μ, and its largest number of steps.
 STEP, STEPS = 1.2, 12
-#: No other μ is looked at.
+#: The range of μ that is searched.
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
-#: The candidates that are evaluated, at most, while their score is no more than REACH times the best one. A candidate
-#: is left in its first evaluation if that comes to more than HOPELESS times the best bound so far.
+#: The largest number of candidates that are evaluated; each has a score of at most REACH times the best score. The
+#: first evaluation of a candidate stops once it exceeds HOPELESS times the best bound so far.
 CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.1
-#: The evaluations of one candidate along μ, at most, and what another one must be able to gain, as a part of the whole.
+#: The largest number of evaluations of one candidate along μ, and the relative gain that a further one must promise.
 EVALUATIONS, GAIN = 5, 0.005
-#: While §7's bound is more than so many times the bound, it is not computed again.
+#: §7's bound is not computed again while it is more than this many times the bound.
 CLOSE = 1.5
-#: How exactly a row's term is found, as a part of the whole.
+#: The tolerance of a row's term, as a fraction of the whole bound.
 TOLERANCE = 0.01
-#: The levels that there is room for: from LEAST_POWER to two above log₄ of 2⁵³.
+#: The number of levels that there is room for: from LEAST_POWER to log₄(2⁵³) + 2.
 LEVELS = 2 * (30 - LEAST_POWER)
 
 
@@ -49,9 +49,9 @@ BETWEEN = math.log(PAIR_SCALE) / math.log(4.0)
 
 
 class Table(NamedTuple):
-    """One chain's counts, as the kernels take them: the rows with exits, each as classes of equal counts."""
+    """One chain's counts in the form that the kernels take: the rows with exits, each as classes of equal counts."""
 
-    #: Row x has the classes start[x] … stop[x] − 1; the first of them is the row's most frequent successor alone.
+    #: Row x has the classes start[x] … stop[x] − 1. The first of them is the row's most frequent successor alone.
     start: Any
     stop: Any
     #: N[x,y] of a class, and how many entries it has.
@@ -64,7 +64,7 @@ class Table(NamedTuple):
 class Space(NamedTuple):
     """Scratch space, and what is known of the last solution."""
 
-    # a class each
+    # one value per class
     low: Any
     high: Any
     estimate: Any
@@ -74,7 +74,7 @@ class Space(NamedTuple):
     top: Any
     top_grown: Any
     gain: Any
-    # a row each
+    # one value per row
     most: Any
     centre: Any
     multiplier: Any
@@ -91,7 +91,7 @@ class Space(NamedTuple):
     offset: Any
     trial: Any
     order: Any
-    # a cell each
+    # one value per cell
     left: Any
     right: Any
     cell_term: Any
@@ -99,16 +99,16 @@ class Space(NamedTuple):
     cell_state: Any
     cell_halved: Any
     cell_found: Any
-    # a row and level each
+    # one value per row and level
     cost: Any
     give: Any
     half_give: Any
     plain: Any
-    # a candidate each, the best level of a family or its runner-up: score, twice the level and the pair, and μ
+    # one value per candidate, which is the best level of a family or its runner-up: score, 2·level + pair, and μ
     rating: Any
     level: Any
     start: Any
-    # what was chosen: candidate, μ, the smallest bound, the highest level, §7's bound; the numbers of the last cell
+    # the choice: candidate, μ, the smallest bound, the highest level, §7's bound; and the numbers of the last cell
     chosen: Any
     found: Any
 
@@ -116,9 +116,9 @@ class Space(NamedTuple):
 def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: float, space: Any) -> float:
     """T·b, T times the bound: the full search. ``size`` is S ≥ 2, ``rows`` ≥ 1.
 
-    The search is made for ``log_inverse`` ≥ log(K/δ), and the bound given for log(K/δ) = ``log_inverse`` − ``spare``:
-    the rows' terms hold there too, and only B is smaller. What is looked at does not depend on ``spare``, so that with
-    the same ``log_inverse`` a smaller δ never has a smaller bound.
+    The search runs at ``log_inverse`` ≥ log(K/δ), and the returned bound is for log(K/δ) = ``log_inverse`` − ``spare``:
+    the rows' terms hold there too, and only B is smaller. The search does not depend on ``spare``, so with the same
+    ``log_inverse`` a smaller δ never has a smaller bound.
     """
     for x in range(rows):
         boxes_of_row(table, x, size, log_inverse, space)
@@ -161,7 +161,7 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
 
 
 def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) -> float:
-    """T·b at the scales and the μ of the last full search; keeps every row's term, so that ``move`` can go on."""
+    """T·b at the scales and the μ of the last full search. It keeps every row's term for ``move``."""
     if space.chosen[0] < 0.0:
         return math.inf
     mu = space.chosen[1]
@@ -174,10 +174,10 @@ def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) 
 
 
 def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, space: Any) -> float:
-    """T·b after row ``moved`` has changed: μ, scales and the other rows' terms are those of the last time.
+    """T·b after row ``moved`` has changed. μ, the scales and the other rows' terms are those of the previous call.
 
-    B and the boxes of the row are computed again. So is §7's lemma, up to the level of the last search, if
-    it was near the bound the last time. A row's term depends on its own counts, μ, ρ_x, S, K and δ alone.
+    B and the boxes of the row are computed again. So is §7's lemma, up to the level of the last search, if it was near
+    the bound in the previous call. A row's term depends only on its own counts, μ, ρ_x, S, K and δ.
     """
     boxes_of_row(table, moved, size, log_inverse, space)
     best = 0.0
@@ -214,7 +214,7 @@ def fresh(table: Any, rows: int, space: Any) -> None:
 
 
 def evidence(count: float, exits: float, p: float, shift: float, rho: float) -> float:
-    """About max_a {na − Np(e^{a+s} − 1) − ρa²/2}: how much an entry's counts speak against p."""
+    """Approximately max_a {na − Np(e^{a+s} − 1) − ρa²/2}: how strongly an entry's counts speak against p."""
     weight = exits * p * math.exp(shift)
     a = min(2.0, max(-3.0, (count - weight) / (weight + rho)))
     for _ in range(2):
@@ -235,10 +235,10 @@ def natural_offsets(table: Any, rows: int, largest: float, space: Any) -> None:
 
 
 def costs(table: Any, rows: int, size: float, top: int, space: Any) -> None:
-    """For the score, of every row at every scale: ½·log det(I + u·Σ̂), and how much its counts speak against a law.
+    """For the score, per row and scale: ½·log det(I + u·Σ̂), and how strongly the row's counts speak against a law.
 
-    Two laws are looked at: as much as its box allows goes from the mode to the entry with the widest box, and half of
-    that.
+    Two laws are tried: one moves as much probability as the boxes allow from the mode to the entry with the widest
+    box, the other moves half of that.
     """
     for x in range(rows):
         first = table.start[x]
@@ -290,7 +290,7 @@ def costs(table: Any, rows: int, size: float, top: int, space: Any) -> None:
 
 
 def plain_costs(table: Any, x: int, size: float, top: int, space: Any) -> None:
-    """What §7's lemma takes off a row at every scale up to the level ``top``: ((S−1)/2)·log(1 + u/S)."""
+    """What §7's lemma subtracts for a row, at every scale up to the level ``top``: ((S−1)/2)·log(1 + u/S)."""
     for j in range(2 * (top - LEAST_POWER) + 1):
         u = table.exits[x] / scale(LEAST_POWER + j // 2, j % 2)
         space.plain[x * LEVELS + j] = 0.5 * (size - 1.0) * math.log1p(u / size)
@@ -300,7 +300,7 @@ def guess(
     rows: int, joint: float, family: int, m: int, pair: int, mu: float,
     cost: Any, give: Any, half_give: Any, most_of: Any, trial: Any,
 ) -> tuple[float, float]:  # fmt: skip
-    """The score of a level at μ, and its slope; ``joint``: B without what rows add. The offsets go to ``trial``."""
+    """The score of a level at μ, and its slope. ``joint`` is B without the rows' parts. The offsets go to ``trial``."""
     slope = joint
     total = mu * slope
     most = 0
@@ -339,10 +339,10 @@ def guess(
 
 
 def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: float, space: Any) -> float:
-    """Guesses the two best levels of a family and gives the best one's μ: candidates ``family`` and its runner-up.
+    """Guesses the two best levels of a family, the candidate ``family`` and its runner-up. Returns the best one's μ.
 
-    ``mu`` is a guess of μ. A score is convex in μ, or nearly so, with corners: tangents from both sides enclose the
-    least value, and a level is left as soon as they meet above the runner-up.
+    ``mu`` is a first guess of μ. A score is convex in μ, or nearly so, with corners. Tangents from both sides enclose
+    the least value, and a level is dropped as soon as they meet above the runner-up.
     """
     runner = family + FAMILIES
     space.rating[family] = space.rating[runner] = math.inf
@@ -399,7 +399,7 @@ def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: 
 
 
 def prepared(rows: int, size: float, log_inverse: float, candidate: int, space: Any) -> float:
-    """B of a candidate's scales; each row's ρ goes to ``space.rho``."""
+    """B for a candidate's scales. Each row's ρ goes to ``space.rho``."""
     family = candidate % FAMILIES
     m = space.level[candidate] // 2
     pair = space.level[candidate] % 2
@@ -416,14 +416,14 @@ def descend(
     table: Any, rows: int, size: float, log_inverse: float, spare: float, candidate: int, best: float, first: bool,
     space: Any,
 ) -> float:  # fmt: skip
-    """The smaller of ``best`` and what a search along μ finds at a candidate's scales.
+    """The smaller of ``best`` and the bound that a search along μ finds at a candidate's scales.
 
-    The bound is convex in μ, but for how exactly it is found, and its slope is known: the next μ is where two tangents
-    meet. ``space.chosen[2]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
+    The bound is convex in μ, up to the tolerance of its terms, and its slope is known. So the next μ is where two
+    tangents meet. ``space.chosen[2]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
     """
     bound = prepared(rows, size, log_inverse, candidate, space)
     mu = space.start[candidate]
-    # The tangents nearest to the minimum: one that falls and one that rises.
+    # The tangents nearest to the minimum: one falling, one rising.
     below = above = 0.0
     at_below = at_above = math.inf
     fall = rise = 0.0
@@ -434,7 +434,7 @@ def descend(
         slope = bound
         base = total
         tolerance = TOLERANCE * best / rows
-        # About what the rows to come have at least: μ·½·log det(I + u·Σ̂).
+        # Approximately a lower bound of the remaining rows' terms: μ·½·log det(I + u·Σ̂).
         to_come = 0.0
         if turn == 0 and not first:
             for x in range(rows):
@@ -457,14 +457,14 @@ def descend(
             above, at_above, rise = mu, total, slope
         else:
             below, at_below, fall = mu, total, slope
-        # The slope of log(bound) by log μ. Its change is about one, or more.
+        # The slope of log(bound) as a function of log μ. It grows at a rate of about one, or more.
         steep = mu * slope / total
         if turn == 0:
             gain = min(0.2, 0.5 * steep * steep)
             if gain < GAIN or (not first and total * (1.0 - gain) > best):
                 break
         if at_above == math.inf:
-            # While all rows are near their estimates the bound is proportional to μ, and it is never less.
+            # If all rows are near their estimates, the bound is proportional to μ. It is never smaller than that.
             farther = (at_below / mu - fall) / (base / mu - fall)
             mu *= min(3.0, max(1.02, 1.0 - 0.25 * steep, farther))
         elif at_below == math.inf:
@@ -482,9 +482,10 @@ def descend(
 def lemma(
     table: Any, rows: int, size: float, log_inverse: float, spare: float, top: int, space: Any
 ) -> tuple[float, float]:
-    """§7's bound on this event: the largest Σ_x W_x with Σ_x θ_x W_x ≤ B, then what smoothing can do.
+    """§7's bound on this event: the largest Σ_x W_x with Σ_x θ_x W_x ≤ B, plus the largest effect of smoothing.
 
-    At log(K/δ) = ``log_inverse``, and at ``log_inverse`` − ``spare``. ``plain_costs`` has filled ``space.plain``.
+    Returned for log(K/δ) = ``log_inverse`` and for ``log_inverse`` − ``spare``. ``plain_costs`` must have filled
+    ``space.plain``.
     """
     best = 0.0
     moved = 0.0
@@ -513,7 +514,7 @@ def lemma(
                 rho = scale(at, pair)
                 bound += base + offset * more + space.plain[x * LEVELS + 2 * (at - LEAST_POWER) + pair]
                 space.theta[x] = table.exits[x] / (table.exits[x] + 2.0 * rho)
-            # No θ is above one: ΣW is at least B.
+            # No θ exceeds one, so ΣW is at least B.
             if bound < best:
                 best = min(best, knapsack(table, rows, bound * (1.0 + 1e-12), space))
             if bound - spare < less:
