@@ -18,8 +18,8 @@ def plug_in_moments(counts: Counts) -> tuple[float, float]:
         seen = [(n + alpha) * inverse for n in row.values()]
         unseen, times = alpha * inverse, size - len(row)
         gini = times * unseen * (1 - unseen)
-        # ŝ₂ − 2ŝ₃ + ŝ₂² as the squares of all entries of diag(p) − ppᵀ, which loses no digits in a row that is nearly
-        # deterministic: p_y²(1−p_y)² on the diagonal, and p_y²p_z² twice for every pair.
+        # ŝ₂ − 2ŝ₃ + ŝ₂² as the sum of the squared entries of diag(p) − ppᵀ: p_y²(1−p_y)² on the diagonal, and p_y²p_z²
+        # twice for every pair. This loses no digits in a row that is nearly deterministic.
         diagonal = times * (unseen * (1 - unseen)) ** 2
         pairs = times * (times - 1) / 2 * unseen**4
         before = times * unseen**2
@@ -35,7 +35,7 @@ def plug_in_moments(counts: Counts) -> tuple[float, float]:
 
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
     """The (1 − δT_k/t) quantile of each chain's limit law over T_k, t = Σ_k T_k."""
-    from scipy.special import ndtri  # here, because it takes long to load
+    from scipy.special import ndtri  # here, because it loads slowly
 
     everything = sum(chain.total for chain in counts)
     found = []

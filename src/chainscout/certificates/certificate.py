@@ -11,7 +11,7 @@ from ..markup import MOST, html_table
 from ..validation import did_you_mean, failure_probability, one_of, printable, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper, sharp
 
-#: method → what its number is worth.
+#: method → what its bound guarantees.
 METHODS = {
     "sharp": "holds at all times at once with probability ≥ 1 − δ, whatever policy drew the samples; open chains have"
     " 'mixture'",
@@ -28,7 +28,7 @@ ASSUMPTION = (
 )
 
 
-#: A state that was left so often counts where errors of single probabilities are put into words.
+#: The sentence about errors of single probabilities covers the states that were left at least this often.
 EXITS = 100
 
 
@@ -40,12 +40,12 @@ class Certificate:
     loss: Mapping[str, float]
     delta: float
     method: str
-    #: chain → bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)), on the event of ``loss``; of closed chains, by ``sharp`` alone.
+    #: chain → bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)), on the event of ``loss``. Only ``sharp`` has it, for closed chains.
     total_variation: Mapping[str, float] = field(default_factory=dict, repr=False, kw_only=True)
-    #: chain → (exits of a state, bound on the error of every probability out of it), on the event of ``loss``; of
-    #: closed chains, by ``sharp`` alone.
+    #: chain → (exits of a state, bound on the error of every probability out of it), on the event of ``loss``. Only
+    #: ``sharp`` has it, for closed chains.
     entries: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict, repr=False, kw_only=True)
-    #: The chains with open states: where the method is 'sharp', they have 'mixture'.
+    #: The chains with open states. If the method is 'sharp', they have 'mixture' instead.
     opened: frozenset[str] = field(default=frozenset(), repr=False, kw_only=True)
 
     @property
@@ -62,7 +62,7 @@ class Certificate:
         """A bound on |P̂(x,y) − P(x,y)| for every y and every state x that was left at least ``exits`` times.
 
         It holds on the same event as ``loss``: all of them at once, with probability ≥ 1 − δ. It is nan if no state was
-        left so often, and infinite if a chain with such a state has no bounds on its entries.
+        left that often, and infinite if a chain with such a state has no bounds on its entries.
         """
         whole_number(exits, "exits", meaning="how often a state must have been left")
         if set(self.entries) != set(self.loss):
@@ -124,10 +124,12 @@ class Certificate:
 def certify(
     counts: Mapping[str, Counts], delta: float = 0.05, method: str = "sharp", budget: int | None = None
 ) -> Certificate:
-    """The certificate of these chains' counts. ``budget``: the observations up to which ``paper`` holds; None: ever.
+    """The certificate for these chains' counts.
 
-    ``sharp`` gives a chain with open states its ``mixture`` certificate. Every chain has δ/K, whichever of the two it
-    has, so that all bounds hold at once with probability ≥ 1 − δ.
+    ``sharp`` gives a chain with open states its ``mixture`` certificate. Every chain uses δ/K with either of the two,
+    so that all bounds hold at once with probability ≥ 1 − δ.
+
+    ``budget``: the number of observations up to which ``paper`` holds; None: without end.
     """
     failure_probability(delta)
     one_of(method, "method", METHODS)
@@ -154,7 +156,7 @@ def _opened(counts: Mapping[str, Counts]) -> frozenset[str]:
 
 
 def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
-    """``sharp`` for closed chains and ``mixture`` for open ones, δ/K each."""
+    """``sharp`` for closed chains and ``mixture`` for open ones, with δ/K each."""
     log_inverse = math.log(len(counts) / delta)
     closed = {name: chain for name, chain in counts.items() if not chain.open_states}
     found = dict(zip(closed, sharp.bounds(list(closed.values()), log_inverse), strict=True))
@@ -173,7 +175,7 @@ def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
 
 
 def loss_bound(counts: Counts, method: str, log_inverse: float) -> float:
-    """b of one chain by 'sharp' or 'mixture', whose event fails with probability ≤ e^{−log_inverse}.
+    """b of one chain by 'sharp' or 'mixture'. It fails with probability at most e^{−log_inverse}.
 
     A chain with open states has 'mixture' in both cases.
     """
@@ -183,7 +185,7 @@ def loss_bound(counts: Counts, method: str, log_inverse: float) -> float:
 
 
 def need_certifiable(counts: Mapping[str, Counts], method: str) -> None:
-    """Refuses counts that no certificate, or not this one, holds for."""
+    """Raises ``InputError`` for counts that no certificate, or not this one, holds for."""
     for name, chain in counts.items():
         if chain.correlated:
             raise InputError(

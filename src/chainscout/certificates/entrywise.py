@@ -1,8 +1,9 @@
 """Intervals for single probabilities P(x,y) that hold at all times at once, and the certificate they give (MATH §7).
 
-Out of x the chain goes to y as a coin with P(x,y) falls, exit by exit. So for p = P(x,y), a = N[x,y] and n = N_x, the
-mixture of likelihood ratios B(a+½, n−a+½)/B(½,½) / (p^a(1−p)^{n−a}) is a martingale that starts at one, and by
-Ville's inequality it stays below 1/δ' for ever with probability ≥ 1 − δ'. The interval is the set of p where it does.
+Each exit from x goes to y with probability P(x,y), like the toss of a coin. Let p = P(x,y), a = N[x,y] and n = N_x. The
+mixture of likelihood ratios B(a+½, n−a+½)/B(½,½) / (p^a(1−p)^{n−a}) is a martingale that starts at one. By Ville's
+inequality it stays below 1/δ' for ever with probability ≥ 1 − δ'. The interval is the set of p for which it is below
+1/δ'.
 """
 
 import math
@@ -17,7 +18,7 @@ Array = npt.NDArray[np.float64]
 
 
 def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float | Array) -> tuple[Array, Array]:
-    """Lower and upper ends for each success probability; ``log_inverse`` = log(1/δ'), for all or for each."""
+    """Lower and upper ends for each success probability; ``log_inverse`` is log(1/δ'), one for all or one for each."""
     from scipy.special import betaln, xlog1py, xlogy  # here, because it takes long to load
 
     a, n = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
@@ -26,12 +27,12 @@ def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: floa
     ends = []
     for outer in (0.0, 1.0):
         inside, outside = frequency.copy(), np.full(a.shape, outer)
-        for _ in range(60):  # halving: to the last bit of a double
+        for _ in range(60):  # bisection down to the last bit of a double
             middle = (inside + outside) / 2
             kept = xlogy(a, middle) + xlog1py(n - a, -middle) >= least
             inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
         ends.append(np.asarray(outside))
-    # An end that is inside the set at 0 or 1 itself: with no success, or nothing but successes, or no trial.
+    # 0 or 1 itself is in the set if there was no success, or nothing but successes, or no trial.
     return np.where(a == 0, 0.0, ends[0]), np.where(a == n, 1.0, ends[1])
 
 
@@ -39,7 +40,7 @@ def row_bounds(counts: Counts, log_inverse: float) -> dict[int, float]:
     """For each state left at least once, the largest ‖P̂(x,·) − P(x,·)‖² that the intervals of its row allow."""
     alpha = smoothing(None, counts.size)
     rows = counts.rows()
-    # Each row's positive counts and one zero, which stands for all y never seen from x: all rows in one array.
+    # All rows in one array: each row's positive counts, and one zero that stands for all y never seen from x.
     seen = np.array([count for row in rows.values() for count in (*row.values(), 0)], dtype=np.float64)
     times = np.array([number for row in rows.values() for number in (*[1] * len(row), counts.size - len(row))])
     lengths = [len(row) + 1 for row in rows.values()]
@@ -52,7 +53,7 @@ def row_bounds(counts: Counts, log_inverse: float) -> dict[int, float]:
 
 
 def log_inverse(counts: Sequence[Counts], delta: float) -> float:
-    """log(Σ_k S_k²/δ): every entry of every chain at once."""
+    """log(Σ_k S_k²/δ): for every entry of every chain at once."""
     return math.log(sum(chain.size**2 for chain in counts) / delta)
 
 

@@ -1,6 +1,6 @@
 """What is known of one chain: the estimated matrix, and an interval for each entry that holds at all times at once.
 
-A chain may have many states. So an estimate keeps what was seen, and makes a part of the matrix when it is asked for.
+A chain may have many states. So an estimate keeps only the counts, and computes a part of the matrix on demand.
 """
 
 import math
@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Part(NamedTuple):
-    """Some rows and columns of what is known of a chain."""
+    """Some rows and columns of an estimate."""
 
     transitions: npt.NDArray[np.int64]
     matrix: Array
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 
 class RowEstimates(ABC):
-    """A chain's smoothed matrix with intervals, a part at a time or, where there are not too many states, whole."""
+    """A chain's smoothed matrix with intervals: a part at a time, or whole if there are not too many states."""
 
     def __init__(
         self, states: Sequence[Hashable], rows: Mapping[int, Mapping[int, int]], delta: float, alpha: float
@@ -52,7 +52,7 @@ class RowEstimates(ABC):
         return np.asarray(self.exits / total) if total else np.full(len(self.exits), math.nan)
 
     def window(self, rows: range, columns: range) -> Part:
-        """The part of these rows and columns, which are clipped to the states there are."""
+        """The part with these rows and columns. Both ranges are clipped to the existing states."""
         rows, columns = (part[: max(0, len(self.states) - part.start)] for part in (rows, columns))
         counts = self._counts_of(rows)
         matrix = self._smoothed(counts)
@@ -130,7 +130,7 @@ class Estimate(RowEstimates):
     """A chain's smoothed matrix with all-time intervals.
 
     All intervals of all chains hold at once with probability ≥ 1 − δ if ``entries`` is Σ_k S_k² over the chains that
-    share δ (by default this chain alone). A larger number leaves a part of δ to others.
+    share δ (by default this chain alone). A larger number leaves a part of δ for others.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Estimate(RowEstimates):
 
     def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         exits = self.exits[rows.start : rows.stop, None]
-        # Most entries of a row have the same few counts, and an interval is dear.
+        # Most entries of a row share a few values of counts, and an interval takes long to compute.
         pairs, places = np.unique(
             np.stack((counts, np.broadcast_to(exits, counts.shape)), axis=-1).reshape(-1, 2),
             axis=0,
@@ -177,12 +177,12 @@ class Estimate(RowEstimates):
         """Draws of the matrix from its posterior law, as an xarray Dataset that ArviZ reads.
 
         The variable ``P`` has the dimensions chain, draw, from and to. Rows are independent, and row x has the law
-        Dirichlet(N[x,·] + α), whose mean is ``matrix``. These are credible values under that prior: unlike the
-        intervals they guarantee nothing. ``chains`` is what samplers call so, by default four as theirs; the draws are
-        all independent.
+        Dirichlet(N[x,·] + α), whose mean is ``matrix``. These are credible values under that prior. Unlike the
+        intervals, they guarantee nothing. All draws are independent.
 
         ``draws``: draws in each of the ``chains``.
-        ``seed``: what all randomness follows from.
+        ``chains``: groups of draws; samplers call them chains, and four is their usual number.
+        ``seed``: determines all randomness.
         """
         from .posterior import posterior_draws
 
@@ -208,7 +208,7 @@ class Estimate(RowEstimates):
 
 
 def entries_frame(estimate: Any, lower: Array | None, upper: Array | None) -> Any:
-    """The entries of an estimate, one a row."""
+    """A frame with one row for each entry of an estimate."""
     states = list(estimate.states)
     nowhere = np.full(estimate.matrix.size, math.nan)
     return frame(
@@ -224,7 +224,7 @@ def entries_frame(estimate: Any, lower: Array | None, upper: Array | None) -> An
 
 
 def _without_intervals(counts: Counts) -> str:
-    """Why no interval of these counts would hold, or nothing."""
+    """The reason why no interval would hold for these counts; empty if intervals hold."""
     if counts.correlated:
         return "no interval holds for counts taken with a sliding lag: their transitions overlap and are correlated"
     if counts.open_states:

@@ -1,8 +1,7 @@
 """The ``mixture`` certificate (MATH §7): a bound on Σ_x N_x‖P̃(x,·) − P(x,·)‖² that holds at all times at once.
 
-The derivation stands in the documentation (docs/certificates.md). ``largest_excess`` is plain scalar Python over
-scratch space that its caller gives, so that the same function is interpreted, compiled for the CPU and compiled for
-the GPU.
+docs/certificates.md has the derivation. ``largest_excess`` is plain scalar Python over scratch space that the caller
+gives. So the same function is interpreted, compiled for the CPU and compiled for the GPU.
 """
 
 import math
@@ -12,7 +11,7 @@ from typing import Any
 from ..counts import Counts
 from ..logarithm import log, log1p
 
-#: S − 1 for a chain whose number of states is not known: so large that cost(u) is its limit u/2.
+#: S − 1 for a chain with an unknown number of states: so large that cost(u) equals its limit u/2.
 OPEN = 1e300
 
 LOG_2, LOG_4 = log(2.0), log(4.0)
@@ -21,20 +20,21 @@ LEVELS = 52
 LEVEL_LOGS = tuple(log(3.0 * (m + 1.0) * (m + 2.0)) for m in range(LEVELS))
 UNIFORM_LOGS = tuple(log(m + 1.0) for m in range(LEVELS))
 
-#: What is larger than another number in exact arithmetic is still so, times this, after a few hundred roundings.
+#: If a number is larger than another in exact arithmetic, this factor times it is larger after some hundred roundings.
 CERTAINLY = 1.0 - 1e-9
 
 
 def largest_excess(
     exits: Any, number: int, dimension: float, log_inverse: float, offset: Any, theta: Any, order: Any
 ) -> float:
-    """W̄: the largest Σ_x W_x, W_x = N_x‖P̃(x,·) − P(x,·)‖², that no event of probability e^{−log_inverse} forbids.
+    """W̄: with probability ≥ 1 − e^{−log_inverse}, Σ_x W_x ≤ W̄ at all times, where W_x = N_x‖P̃(x,·) − P(x,·)‖².
 
     ``exits``: N_x > 0 of the ``number`` states left at least once. ``dimension``: S − 1, or OPEN.
     ``log_inverse``: log(K/δ). ``offset``, ``theta``, ``order``: scratch space for ``number`` values each.
 
     For every level m and offsets o, with ρ_x = 4^{m−o_x}: Σ_x θ_x W_x ≤ B, θ_x = N_x/(N_x + 2ρ_x), 0 ≤ W_x ≤ 2N_x.
-    The largest ΣW under that is a fractional knapsack, filled by increasing θ; the smallest over m and o is W̄.
+    The largest ΣW under these constraints is a fractional knapsack, filled in the order of increasing θ. W̄ is the
+    smallest of these over m and o.
     """
     largest = 0.0
     ceiling = 0.0
@@ -51,10 +51,10 @@ def largest_excess(
     fewest = largest  # the smallest N_x
     lowest = 4.0 * largest  # the smallest N_x·4^{o_x}, and the N_x that it belongs to
     fewest_shifted = largest
-    logs = 0.0  # Σ log(N_x/S), as one logarithm of a product for as long as that is a number
+    logs = 0.0  # Σ log(N_x/S), as one logarithm of a product while the product does not overflow
     product = 1.0
     for x in range(number):
-        # round(log₄(N_max/N_x)), in exact arithmetic: dividing by four is.
+        # round(log₄(N_max/N_x)), exactly: a division by four has no rounding error.
         ratio = largest / exits[x]
         power = exits[x]
         steps = 0
@@ -85,12 +85,12 @@ def largest_excess(
             likely_scale = scale
         levels += 1
         scale *= 4.0
-    # Where all o are 0, the second and the third family are the first with a larger B.
+    # If all o are 0, the second and the third family equal the first one with a larger B.
     for family in range(3 if deepest > 0 else 1):  # all o = 0 | o as above, geometric prior | min(o, m), uniform prior
         prior = log_inverse
         if family == 1:
             prior += (shifts + number) * LOG_2
-        for turn in range(2):  # from the level that is likely to be the best one upwards, then from there downwards
+        for turn in range(2):  # upwards from the level that is likely to be the best one, then downwards from there
             up = turn == 0
             level = likely - 1 if up else likely
             scale = 0.25 * likely_scale if up else likely_scale  # 4^m
@@ -99,8 +99,8 @@ def largest_excess(
                 scale *= 4.0 if up else 0.25
                 if level < 0 or level >= levels:
                     break
-                # What ΣW is at least: log(1+v) ≥ log v and log(1+v) ≥ 2v/(2+v) in B, the smallest θ is filled first,
-                # and all others are at most the largest. A level that cannot be better is not evaluated.
+                # A lower bound of ΣW: log(1+v) ≥ log v and log(1+v) ≥ 2v/(2+v) in B; the smallest θ is filled first,
+                # and all others are at most the largest. A level that cannot be better is skipped.
                 mass = 0.5 * ceiling
                 top = largest
                 smallest = fewest
@@ -116,12 +116,12 @@ def largest_excess(
                     top = 2.0 * largest
                     room = 0.0
                 cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
-                # A plan expects more than can be counted, and more levels.
+                # A plan may expect larger counts than a study can reach, and so needs more levels.
                 far = level >= LEVELS
                 least = prior + (log(3.0 * (level + 1.0) * (level + 2.0)) if far else LEVEL_LOGS[level])
                 if family == 2:
                     least += number * (log(level + 1.0) if far else UNIFORM_LOGS[level])
-                # Upwards 1/θ grows and B is never below its prior; downwards costs grow, but for the third family's.
+                # Upwards, 1/θ grows and B is never below its prior. Downwards, costs grow, except the third family's.
                 if up and least * (1.0 + 2.0 * scale / top) * CERTAINLY > best:
                     break
                 if not up and family < 2 and (prior + LEVEL_LOGS[0] + 0.5 * dimension * cost) * CERTAINLY > best:
@@ -146,7 +146,7 @@ def largest_excess(
                     while shift > 0:
                         u *= 4.0
                         shift -= 1
-                    # Σ cost(u), cost(u) = (S−1)/2·log(1 + u/S): of large u/S as the logarithm of a product.
+                    # Σ cost(u), cost(u) = (S−1)/2·log(1 + u/S): for large u/S as the logarithm of a product.
                     v = u * inverse_size
                     if v < 0.0625:
                         bound += 0.5 * dimension * log1p(v)
@@ -158,7 +158,7 @@ def largest_excess(
                     theta[x] = u / (u + 2.0)
                 if product > 1.0:
                     bound += 0.5 * dimension * log(product)
-                stride = 1  # Shell's sort: as short as an insertion sort, and a chain may have a million states
+                stride = 1  # Shell sort: nearly as short as an insertion sort, and fast enough for a million states
                 while 3 * stride + 1 < number:
                     stride = 3 * stride + 1
                 while stride > 0:
@@ -184,7 +184,7 @@ def largest_excess(
 
 
 def smoothing_excess(exits: Any, number: int, spread: float, weight: float) -> float:
-    """r²·(1−1/S)·Σ_x N_x/(N_x+r)², r = αS: how far smoothing towards uniform rows can have moved ΣW."""
+    """r²·(1−1/S)·Σ_x N_x/(N_x+r)², r = αS: how far smoothing towards uniform rows can move ΣW."""
     total = 0.0
     for x in range(number):
         total += exits[x] / ((exits[x] + weight) * (exits[x] + weight))
@@ -192,7 +192,7 @@ def smoothing_excess(exits: Any, number: int, spread: float, weight: float) -> f
 
 
 def combine(excess: float, smoothing: float, transitions: float) -> float:
-    """b = (√W̄ + √(what smoothing can do))²/T (triangle inequality in the norm weighted by N_x)."""
+    """b = (√W̄ + √smoothing)²/T, by the triangle inequality in the norm weighted by N_x."""
     root = math.sqrt(excess) + math.sqrt(smoothing)
     return root * root / transitions
 
@@ -202,8 +202,8 @@ def bound_from_exits(
 ) -> float:
     """b for the exits of the states left at least once; ``weight`` is r = αS. Infinite if there are none.
 
-    With ``open_states`` the chain may have more states than the ``size`` seen: cost(u) = u/2, which it grows to with S,
-    and 1 + 1/S′ stands for 1 − 1/S where the estimate is smoothed (MATH §6).
+    With ``open_states`` the chain may have more states than the ``size`` seen. Then cost(u) is its limit u/2 for large
+    S, and 1 + 1/S′ replaces 1 − 1/S in the smoothing term (MATH §6).
     """
     number = len(exits)
     if number == 0:
@@ -220,7 +220,7 @@ def bound_from_exits(
 
 
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
-    """b_k for every chain, all at once with probability ≥ 1 − δ: δ/K each."""
+    """b_k for every chain, with δ/K each: all hold at once with probability ≥ 1 − δ."""
     log_inverse = math.log(len(counts) / delta)
     return [
         bound_from_exits(chain.visited_exits(), chain.size, log_inverse, open_states=chain.open_states)

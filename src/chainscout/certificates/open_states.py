@@ -1,12 +1,12 @@
 """Certificates and intervals of a chain whose states are not all known beforehand (MATH §6, 'Open states').
 
-S′ is the number of states known so far. The mixture's cost, (S−1)/2·log(1 + u/S), grows with S and is below its limit
-u/2, which is taken. Smoothing over S′ states moves a row that has mass elsewhere by at most
+S′ is the number of states known so far. The mixture's cost, (S−1)/2·log(1 + u/S), grows with S towards its limit u/2,
+and the limit is used. Smoothing over S′ states moves a row that has mass elsewhere by at most
 ‖1/S′ − P(x,·)‖² ≤ 1 + 1/S′.
 
-Intervals: the j-th pair that is discovered gets δ/(K·j(j+1)), so that a chain spends δ/K at most. Which pair that is
-depends on what was observed, so its coin is counted from the exit after the one that revealed it: from there on it is a
-fixed coin, and Ville's inequality holds. A pair that was not seen yet has no interval but [0, 1].
+Intervals: the j-th pair that is discovered gets δ/(K·j(j+1)), so that a chain spends at most δ/K. Which pair comes j-th
+depends on the observations. So its coin is counted from the exit after the one that revealed it: from there on it is a
+fixed coin, and Ville's inequality holds. A pair that was not seen yet has the interval [0, 1].
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 
 class OpenEstimate(RowEstimates):
-    """What is known of a chain with open states; the attributes are those of ``Estimate``."""
+    """The estimate of a chain with open states. It has the attributes of ``Estimate``."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class OpenEstimate(RowEstimates):
         self._chains = chains
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row for each entry between known states, as that of ``Estimate``."""
+        """A pandas DataFrame with a row for each entry between known states, in the form of ``Estimate.to_pandas``."""
         return entries_frame(self, self.lower, self.upper)
 
     def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
@@ -57,7 +57,7 @@ class OpenEstimate(RowEstimates):
         return lower, upper
 
     def widths(self) -> Array:
-        """The width of the widest interval of each row: one where a pair was not seen."""
+        """The width of the widest interval of each row. It is one if a pair of the row was not seen."""
         found = np.ones(len(self.states))
         for x, known in self._discoveries.items():
             if len(known) == len(self.states):

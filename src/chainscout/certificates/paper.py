@@ -9,17 +9,17 @@ from ..rows import deviation, smoothed_gini
 
 #: The index's second and third constant, from Lemma 4 with ζ = β and ζ' = β/3. They hold for α = 1/(3S) only.
 STATED = (6.6, 28.0)
-#: The same with |1 − P − P̂| ≤ 1 where Lemmas 4 and 8 use 2 (MATH §4).
+#: The same constants if |1 − P − P̂| is bounded by 1, where Lemmas 4 and 8 use 2 (MATH §4).
 TIGHT = (3.78, 8.76)
 
 
 def entry(count: float, exits: float, size: float, alpha: float) -> float:
-    """One entry's share of what ``row_terms`` is given: (N_x+αS)·√(N_x·P̂(1−P̂)(x,y))."""
+    """One entry's part of the first argument of ``row_terms``: (N_x+αS)·√(N_x·P̂(1−P̂)(x,y))."""
     return deviation(count, exits, alpha, alpha * size)
 
 
 def row_terms(deviations: float, exits: float, squares: float, size: float, alpha: float) -> tuple[float, float, float]:
-    """One visited row's share of the index's three sums, from Σ_y ``entry``, N_x and Σ_y N[x,y]².
+    """One visited row's parts of the index's three sums, from Σ_y ``entry``, N_x and Σ_y N[x,y]².
 
     Ĝ(x) | N_x^{3/2}/(N_x+αS)²·Σ_y √(P̂(1−P̂)(x,y)) | 1/(N_x+αS)
     """
@@ -29,18 +29,18 @@ def row_terms(deviations: float, exits: float, squares: float, size: float, alph
 
 
 def factors(size: int, beta: float, constants: tuple[float, float]) -> tuple[float, float, float]:
-    """What the three sums are multiplied by in the index's numerator: 2β | 6.6·β^{3/2} | 28·β²S."""
+    """The factors of the three sums in the index's numerator: 2β | 6.6·β^{3/2} | 28·β²S."""
     second, third = constants
     return 2.0 * beta, second * beta * math.sqrt(beta), third * beta * beta * size
 
 
 def index(sums: tuple[float, float, float], transitions: float, factors: tuple[float, float, float]) -> float:
-    """b of the paper's §3 from the sums of ``row_terms`` over the states left at least once."""
+    """b of the paper's §3, from the sums of ``row_terms`` over the states left at least once."""
     return (factors[0] * sums[0] + factors[1] * sums[1] + factors[2] * sums[2]) / transitions
 
 
 def bound(counts: Counts, beta: float, constants: tuple[float, float] = STATED) -> float:
-    """b of one chain's counts; the loss is unbounded before the first transition."""
+    """b for one chain's counts. It is infinite before the first transition."""
     if counts.total == 0:
         return math.inf
     if counts.size == 1:
@@ -57,7 +57,7 @@ def bound(counts: Counts, beta: float, constants: tuple[float, float] = STATED) 
 
 
 def bounds(counts: Sequence[Counts], delta: float, budget: int | None) -> list[float]:
-    """b_k for every chain: for all times up to ``budget`` observations, or without end if that is None."""
+    """b_k for every chain: for all times up to ``budget`` observations, or for all times if ``budget`` is None."""
     pairs = sum(chain.size**2 for chain in counts)
     if budget is not None:
         return [bound(chain, beta(budget, delta, pairs)) for chain in counts]

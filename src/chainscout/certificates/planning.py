@@ -1,6 +1,7 @@
-"""Budgets and losses that a certificate will reach, at the counts a chain is expected to give.
+"""The budgets and losses that a certificate is expected to reach.
 
-Of a chain that is known they are N[x,y] = T·π(x)·P(x,y); of one that was observed, the counts so far go on growing.
+The bound is computed at expected counts. For a known chain they are N[x,y] = T·π(x)·P(x,y). For an observed chain, the
+counts so far go on growing in proportion.
 """
 
 import math
@@ -18,10 +19,10 @@ from .certificate import loss_bound
 if TYPE_CHECKING:
     from ..problems import Problem
 
-#: No budget above this is looked for: a bound that has not come down by then is infinite.
+#: The search ends at this budget: if the bound is still above the target, the result is infinite.
 BEYOND = 10**60
 
-#: ``sharp`` has room for the scales of so many transitions.
+#: ``sharp`` has room for the scales of this many transitions.
 MOST_SHARP = 2.0**52
 
 #: (chain, T) → the certificate at T transitions.
@@ -78,16 +79,16 @@ def _least(bound: Callable[[float], float], target: float, start: float) -> floa
     return math.ceil(high)
 
 
-#: An entry that is expected less often than this is taken as one that will not be seen.
+#: An entry with an expected count below this is treated as one that will not be seen.
 SEEN = 0.5
 
 
 def further_transitions(counts: Counts, target: float, method: str, log_inverse: float) -> float:
     """How many more transitions are expected to bring the chain's certificate down to ``target``; 0 if it is there.
 
-    Each row goes on to have the share of the transitions that it has now, and each entry the share of its row that the
-    smoothed estimate gives it. So it is a prediction, not a bound. It is nan before the first transition, when there
-    is nothing to go by, and infinite where no number up to BEYOND will do.
+    The assumption: each row keeps its present share of the transitions, and each entry has the share of its row that
+    the smoothed estimate gives it. So this is a prediction, not a bound. It is nan before the first transition, and
+    infinite if no number up to BEYOND suffices.
     """
     total = counts.total
     if total == 0:
@@ -111,7 +112,7 @@ def further_transitions(counts: Counts, target: float, method: str, log_inverse:
 
 
 def _grown(row: Mapping[int, int], size: int, growth: float) -> dict[int, float]:
-    """What a row's counts are expected to be when its exits have grown by a factor."""
+    """The expected counts of a row when its exits have grown by a factor."""
     alpha = smoothing(None, size)
     exits = sum(row.values())
     more = (growth - 1) * exits / (exits + alpha * size)
@@ -142,8 +143,8 @@ def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
 def certified_loss(problem: "Problem", budget: int, bound: Bound, rounds: int = 30) -> float:
     """The smallest max_k b_k that ``budget`` observations are expected to certify.
 
-    T·b(T) hardly depends on T, so sharing the transitions in proportion to it, again and again, makes all b_k equal.
-    What is given is what the best of the shares certify, after at most so many ``rounds``.
+    T·b(T) hardly depends on T. So dividing the transitions in proportion to it, again and again, makes all b_k equal.
+    The result belongs to the best division found in at most ``rounds`` rounds.
     """
     chains = list(problem.chains.values())
     transitions = budget - len(chains)
@@ -171,10 +172,10 @@ def sharp_budget(problem: "Problem", target: float, bound: Bound) -> float:
 def certified_budget(problem: "Problem", target: float, bound_for: Callable[[int], Bound]) -> float:
     """The observations that are expected to certify max_k L_k ≤ ``target``; ``bound_for`` takes the budget.
 
-    Infinite where there are none up to BEYOND, or none that the search settles on.
+    It is infinite if no budget up to BEYOND suffices, or if the search does not settle.
     """
     budget = 2 * len(problem)
-    for _ in range(100):  # β depends on log log of the budget: two or three rounds do
+    for _ in range(100):  # β depends on log log of the budget: two or three rounds are enough
         bound = bound_for(budget)
         needed = sum(1 + _transitions(chain, target, bound) for chain in problem.chains.values())
         if needed > BEYOND:
