@@ -1,6 +1,6 @@
 """One sampling budget, many Markov chains: learn every transition matrix equally well, and know how well.
 
-Names are imported when they are first used, so that ``import chainscout`` costs nothing.
+Each name is imported when it is first used. So ``import chainscout`` alone takes almost no time.
 """
 
 import importlib

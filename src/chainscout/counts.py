@@ -1,8 +1,8 @@
 """The statistic of one chain (MATH §1): transitions, exits, last state, paths, and the smoothed estimate.
 
-Only transitions that were seen are stored, row by row, so a chain of a million states of which ten thousand were
-observed takes a few megabytes. Arrays of size S² are made when asked for. (No scipy here: it alone would take more
-address space than such a chain.)
+Only observed transitions are stored, row by row. So a chain of a million states takes a few megabytes if ten thousand
+of them were observed. Arrays of size S² are made only on request. (This module does not import scipy, because scipy
+alone would take more address space than such a chain.)
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ SMOOTHING: dict[str, Callable[[int], float]] = {
 #: A dense S × S array is refused above this size (2 GiB).
 DENSE_LIMIT = 16_384
 
-#: As many states are enough, and their exits fit into an array.
+#: The largest number of states. Their exits still fit into an array.
 MOST_STATES = 10**9
 
-#: Up to here a float holds every whole number.
+#: A float holds every whole number up to this one.
 MOST_TRANSITIONS = 2**53
 
 
@@ -51,7 +51,7 @@ def smoothing(alpha: float | str | None, size: int) -> float:
 
 
 def smoothed(transitions: npt.NDArray[Any], alpha: float) -> Array:
-    """P̂ = (N[x,y] + α)/(N_x + αS) over the last two axes; a row that sums to zero (α = 0, never left) is uniform."""
+    """P̂ = (N[x,y] + α)/(N_x + αS) over the last two axes. A row of zeros (α = 0, never left) becomes uniform."""
     raised = transitions + alpha
     sums = raised.sum(axis=-1, keepdims=True)
     uniform = np.full_like(raised, 1 / raised.shape[-1])
@@ -59,7 +59,7 @@ def smoothed(transitions: npt.NDArray[Any], alpha: float) -> Array:
 
 
 def never_left(rows: int, states: int) -> str:
-    """How many rows are not known at all, as '3 of 5 rows were never left'."""
+    """A phrase that says how many rows are unknown, such as '3 of 5 rows were never left'."""
     return f"{rows:,} of {states:,} rows {'was' if rows == 1 else 'were'} never left"
 
 
@@ -69,9 +69,9 @@ class Counts:
     ``states``: how many there are (numbered from 0), or their labels. The first observation of a path reveals a
     state and adds no transition; ``restart`` begins a new path.
 
-    ``open_states``: these are the states seen so far and the chain may have others, so that a certificate must hold
-    whatever their number (MATH §6). ``correlated``: the transitions overlap in time (a sliding lag), so that they are
-    not a Markov chain's and nothing can be certified from them.
+    ``open_states``: these are the states seen so far, and the chain may have others. A certificate must then hold for
+    any number of states (MATH §6). ``correlated``: the transitions overlap in time (a sliding lag). Then they are not
+    transitions of a Markov chain, and nothing can be certified from them.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Counts:
 
     @classmethod
     def from_transitions(cls, transitions: npt.ArrayLike, states: Sequence[Hashable] | None = None) -> Self:
-        """Counts from a matrix of transition counts, as a publication prints it (its paths are not known)."""
+        """Counts from a matrix of transition counts, such as one printed in a publication. Its paths are not known."""
         matrix = number_array(transitions, "transition counts")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
             raise InputError(f"transition counts must be square with at least one state, not of shape {matrix.shape}")
@@ -131,7 +131,7 @@ class Counts:
         open_states: bool = False,
         correlated: bool = False,
     ) -> Self:
-        """Counts from (from, to, number): so many transitions, or, where ``from`` is None, paths begun in ``to``."""
+        """Counts from triples (from, to, number): that many transitions. If ``from`` is None: paths begun in ``to``."""
         counts = cls(states, open_states=open_states, correlated=correlated)
         for pair in _each(pairs, "pairs must be a sequence of (from, to, number)"):
             try:
@@ -159,7 +159,7 @@ class Counts:
         last: int | None,
         open_states: bool = False,
     ) -> Self:
-        """Counts as they were kept elsewhere: position → position → count, and the position the chain is in."""
+        """Counts from stored rows: position → position → count, and the position that the chain is in."""
         counts = cls(states, open_states=open_states)
         if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
             raise InputError(f"rows must map positions to mappings from positions to counts, not {shown(rows)}")
@@ -175,7 +175,7 @@ class Counts:
 
     @classmethod
     def over(cls, rows: dict[int, dict[int, int]], size: int, open_states: bool = False) -> Self:
-        """Counts over ``rows`` that the caller keeps: nothing is checked or copied, and nothing may be recorded."""
+        """Counts that share the caller's ``rows``. Nothing is checked or copied, and nothing may be recorded."""
         counts = cls(size, open_states=open_states)
         counts._rows = rows
         counts._exits = {x: sum(row.values()) for x, row in rows.items()}
@@ -183,7 +183,7 @@ class Counts:
         return counts
 
     def record(self, state: Hashable) -> None:
-        """One observation: the state that the chain is in now."""
+        """Adds one observation: the state that the chain is in now."""
         position = self.index_of(state)
         if self._last is None:
             self.paths += 1
@@ -197,7 +197,7 @@ class Counts:
         self._last = None
 
     def merge(self, other: "Counts") -> "Counts":
-        """The counts of both, of the same states. The merged counts begin a new path."""
+        """The sum of two counts over the same states. The merged counts begin a new path."""
         if not isinstance(other, Counts) or self.states != other.states:
             given = shown(other.states) if isinstance(other, Counts) else shown(other)
             raise InputError(f"only counts over the same states can be merged: {shown(self.states)} and {given}")
@@ -215,7 +215,7 @@ class Counts:
         return merged
 
     def _add(self, x: int, y: int, number: int) -> None:
-        if number == 0:  # rows and exits are of the states left at least once
+        if number == 0:  # rows and exits hold only the states left at least once
             return
         row = self._rows.setdefault(x, {})
         row[y] = row.get(y, 0) + number
@@ -237,7 +237,7 @@ class Counts:
     def index_of(self, state: Hashable) -> int:
         """The position of a state's label."""
         if self._positions is None:
-            if type(state) is int and 0 <= state < self.size:  # of millions, nearly all
+            if type(state) is int and 0 <= state < self.size:  # the usual case, kept fast
                 return state
             if isinstance(state, Integral) and not isinstance(state, bool) and 0 <= int(state) < self.size:
                 return int(state)
@@ -283,7 +283,7 @@ class Counts:
 
     @property
     def unknown_rows(self) -> int:
-        """How many states were never left: nothing is known of their rows."""
+        """How many states were never left. Nothing is known about their rows."""
         return self.size - len(self._exits)
 
     @property
@@ -305,7 +305,7 @@ class Counts:
         return matrix
 
     def need_dense(self) -> None:
-        """Refuses to make an S × S array of many states."""
+        """Raises ``InputError`` if an S × S array would be too large."""
         if self.size > DENSE_LIMIT:
             raise InputError(
                 f"a dense {self.size} × {self.size} array would not fit into memory; rows() has what was seen"
@@ -352,8 +352,8 @@ def _each(values: Iterable[Any], wanted: str) -> Iterator[Any]:
 
 
 def _number(number: Any) -> int:
-    """How often something was seen, as a plain number."""
-    if type(number) is int and number >= 0:  # of millions, nearly all
+    """A count as a plain int, checked."""
+    if type(number) is int and number >= 0:  # the usual case, kept fast
         return number
     return whole_number(number, "a count", least=0, meaning="how often a transition was seen, or a path begun")
 

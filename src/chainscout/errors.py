@@ -13,39 +13,39 @@ class ChainscoutError(Exception):
 
 
 class InputError(ChainscoutError, ValueError):
-    """An argument is not what the function takes; nothing was changed."""
+    """An argument is invalid. Nothing was changed."""
 
     exit_status = 2
 
 
 class OutOfStep(InputError):
-    """An observation that is neither the next one of its chain nor what was told under its number before."""
+    """An observation is neither the chain's next one nor a repetition of what was told under its number."""
 
 
 class OverBudget(InputError):
-    """An observation costs more than is left of the budget; nothing was changed."""
+    """An observation costs more than the rest of the budget. Nothing was changed."""
 
 
 class Held(InputError):
-    """A chain was to be changed without the token of the lease that holds it; nothing was changed."""
+    """A caller without the lease's token tried to change a leased chain. Nothing was changed."""
 
 
 class NotErgodicError(InputError):
-    """A quantity was asked for that this chain does not have because it is not irreducible, aperiodic or reversible."""
+    """The chain lacks the requested quantity because it is not irreducible, not aperiodic or not reversible."""
 
     exit_status = 1
 
 
 class FileError(ChainscoutError):
-    """A file is missing, damaged, or says something that cannot be used. The text lists every problem found in it."""
+    """A file is missing, damaged, or has unusable content. The text lists every problem that was found."""
 
 
 class LogError(ChainscoutError):
-    """A log cannot be read to its end, or says something that cannot be counted. No counts were made."""
+    """A log cannot be read to its end, or has content that cannot be counted. No counts were made."""
 
 
 class StudyFinished(ChainscoutError):
-    """There is nothing more to ask: the study's budget is used, its target is certified or its deadline has passed."""
+    """The study has ended: its budget is used, its target is certified, or its deadline has passed."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(text)
@@ -53,31 +53,31 @@ class StudyFinished(ChainscoutError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.reason)  # to reach another process
+        return type(self), (str(self), self.reason)  # pickling, so that the error can reach another process
 
 
 class LeaseLost(ChainscoutError):
-    """The chain is not held under this token: the lease expired or was given up, and nothing was changed."""
+    """The lease with this token no longer holds the chain: it expired or was given back. Nothing was changed."""
 
 
 class NothingFree(ChainscoutError):
-    """Every chain is held by a worker, or what is left of the budget is promised to them."""
+    """Workers hold every chain, or the rest of the budget is promised to them."""
 
 
 class Busy(ChainscoutError):
-    """Another writer held the study for longer than this one may wait; nothing was changed."""
+    """Another writer held the study for longer than this one may wait. Nothing was changed."""
 
 
 class ConnectionLost(ChainscoutError):
-    """The database went away. What had not been committed was not stored."""
+    """The connection to the database was lost. Uncommitted changes were not stored."""
 
 
 class OutcomeUnknown(ConnectionLost):
-    """The database went away during a commit: whether the change was stored is not known."""
+    """The connection to the database was lost during a commit. It is not known whether the change was stored."""
 
 
 class SourceError(ChainscoutError):
-    """A source did not give a state: it died, was too slow, or gave what is no state."""
+    """A source gave no valid state: it died, was too slow, or gave an invalid state."""
 
 
 class SourceNotStarted(SourceError):
@@ -89,7 +89,7 @@ class SourceEnded(ChainscoutError):
 
 
 class MissingExtraError(ChainscoutError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """A required optional dependency is not installed."""
 
     exit_status = 2
 
@@ -102,23 +102,23 @@ class MissingExtraError(ChainscoutError, ImportError):
 
 
 class RecomputedWarning(UserWarning):
-    """A built-in rule has changed since the study was last open, and the study's indices were computed anew."""
+    """A built-in rule has changed since the study was last open, and the study's indices were computed again."""
 
 
 class BarePathsWarning(UserWarning):
-    """Paths of a chain brought no transition one after the other, because the study was opened for each of them."""
+    """Several paths of a chain in a row brought no transition, because the study was reopened for each of them."""
 
 
 class RepeatedPathsWarning(UserWarning):
-    """Two paths of a study repeat each other, so that no bound holds."""
+    """Two paths of a study repeat each other, so no bound holds."""
 
 
 class SetAsideWarning(UserWarning):
-    """A chain was set aside while its source was learned: it is sampled no more."""
+    """``learn`` set a chain aside: the chain is not sampled any more."""
 
 
 class RenormalisedWarning(UserWarning):
-    """A published table's rows did not sum to one and were divided by their sums, as was asked for."""
+    """A table's rows did not sum to one. They were divided by their sums, as requested."""
 
 
 class CorrelatedCountsWarning(UserWarning):

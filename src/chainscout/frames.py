@@ -1,4 +1,4 @@
-"""Tables for pandas, which is no dependency: columns of labels stay what they are."""
+"""Tables for pandas, an optional dependency. Columns of labels are kept unchanged."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def pandas_library(what: str) -> Any:
 
 
 def frame(columns: Mapping[str, Iterable[Any]]) -> Any:
-    """A DataFrame of these columns: arrays as they are, lists as labels that no conversion changes."""
+    """A DataFrame of these columns. Arrays stay as they are; lists are labels, and no conversion changes them."""
     pandas = pandas_library("to_pandas")
     return pandas.DataFrame({name: _column(pandas, values) for name, values in columns.items()})
 

@@ -30,7 +30,7 @@ def zeta(n: int, delta: float, events: float, c: float = PEELING) -> float:
     real_number(events, "events", least=1.0, meaning="how many events share delta")
     real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
     failure_probability(delta)
-    # One observation has no time slice; max(1, ·) keeps the union over slices from being empty.
+    # One observation has no time slice. max(1, ·) prevents an empty union over slices.
     return c * math.log(max(1, math.ceil(math.log(n) / math.log(c))) * events / delta)
 
 
@@ -40,7 +40,7 @@ def beta(n: int, delta: float, pairs: int, c: float = PEELING) -> float:
 
 
 def beta_unknown_horizon(transitions: int, delta: float, pairs: int, c: float = PEELING) -> float:
-    """β when no budget is set: log(cT)·log(c²T)/log²c stands for ⌈log n/log c⌉ (MATH §6; valid for T ≥ 1)."""
+    """β without a budget: log(cT)·log(c²T)/log²c replaces ⌈log n/log c⌉ (MATH §6; valid for T ≥ 1)."""
     transitions = whole_number(transitions, "transitions")
     events = 6 * whole_number(pairs, "pairs", meaning="Σ_k S_k²")
     real_number(c, "c", above=1.0, meaning="the ratio of the peeling's time slices")
@@ -110,7 +110,7 @@ def on_event_c(chain: MarkovChain, counts: Counts, beta: float) -> bool:
 def event_c_width(probability: Any, exits: Any, beta: float, weight: float) -> Any:
     """How far P̂(x,y) may be from P(x,y) on the event C (Definition 2); ``weight`` = αS.
 
-    Of numbers or of arrays: plain arithmetic, which is also compiled to look at whole paths.
+    It takes numbers or arrays. It is plain arithmetic, which is also compiled to check whole paths.
     """
     return ((2 * exits * (probability * (1 - probability)) * beta) ** 0.5 + beta / 3) / (exits + weight)
 
@@ -140,7 +140,8 @@ def lemma_8(chain: MarkovChain, exits: Sequence[float], beta: float) -> tuple[fl
 def theorem_1(problem: "Problem", n: int, delta: float) -> float:
     """Theorem 1 *as stated* in its proof: L ≤ KS²β²·(304/(n−2K) + 564K/(n−2K)²), n ≥ 4K, S = max_k S_k.
 
-    Its proof uses that the first and the third term of the index do not grow. Both can grow when a new state is left.
+    Its proof assumes that the first and the third term of the index do not grow. Both can grow when a state is left
+    for the first time.
     """
     chains = len(problem)
     whole_number(n, "n", least=4 * chains, meaning="Theorem 1 needs four observations a chain")
@@ -162,7 +163,7 @@ def theorem_2(problem: "Problem", n: int, delta: float) -> float:
 
 
 def _pairs(problem: "Problem") -> int:
-    """Σ_k S_k², what a union over all entries of all chains takes (MATH §1; the paper: KS²)."""
+    """Σ_k S_k², the number of events in a union over all entries of all chains (MATH §1; the paper: KS²)."""
     return sum(size**2 for size in problem.sizes)
 
 

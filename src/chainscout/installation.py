@@ -1,19 +1,19 @@
-"""How a missing optional dependency is installed into the environment at hand, as a command that works there."""
+"""The command that installs a missing optional dependency into the present environment."""
 
 import sys
 from pathlib import Path
 
-# What takes long to import is imported where it is used: nearly no program needs it.
+# Slow imports are made where they are used, because almost no program needs them.
 
-#: The checkout that this package is imported from, if it is one.
+#: The checkout from which this package is imported, if it comes from one.
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def extra_command(extra: str) -> str:
-    """The command that installs what ``extra`` stands for.
+    """The command that installs the packages of ``extra``.
 
-    In the environment of a checkout this is a make target. Elsewhere the packages themselves are named, because the
-    version that is installed may be on no index.
+    In the environment of a checkout this is a make target. Elsewhere the command names the packages themselves, because
+    no index may have the installed version.
     """
     if not (_ROOT / "dev.py").is_file():
         return package_command(*_requirements(extra))
@@ -39,7 +39,7 @@ def package_command(*requirements: str) -> str:
 
 
 def _requirements(extra: str) -> list[str]:
-    """What the installed package's own metadata says that an extra needs."""
+    """The requirements of an extra, from the metadata of the installed package."""
     import re
     from importlib import metadata
 

@@ -1,8 +1,8 @@
 """The natural logarithm from sums, products and quotients alone, so that it has the same bits on every device.
 
-The library of a processor and that of a GPU round a logarithm differently in its last bit, and a rule that computes one
-would choose differently where indices are nearly equal. These functions are interpreted, compiled for the CPU and
-compiled for the GPU. Their error is below two units in the last place.
+The mathematical libraries of CPUs and GPUs round the last bit of a logarithm differently. A rule that uses logarithms
+would then make different choices when indices are nearly equal. These functions are interpreted, compiled for the CPU
+and compiled for the GPU. Their error is below two units in the last place.
 """
 
 import math
@@ -35,6 +35,6 @@ def log(x: float) -> float:
 
 
 def log1p(x: float) -> float:
-    """log(1 + x) for a finite x ≥ 0: the logarithm of the rounded sum, and what rounding took from it."""
+    """log(1 + x) for a finite x ≥ 0: the logarithm of the rounded sum, plus a correction for the rounding."""
     total = 1.0 + x
     return log(total) + (x - (total - 1.0)) / total

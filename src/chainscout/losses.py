@@ -1,4 +1,4 @@
-"""How far an estimate is from the truth (MATH §3)."""
+"""Losses: the distance of an estimate from the truth (MATH §3)."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -23,14 +23,14 @@ def _total_variation(p: Array, q: Array) -> Array:
 
 
 def _kullback_leibler(p: Array, q: Array) -> Array:
-    from scipy.special import rel_entr  # here, because it takes long to load
+    from scipy.special import rel_entr  # here, because it loads slowly
 
     # Rounding can leave −1e-17 where both rows are equal.
     return np.asarray(np.maximum(rel_entr(p, q).sum(axis=-1), 0.0))
 
 
 def _chi_squared(p: Array, q: Array) -> Array:
-    # 0/0 is no distance, something/0 is infinitely far.
+    # 0/0 counts as distance 0; a positive number over 0 is infinite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.asarray(np.where(p == q, 0.0, (p - q) * ((p - q) / q)).sum(axis=-1))
 
@@ -80,16 +80,16 @@ def loss(
 
 
 def _same_states(labels: tuple[Hashable, ...], others: tuple[Hashable, ...]) -> bool:
-    """Whether as many labels are the same in the same order; plain numbers on one side are positions on the other.
+    """Whether both sides have the same labels in the same order. Numbers 0 … S−1 on one side match any labels.
 
-    But not where the labels are these numbers in another order: a 0 would then mean two states.
+    The exception: labels that are these numbers in another order do not match, because a 0 would then mean two states.
     """
     numbers = tuple(range(len(labels)))
     return labels == others or (numbers in (labels, others) and set(labels) != set(others))
 
 
 def of_transitions(matrices: Array, transitions: npt.NDArray[Any], weight: Array, distance: str, alpha: float) -> Array:
-    """The same for arrays: their last two axes (one for ``weight``) are the states. What is given is not checked."""
+    """The loss for arrays: their last two axes (one for ``weight``) are the states. The arguments are not checked."""
     distances = DISTANCES[distance](matrices, smoothed(transitions, alpha))
-    # A row of no weight counts for nothing even where its distance is infinite.
+    # A row with weight 0 contributes 0, even if its distance is infinite.
     return np.asarray((weight * np.where(weight == 0, 0.0, distances)).sum(axis=-1))

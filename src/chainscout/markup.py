@@ -1,4 +1,4 @@
-"""What an object shows of itself: a small table as text, and as HTML for notebooks. Every text is escaped."""
+"""Small tables for the repr of an object: as text, and as HTML for notebooks. Every text is escaped."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from html import escape
@@ -6,13 +6,13 @@ from typing import Any
 
 from .validation import printable
 
-#: Rows and columns that are shown; the rest is counted.
+#: The largest number of rows and columns that are shown. A note gives the number of all.
 MOST = 10
 _CELL = "padding:0.15em 0.7em;text-align:"
 
 
 def shown_cell(value: Any) -> str:
-    """A number with three digits, a text that cannot steer a terminal, and — for what does not exist."""
+    """The text of a cell: a number with three digits, a text without control characters, or — for a missing value."""
     if value is None or value != value:
         return "—"
     if isinstance(value, float):
@@ -21,7 +21,7 @@ def shown_cell(value: Any) -> str:
 
 
 def text_table(columns: Sequence[Hashable], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """The lines of a table; numbers are flush right."""
+    """The lines of a table. Numbers are aligned on the right."""
     kept = [list(row) for row in rows]
     body = [[shown_cell(value) for value in row] for row in kept]
     right = [all(_is_number(row[place]) for row in kept) for place in range(len(columns))]

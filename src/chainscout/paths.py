@@ -1,14 +1,17 @@
-"""Data of one chain with their order: every draw that was issued, in the order of issue (MATH §11).
+"""The data of one chain with their order: every draw that was issued, in the order of issue (MATH §11).
 
 **A card** is one draw: the state that a path left, and the state that it went to. **The order of issue** is the order
-in which the draws *started*, whenever their values became known: a draw of a one-step lease starts when the lease is
-granted, a later draw of a longer lease starts when the observation before it is told, and where one process is
-advanced at a time a draw starts when the one before it was told. A slow draw keeps its place before a quick one that
-started later. With the cards of each state in this order, the values are independent draws from the state's row,
-whatever chose the chains, the restarts and the moment to stop. In the order in which values *arrive* they are not: if
-slow values are the bad ones, the bad ones come last.
+in which the draws *started*. It does not depend on when their values became known:
 
-A card whose value is not known is in its place too: it is pending, or it was lost.
+- The first draw of a lease starts when the lease is granted.
+- A later draw of the same lease starts when the observation before it is told.
+- If one process is advanced at a time, a draw starts when the one before it was told.
+
+A slow draw keeps its place before a quick one that started later. In this order, the values of each state's cards are
+independent draws from the state's row, whatever rule chose the chains, the restarts and the moment to stop. In the
+order in which values *arrive* they are not: if slow values are the bad ones, the bad ones come last.
+
+A card without a known value has its place too. Such a card is pending or lost.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -29,21 +32,21 @@ _IntegerArray = npt.NDArray[np.int64]
 
 #: The source of the card that begins a path.
 START = -1
-#: The target of a card that was issued and not told yet.
+#: The target of a card that was issued but not told yet.
 PENDING = -1
 #: The target of a card that was issued and will never be told: given back, cancelled, or lost with its worker.
 LOST = -2
 
 
-#: The most states that a lifted chain can have.
+#: The largest number of states that a lifted chain can have.
 _MOST_LIFTED = 1_000_000
 
 
 class Paths:
     """The draws of one chain in the order of issue. It is immutable, and so are its arrays.
 
-    The arrays of the cards have one place for each card, in the order of issue; the first card of a path is the draw of
-    its first state. States are given by their positions in ``states``.
+    The arrays have one place for each card, in the order of issue. The first card of a path is the draw of its first
+    state. States are given by their positions in ``states``.
     """
 
     __slots__ = (
@@ -54,7 +57,7 @@ class Paths:
     #: How many states there are, and their labels or ``range(size)``.
     size: int
     states: Sequence[Hashable]
-    #: Whether the chain may have other states than these, which were seen so far.
+    #: Whether the chain may have more states than those seen so far.
     open_states: bool
     #: The number of each card's path, from 0.
     path: _IntegerArray
@@ -64,15 +67,17 @@ class Paths:
     source: _IntegerArray
     #: The state that each card went to; `PENDING` or `LOST` where it is not known.
     target: _IntegerArray
-    #: The numbers of issue, which rise. Numbers may be missing: other chains' draws, or draws that were never made.
+    #: The numbers of issue, in increasing order. Numbers may be missing: they belong to other chains' draws, or to
+    #: draws that were never made.
     issued: _IntegerArray
-    #: When each value became known, on the clock of tells (1, 2, … for the first, the second value that was told). For
-    #: a lost card: how many values had been told when it was given up. 0 for a pending card.
+    #: When each value became known, on the clock of tells: 1 for the first value that was told, 2 for the second, ….
+    #: For a lost card: how many values had been told when it was given up. For a pending card: 0.
     told: _IntegerArray
     #: Who walked each path: a position in ``workers``.
     worker: _IntegerArray
     workers: tuple[str, ...]
-    #: Why the order of issue is not known, as a sentence; None where it is known. Then cards are in the order of tells.
+    #: A sentence that says why the order of issue is not known; cards are then in the order of tells. None: it is
+    #: known.
     unordered: str | None
 
     def __init__(
@@ -245,16 +250,16 @@ class Paths:
         return self._chosen(self.issued > issued)
 
     def by_one_worker(self) -> "Paths":
-        """The same draws, for data that do not say who made which draw."""
+        """The same draws, all by one worker. For data that do not say who made which draw."""
         content = {name: getattr(self, name) for name in self.__slots__}
         return _restored({**content, "worker": np.zeros_like(self.worker), "workers": ("main",)})
 
     def lifted(self, order: int = 2) -> "Paths":
-        """The same draws with ``order`` states in a row as one state, so that a process with memory can be learned.
+        """The same draws with ``order`` consecutive states as one state, so that a process with memory can be learned.
 
-        A process whose next state depends on its last two states is a Markov chain over pairs: it can be counted,
-        certified and diagnosed as any other chain. The states are tuples, the oldest first: all of them, or, where
-        states are open, those that were seen. A path begins when it has shown ``order`` states.
+        A process whose next state depends on its last two states is a Markov chain over pairs. It can be counted,
+        certified and diagnosed like any other chain. The states are tuples, the oldest state first. There are all
+        tuples or, if states are open, those that were seen. A path begins when it has shown ``order`` states.
         """
         order = whole_number(order, "order", least=2, meaning="how many states make one")
         if not self.open_states and self.size**order > _MOST_LIFTED:
@@ -269,14 +274,14 @@ class Paths:
         keys, states = keys[sorting], self.target[seen][sorting]
 
         def shown_at(back: int) -> _IntegerArray:
-            """The state of each card's path so many steps before the card; −1 where it is not known."""
+            """The state of each card's path ``back`` steps before the card; −1 if it is not known."""
             wanted = self.path * width + self.step - back
             at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
             known = (self.step >= back) & (len(keys) > 0)
             known[known] = keys[at[known]] == wanted[known]
             return np.where(known, states[at] if len(states) else -1, -1)
 
-        # A card's source is the tuple of steps t − order … t − 1, and its target that of steps t − order + 1 … t.
+        # A card's source is the tuple of steps t − order … t − 1. Its target is the tuple of steps t − order + 1 … t.
         window = np.array([shown_at(back) for back in range(order, 0, -1)]).reshape(order, len(self))
         powers = self.size ** np.arange(order - 1, -1, -1)
         source = np.where((window >= 0).all(axis=0), powers @ window, START)
@@ -301,11 +306,11 @@ class Paths:
         return Paths(self.size if isinstance(self.states, range) else self.states, **arrays, **others)
 
     def late_losses(self, *, by_row: bool) -> npt.NDArray[np.bool_]:
-        """The lost cards that were given up when a later card was known already: a mask over the cards.
+        """A mask over the cards: the lost cards that were given up when a later card was known already.
 
-        Such a loss may depend on the later value (one cancels a draw after looking at another), so the lost card must
-        not be skipped: whatever reads the cards in their order stops there for ever. The other lost cards may be
-        skipped, if their loss does not depend on their own value.
+        Such a loss may depend on the later value (someone cancels a draw after looking at another). So the lost card
+        must not be skipped: a reader that takes the cards in order must stop there for ever. The other lost cards may
+        be skipped, if their loss does not depend on their own value.
 
         ``by_row``: a later card *of the same source*, for what reads each row's cards in their order; False: any later
         card, for what reads all cards in one order.
@@ -313,7 +318,7 @@ class Paths:
         never = np.int64(self.told.max(initial=0) + 1)
         known = np.where(self.target >= 0, self.told, never)
         order = np.argsort(self.source, kind="stable") if by_row else np.arange(len(self))
-        # The earliest moment at which a later card was known: a minimum from the end, which begins anew in each row.
+        # The earliest moment at which a later card was known: a running minimum from the end, restarted in each row.
         groups = self.source[order] - START if by_row else np.zeros(len(self), dtype=np.int64)
         raised = known[order] + groups * (never + 1)
         later = np.minimum.accumulate(raised[::-1])[::-1] - groups * (never + 1)
@@ -338,7 +343,7 @@ class Paths:
 
 
 def _restored(content: dict[str, Any]) -> Paths:
-    """Paths that travelled to another process."""
+    """Paths from a pickle."""
     states = content.pop("states")
     content.pop("size")
     return Paths(len(states) if isinstance(states, range) else states, **content)
@@ -356,7 +361,7 @@ def _whole(values: Any, name: str) -> _IntegerArray:
 
 
 def _in_order(target: _IntegerArray) -> _IntegerArray:
-    """When each value became known, if all were told in the order of issue."""
+    """When each value became known if all were told in the order of issue."""
     known = np.cumsum(target >= 0, dtype=np.int64)
     known[target == PENDING] = 0
     return known

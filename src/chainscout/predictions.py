@@ -1,7 +1,7 @@
-"""What the loss will be, from its limit law (MATH §6, §8): T·L_k tends to a weighted sum of χ² variables.
+"""Predictions of the loss from its limit law (MATH §6, §8): T·L_k tends to a weighted sum of χ² variables.
 
-Its mean is ΣG and its variance v; quantiles and laws use the Wilson-Hilferty approximation, which is accurate enough
-to plan with (tests compare it with simulation).
+The limit has mean ΣG and variance v. Quantiles and laws use the Wilson-Hilferty approximation. It is accurate enough
+for plans (tests compare it with simulation).
 """
 
 import math
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-#: How a budget can be shared: the paper's η, the share rule of MATH §6, or equally.
+#: How a budget can be divided: by the paper's η, by the share rule of MATH §6, or equally.
 ALLOCATIONS = ("oracle", "oracle-max", "uniform")
 
-#: Between these a mean's square, and a variance that goes with it, can be computed with.
+#: Between these two numbers, the square of a mean and a matching variance neither overflow nor vanish.
 LEAST_MEAN, LARGEST_MEAN = 1e-140, 1e140
 
 
@@ -34,7 +34,7 @@ def quantile(mean: float, variance: float, q: float) -> float:
 
 
 def quantile_at(mean: float, variance: float, z: float) -> float:
-    """The quantile at the standard normal deviate z = z_q; −z_{1−q} keeps its digits where q is close to one."""
+    """The quantile at the standard normal deviate z = z_q. If q is close to one, −z_{1−q} is more accurate."""
     if mean == 0:
         return 0.0
     return mean * max(0.0, 1 - variance / (9 * mean * mean) + z * math.sqrt(variance) / (3 * mean)) ** 3
@@ -43,7 +43,8 @@ def quantile_at(mean: float, variance: float, z: float) -> float:
 def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
     """Shares τ with τ_k ∝ Q_k(1 − τ_k/2): within 0.1 % of the shares that minimise E[max_k W_k/τ_k] (MATH §6).
 
-    For a fixed normaliser c, τ = Q_k(1 − τ/2)/c has one root, since Q_k falls as τ grows; the roots' sum falls in c.
+    For a fixed normaliser c, τ = Q_k(1 − τ/2)/c has one root, because Q_k falls as τ grows. The sum of the roots falls
+    as c grows.
     """
     mean, variance = number_array(means, "means"), number_array(variances, "variances")
     both = np.concatenate([mean.ravel(), variance.ravel()])
@@ -64,7 +65,7 @@ def share_rule(means: npt.ArrayLike, variances: npt.ArrayLike) -> Array:
     low, high = scale - 1.0, scale + 1.0
     while shares(high).sum() > 1:
         high += 1
-    from scipy.optimize import brentq  # here, because it takes long to load and few need it
+    from scipy.optimize import brentq  # here, because it loads slowly and is rarely needed
 
     solution = shares(brentq(lambda c: shares(c).sum() - 1, low, high, xtol=1e-14))
     return np.asarray(solution / solution.sum())
@@ -74,7 +75,8 @@ def _root(mean: float, variance: float, c: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    # In log(share), and with −z_{τ/2} for z_{1−τ/2}, so that a tiny share is as exact as a large one. At τ = 2, Q is 0.
+    # In log(share), and with −z_{τ/2} instead of z_{1−τ/2}, so that a tiny share is as exact as a large one. At τ = 2,
+    # Q is 0.
     def gap(log_share: float) -> float:
         share = math.exp(log_share)
         return quantile_at(mean, variance, -float(ndtri(min(1.0, share / 2)))) - c * share
@@ -83,7 +85,7 @@ def _root(mean: float, variance: float, c: float) -> float:
 
 
 def shares(problem: "Problem", allocation: str) -> Array:
-    """The shares of the budget that an allocation with the true matrices gives the chains."""
+    """The chains' shares of the budget under an allocation that knows the true matrices."""
     one_of(allocation, "allocation", ALLOCATIONS)
     if allocation == "oracle":
         return problem.allocation
@@ -97,7 +99,7 @@ def mean_of_maximum(problem: "Problem", share: Array) -> float:
     mean, variance = _scaled(problem, share)
     if not mean.any():
         return 0.0
-    # The law of the maximum is a product; beyond the largest 1 − 1e-13 quantile nothing is left of it.
+    # The law of the maximum is a product. Beyond the largest 1 − 1e-13 quantile its mass is negligible.
     end = max(quantile(m, v, 1 - 1e-13) for m, v in zip(mean, variance, strict=True))
     from scipy.integrate import quad
 
@@ -106,7 +108,7 @@ def mean_of_maximum(problem: "Problem", share: Array) -> float:
 
 
 def quantile_of_maximum(problem: "Problem", share: Array, q: float) -> float:
-    """The q-quantile of max_k W_k/share_k: that of n·L_n in the limit."""
+    """The q-quantile of max_k W_k/share_k: the limit of the q-quantile of n·L_n."""
     real_number(q, "q", above=0.0, below=1.0, meaning="a probability")
     mean, variance = _scaled(problem, share)
     if not mean.any():
@@ -116,7 +118,7 @@ def quantile_of_maximum(problem: "Problem", share: Array, q: float) -> float:
     if _law(mean, variance, low) >= q:  # one chain, or a quantile so low that Wilson-Hilferty puts it at zero
         return low
     high = max(quantile(m, v, each) for m, v in zip(mean, variance, strict=True))
-    if _law(mean, variance, high) <= q:  # one chain, to rounding
+    if _law(mean, variance, high) <= q:  # one chain, up to rounding
         return high
     from scipy.optimize import brentq
 
@@ -133,18 +135,18 @@ def _scaled(problem: "Problem", share: Array) -> tuple[Array, Array]:
     given = number_array(share, "shares")
     if given.shape != mean.shape or not np.isfinite(given).all():
         raise InputError(f"shares must be {len(problem)} finite numbers, one a chain, not {shown(share)}")
-    used = mean > 0  # a deterministic chain is known after one visit of each state and never the worst
+    used = mean > 0  # a deterministic chain is known after one visit of each state, so it is never the worst
     if (given[used] <= 0).any():
         raise InputError("every chain that is not deterministic needs a positive share of the budget")
     mean, variance, given = mean[used], variance[used], given[used]
     _check_range(mean)
-    with np.errstate(over="ignore"):  # by a tiny share: infinite, and out of range
+    with np.errstate(over="ignore"):  # a tiny share makes it infinite, which the range check refuses
         _check_range(mean / given)
     return mean / given, variance / given / given
 
 
 def _check_range(means: Array) -> None:
-    """Refuses what floats cannot square."""
+    """Raises ``InputError`` for means whose square does not fit into a float."""
     outside = means[(means < LEAST_MEAN) | (means > LARGEST_MEAN)]
     if outside.size:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What one row of counts says: plain scalar functions that certificates and policies share.
+"""Quantities of one row of counts: plain scalar functions that certificates and policies share.
 
 N_x exits, Q_x = Σ_y N[x,y]² (both as floats), α the smoothing, r = αS (MATH §6). They are interpreted, compiled for the
 CPU and compiled for the GPU, so they use nothing but arithmetic and ``math``.
@@ -10,7 +10,7 @@ import math
 def smoothed_gini(exits: float, squares: float, alpha: float, weight: float) -> float:
     """Ĝ_x = 1 − (Q_x + 2αN_x + Sα²)/(N_x + r)², with ``weight`` = r.
 
-    Written as (N² − Q + (r−α)(2N + r))/(N + r)²: N² − Q is exact, and nothing cancels where rows are deterministic.
+    It is computed as (N² − Q + (r−α)(2N + r))/(N + r)²: N² − Q is exact, and deterministic rows cause no cancellation.
     """
     inverse = 1.0 / (exits + weight)
     return (exits * exits - squares + (weight - alpha) * (2.0 * exits + weight)) * (inverse * inverse)

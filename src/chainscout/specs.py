@@ -34,7 +34,7 @@ def parse(specification: str) -> tuple[str, dict[str, Any]]:
 
 
 def merged(specification: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name of a specification, and its parameters together with those that are given beside it."""
+    """The name of a specification, and its parameters merged with ``parameters``."""
     name, given = parse(specification)
     twice = sorted(given.keys() & parameters.keys())
     if twice:
@@ -43,7 +43,7 @@ def merged(specification: str, parameters: Mapping[str, Any]) -> tuple[str, dict
 
 
 def look_up(name: str, things: Mapping[str, Thing], kind: str, all_are: str) -> Thing:
-    """The thing of that name. ``kind`` and ``all_are`` say to the user what it would be and which there are."""
+    """The thing of that name. The error for an unknown name says what it is (``kind``) and lists all (``all_are``)."""
     if name not in things:
         hint = did_you_mean(name, things)
         raise InputError(f"unknown {kind} {shown(name)}{hint}: {all_are} {', '.join(things)}")
@@ -51,7 +51,7 @@ def look_up(name: str, things: Mapping[str, Thing], kind: str, all_are: str) -> 
 
 
 def check_keys(given: Mapping[str, Any], known: Collection[str], owner: str) -> None:
-    """Refuses a parameter that its owner does not have."""
+    """Raises ``InputError`` for a parameter that its owner does not have."""
     for key in given:
         if key not in known:
             takes = f"it takes {', '.join(known) or 'none'}"
@@ -59,7 +59,7 @@ def check_keys(given: Mapping[str, Any], known: Collection[str], owner: str) -> 
 
 
 def number(text: str) -> int | float | None:
-    """What is written as a number: whole if it can be; None if it is none."""
+    """The number that a text stands for, an int if possible; None if the text is not a number."""
     for kind in (int, float):
         try:
             return kind(text)

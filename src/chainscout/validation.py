@@ -1,4 +1,4 @@
-"""Checks of single arguments, each with the one message that goes with it."""
+"""Checks of single arguments. Each check has one message."""
 
 import datetime
 import difflib
@@ -26,7 +26,7 @@ def shown(value: object, length: int = 80) -> str:
 
 
 def whole_number(value: Any, name: str, least: int = 1, meaning: str = "", most: int | None = None) -> int:
-    """``value`` as an int, which must be a whole number ≥ ``least`` and, where there is such a limit, ≤ ``most``."""
+    """``value`` as an int. It must be a whole number ≥ ``least`` and, unless ``most`` is None, ≤ ``most``."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     whole = whole or (_is_finite(value) and float(value).is_integer())
     if not whole or int(value) < least:
@@ -66,7 +66,7 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", 
 
 
 def duration(value: Any, name: str, meaning: str = "") -> datetime.timedelta:
-    """``value`` as a duration that is not negative: a timedelta, or a text such as ``30s`` or ``1h 30min``."""
+    """``value`` as a non-negative duration. It may be a timedelta, or a text such as ``30s`` or ``1h 30min``."""
     found = value if isinstance(value, datetime.timedelta) else _duration_of(value)
     if found is None:
         wanted = f"a duration such as 30s, 5min, 2h, 1d or 1h 30min (units: {', '.join(_UNITS)})"
@@ -77,7 +77,7 @@ def duration(value: Any, name: str, meaning: str = "") -> datetime.timedelta:
 
 
 def seconds(value: Any, name: str, meaning: str = "") -> float:
-    """``value`` in seconds, above zero: a number of them, a timedelta, or a text such as ``30s`` or ``5min``."""
+    """``value`` in seconds, above zero. It may be a number, a timedelta, or a text such as ``30s`` or ``5min``."""
     if isinstance(value, str | datetime.timedelta):
         value = duration(value, name, meaning).total_seconds()
     return real_number(value, name, above=0.0, meaning=meaning)
@@ -101,7 +101,7 @@ def failure_probability(value: Any) -> float:
     return real_number(value, "delta", above=0.0, below=1.0, meaning=meaning)
 
 
-#: Below this 1 − δ keeps no digits of δ.
+#: Below this, 1 − δ keeps no digits of δ.
 LEAST_DELTA = 1e-12
 
 
@@ -112,7 +112,7 @@ def quantile_failure(value: Any) -> float:
 
 
 def seed_number(value: Any) -> int:
-    """``seed``, which all randomness follows from."""
+    """``seed``, which determines all randomness."""
     return _word(value, "seed", "what all randomness follows from")
 
 
@@ -130,14 +130,14 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:
-    """`` (did you mean …?)`` for a name that is nearly one of the ``known`` ones, else nothing."""
+    """`` (did you mean …?)`` for a name that is close to one of the ``known`` names, otherwise an empty text."""
     names = [name for name in known if isinstance(name, str)]
     near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written at all: a byte that was no UTF-8 is in it as half a character, which cannot."""
+    """Whether a text can be written as UTF-8. Bytes that were not UTF-8 are lone surrogates in it, which cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -146,7 +146,7 @@ def is_unicode(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text with no character that steers a terminal, hides others or turns them round; line breaks stay."""
+    """The text without characters that control a terminal, or hide or reverse other characters. Line breaks stay."""
     return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
 
 
@@ -160,7 +160,7 @@ def unicode_text(text: str, what: str) -> str:
 def unique_labels(states: Any) -> tuple[Hashable, ...]:
     """The labels of a chain's states: at least one, hashable, unique, each equal to itself."""
     try:
-        # A string is one label and not a sequence of them; a set has no order.
+        # A string is one label, not a sequence of labels. A set has no order.
         labels = () if isinstance(states, (str, bytes, AbstractSet)) else tuple(states)
         numbers_of = Counter(labels)
         strange = [label for label in labels if label != label]
@@ -177,7 +177,7 @@ def unique_labels(states: Any) -> tuple[Hashable, ...]:
 
 
 def label_from_text(text: str) -> str | int:
-    """What a text means as a label: a whole number if it is written as one; 007 and 1_000 are other labels than 7."""
+    """The label that a text stands for: an int if it is written as one. 007 and 1_000 stay texts."""
     try:
         number = int(text)
     except ValueError:
@@ -192,14 +192,14 @@ def number_array(values: Any, name: str) -> npt.NDArray[np.float64]:
         texts = array.dtype == object and any(isinstance(value, str) for value in array.flat)
         if array.dtype.kind not in "biufO" or texts or np.ma.is_masked(values):
             raise TypeError
-        with np.errstate(over="ignore"):  # of a longer float than ours: infinite
+        with np.errstate(over="ignore"):  # a longer float type than ours may become infinite
             return array.astype(np.float64, copy=False)
     except Exception:  # whatever the conversion of a foreign object raises
         raise InputError(f"{name} must be numbers in rows of equal length, not {shown(values)}") from None
 
 
 def _word(value: Any, name: str, meaning: str) -> int:
-    """A whole number that the generator can hash: one from 2**64 on would be another one's double."""
+    """A whole number below 2**64. A larger one would give the same random numbers as a smaller one."""
     number = whole_number(value, name, least=0, meaning=meaning)
     if number >= 1 << 64:
         raise InputError(f"{name}{_meaning(meaning)} must be below 2**64, not {shown(value)}")
@@ -209,7 +209,7 @@ def _word(value: Any, name: str, meaning: str) -> int:
 def _is_finite(value: Any) -> bool:
     try:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer or a fraction above the largest float
+    except OverflowError:  # an int or a fraction above the largest float
         return False
 
 

@@ -1,4 +1,4 @@
-"""One Markov chain: its matrix, and what follows from it (MATH §2)."""
+"""One Markov chain: its matrix, and the quantities computed from it (MATH §2)."""
 
 from .chain import MarkovChain
 

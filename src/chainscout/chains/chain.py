@@ -1,4 +1,4 @@
-"""The immutable Markov chain and its quantities (MATH §2), each computed once, when first asked for."""
+"""The immutable Markov chain and its quantities (MATH §2). Each is computed once, on first use."""
 
 import math
 import warnings
@@ -14,7 +14,7 @@ from ..validation import number_array, real_number, shown, unique_labels
 
 Array = npt.NDArray[np.float64]
 
-#: How far from one a row may sum.
+#: The largest distance of a row's sum from one.
 ROW_TOLERANCE = 1e-9
 
 
@@ -23,7 +23,7 @@ class MarkovChain:
 
     ``matrix``: S × S, rows sum to one within 1e-9. ``initial``: the law of the first state, uniform unless given.
     ``states``: S unique hashable labels, 0 … S−1 unless given. A pandas DataFrame brings its own labels: its rows and
-    columns must be the same states, in any order. ``states`` then names them anew, in the order of the rows.
+    columns must be the same states, in any order. ``states`` then renames them, in the order of the rows.
     """
 
     matrix: Array
@@ -50,7 +50,7 @@ class MarkovChain:
     ) -> Self:
         """A chain from a published table whose rows are off by rounding: each row is divided by its sum.
 
-        A row may be off by ``tolerance``. The largest change is told in a ``RenormalisedWarning``.
+        A row's sum may be off by ``tolerance``. A ``RenormalisedWarning`` says how large the largest change was.
         """
         real_number(tolerance, "tolerance", least=0.0, below=1.0, meaning="how far from one a row may sum")
         values, states = _labelled(table, states)
@@ -92,7 +92,7 @@ class MarkovChain:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a MarkovChain does not change: {name!r} cannot be deleted")
 
-    # -- what was given
+    # -- the given parts
 
     @property
     def size(self) -> int:
@@ -125,13 +125,13 @@ class MarkovChain:
         )
 
     def __hash__(self) -> int:
-        # Adding 0.0 turns −0.0, which equals 0.0, into it.
+        # Adding 0.0 turns −0.0 into 0.0.
         return hash((self.states, (self.matrix + 0.0).tobytes(), (self.initial + 0.0).tobytes()))
 
     def __repr__(self) -> str:
         return f"MarkovChain({self.size} states: {shown(list(self.states), 60)})"
 
-    # -- structure, by graph
+    # -- structure of the graph
 
     @cached_property
     def is_irreducible(self) -> bool:
@@ -158,7 +158,7 @@ class MarkovChain:
         """Irreducible and aperiodic: some power of the matrix is positive everywhere."""
         return self.is_aperiodic
 
-    # -- the stationary law and what it weighs
+    # -- the stationary law and what follows from it
 
     @cached_property
     def stationary(self) -> Array:
@@ -186,7 +186,7 @@ class MarkovChain:
 
     @cached_property
     def reversal(self) -> "MarkovChain":
-        """The chain seen backwards in time, P*(x,y) = π(y)P(y,x)/π(x)."""
+        """The chain run backwards in time, P*(x,y) = π(y)P(y,x)/π(x)."""
         self._need_every_state("a time reversal")
         flow = self.stationary[:, None] * self.matrix
         backward = flow.T / self.stationary[:, None]
@@ -236,9 +236,9 @@ class MarkovChain:
         bounds, smallest = reversible_mixing_bounds if self.is_reversible else mixing_bounds, self.stationary.min()
         lower, _ = bounds(gap + ROUNDING, smallest, epsilon)
         _, upper = bounds(gap - ROUNDING, smallest, epsilon)
-        return math.ceil(lower * (1 - 1e-12)), math.ceil(upper)  # a time is whole; 1e-12 is for rounding
+        return math.ceil(lower * (1 - 1e-12)), math.ceil(upper)  # a time is a whole number; 1e-12 allows for rounding
 
-    # -- how hard its rows are to learn
+    # -- how difficult the rows are to learn
 
     @cached_property
     def gini(self) -> Array:
@@ -261,7 +261,7 @@ class MarkovChain:
 
         return loss_variance(self.matrix)
 
-    # -- to other libraries (by duck typing: none is a dependency)
+    # -- conversion to other libraries (by duck typing: none is a dependency)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, states as index and columns."""
@@ -270,7 +270,7 @@ class MarkovChain:
         return to_pandas(self)
 
     def to_networkx(self) -> Any:
-        """A networkx DiGraph with one edge a possible transition, its probability as ``weight``."""
+        """A networkx DiGraph with one edge for each possible transition and its probability as ``weight``."""
         from .convert import to_networkx
 
         return to_networkx(self)
@@ -312,7 +312,7 @@ class MarkovChain:
 
 
 def _labelled(matrix: Any, states: Sequence[Hashable] | None) -> tuple[Any, Sequence[Hashable] | None]:
-    """The values of a matrix, and its states: those given, or else the labels that the matrix brings itself."""
+    """The values of a matrix, and its states: the given ones, or else the matrix's own labels."""
     from .convert import is_labelled_table, labelled_table
 
     if not is_labelled_table(matrix):

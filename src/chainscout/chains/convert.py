@@ -1,4 +1,4 @@
-"""Chains from and to other libraries' objects, told apart by what they can do: none of them is a dependency."""
+"""Conversion between chains and the objects of other libraries, by duck typing: none of them is a dependency."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ def to_chain(thing: Any) -> "MarkovChain":
         return _read(thing)
     except ChainscoutError:
         raise
-    except Exception as error:  # whatever an object raises that has the attributes of a chain and no more
+    except Exception as error:  # an object with the attributes of a chain, but not its behaviour, may raise anything
         raise InputError(f"{shown(thing)} cannot be read as a Markov chain: {shown(error)}") from error
 
 
@@ -104,17 +104,17 @@ def _dense(matrix: Any) -> Any:
 def _labels(values: Any) -> Any:
     if values is None:
         return None
-    # A QuantEcon chain on a product space has one row of coordinates a state.
+    # A QuantEcon chain on a product space has one row of coordinates for each state.
     return [tuple(value) if isinstance(value, list) else value for value in np.asarray(values).tolist()]
 
 
 def is_labelled_table(thing: Any) -> bool:
-    """Whether this is a table with labels for rows and columns, as pandas has them."""
+    """Whether this is a table with labels for rows and columns, like a pandas DataFrame."""
     return hasattr(thing, "index") and hasattr(thing, "columns")
 
 
 def labelled_table(table: Any) -> tuple[Any, list[Any]]:
-    """The values of a table whose rows and columns are the same states, in the order of the rows, and the states."""
+    """The values and the states of a table whose rows and columns are the same states, in the order of the rows."""
     rows, columns = list(table.index), list(table.columns)
     if len(set(rows)) != len(rows) or set(rows) != set(columns) or len(rows) != len(columns):
         raise InputError(
@@ -135,6 +135,6 @@ def _from_digraph(graph: Any) -> "MarkovChain":
     matrix = np.zeros((len(states), len(states)))
     for x, y, weight in graph.edges(data="weight"):
         name = f"the 'weight' of the edge from {shown(x)} to {shown(y)}"
-        with np.errstate(over="ignore"):  # infinite, and refused below
+        with np.errstate(over="ignore"):  # an infinite weight is refused below
             matrix[position[x], position[y]] += real_number(weight, name, least=0.0, meaning="its probability")
     return MarkovChain(matrix, states=states)

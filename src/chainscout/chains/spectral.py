@@ -9,18 +9,18 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 Array = npt.NDArray[np.float64]
 
-#: How far a gap may be off: it is one minus a number near one that is rounded.
+#: The error of a gap: it is one minus a rounded number near one.
 ROUNDING = 1e-12
 
-#: Up to this size all singular values are computed; above it only the largest, by Lanczos.
+#: Up to this size all singular values are computed. Above it only the largest one is computed, by Lanczos.
 DENSE = 256
 
 
 def deviation(matrix: Array, stationary: Array) -> Array:
-    """D^{1/2} P D^{-1/2} − √π√πᵀ, D = diag(π): P seen from L²(π), with the leading eigenvalue 1 taken out.
+    """D^{1/2} P D^{-1/2} − √π√πᵀ, D = diag(π): P as an operator on L²(π), without the leading eigenvalue 1.
 
-    Its powers are D^{1/2} P^ℓ D^{-1/2} − √π√πᵀ, it is symmetric if and only if the chain is reversible, and the
-    eigenvalues of (P*)^ℓ P^ℓ other than the leading 1 are the squared singular values of its ℓ-th power.
+    Its powers are D^{1/2} P^ℓ D^{-1/2} − √π√πᵀ. It is symmetric if and only if the chain is reversible. The eigenvalues
+    of (P*)^ℓ P^ℓ, other than the leading 1, are the squared singular values of its ℓ-th power.
     """
     root = np.sqrt(stationary)
     return np.asarray(root[:, None] * matrix / root[None, :] - np.multiply.outer(root, root))
@@ -38,15 +38,15 @@ def absolute_spectral_gap(matrix: Array, stationary: Array) -> float:
 def pseudo_spectral_gap(matrix: Array, stationary: Array) -> float:
     """γ_ps = max over ℓ ≥ 1 of f(ℓ) = γ((P*)^ℓ P^ℓ)/ℓ, to a relative 1e-9, with a proven stopping point.
 
-    With A the deviation, f(ℓ) = (1 − ‖A^ℓ‖²)/ℓ. Two bounds tell which ℓ need no look:
-    - ‖A^ℓ‖ ≥ |λ₂|^ℓ, so f(ℓ) ≤ (1 − |λ₂|^{2ℓ})/ℓ, which falls as ℓ grows: past some ℓ nothing can be better;
+    With A the deviation, f(ℓ) = (1 − ‖A^ℓ‖²)/ℓ. Two bounds show which ℓ can be skipped:
+    - ‖A^ℓ‖ ≥ |λ₂|^ℓ, so f(ℓ) ≤ (1 − |λ₂|^{2ℓ})/ℓ, which falls as ℓ grows: beyond some ℓ no value is larger;
     - ‖A^ℓ‖ falls as ℓ grows, so f ≤ (1 − ‖A^high‖²)/(low + 1) between low and high.
-    ℓ = 1, 2, 4, … are looked at until the first bound ends it, then the gaps between them by halving. The eigenvalue
-    costs more than everything else, so f(ℓ) ≤ 1/ℓ is tried first: most chains need nothing more.
+    ℓ = 1, 2, 4, … are tried until the first bound ends the search, then the intervals between them by bisection. The
+    eigenvalue costs more than everything else, so f(ℓ) ≤ 1/ℓ is tried first: it is enough for most chains.
     """
     if len(matrix) == 1:
         return 1.0
-    powers = [deviation(matrix, stationary)]  # of the exponents 1, 2, 4, …
+    powers = [deviation(matrix, stationary)]  # for the exponents 1, 2, 4, …
     gaps = [_gap(_norm(powers[0]) ** 2)]
     best = gaps[0]
     if best >= 1 / 2:
@@ -76,8 +76,8 @@ def pseudo_spectral_gap(matrix: Array, stationary: Array) -> float:
 def reversible_mixing_bounds(gap: float, smallest: float, epsilon: float) -> tuple[float, float]:
     """Bounds on the first t with max_x TV(P^t(x,·), π) ≤ ε < ½, for a reversible chain with π ≥ ``smallest``.
 
-    With λ = 1 − γ: an eigenfunction f has λ^t‖f‖∞ ≤ 2·TV·‖f‖∞, so t ≥ log(1/2ε)/log(1/λ); and TV ≤ ½λ^t/√π_min, so
-    log(1/(2ε√π_min))/log(1/λ) steps do (Levin, Peres & Wilmer, chapter 12).
+    With λ = 1 − γ: an eigenfunction f has λ^t‖f‖∞ ≤ 2·TV·‖f‖∞, so t ≥ log(1/2ε)/log(1/λ). And TV ≤ ½λ^t/√π_min, so
+    log(1/(2ε√π_min))/log(1/λ) steps suffice (Levin, Peres & Wilmer, chapter 12).
     """
     if gap >= 1:
         return 1.0, 1.0
@@ -95,7 +95,7 @@ def mixing_bounds(pseudo_gap: float, smallest: float, epsilon: float) -> tuple[f
 
 
 def _gap(second: float) -> float:
-    # Rounding puts a periodic chain's second modulus at 1 + 1e-16.
+    # Rounding can make the second largest modulus of a periodic chain 1 + 1e-16.
     return max(0.0, 1.0 - float(second))
 
 
@@ -104,10 +104,11 @@ def _norm(a: Array) -> float:
     if len(a) > DENSE:
         operator = LinearOperator(a.shape, matvec=a.__matmul__, rmatvec=a.T.__matmul__, dtype=a.dtype)
         try:
-            # A fixed start: the same chain gives the same bits. (Not all ones: that is in many chains' null space.)
+            # A fixed start vector, so that the same chain gives the same bits. (Not all ones: many chains have this
+            # vector in their null space.)
             start = np.random.default_rng(0).standard_normal(len(a))
             found = float(svds(operator, k=1, return_singular_vectors=False, v0=start, maxiter=200)[0])
-            # Lanczos may have missed the largest, which would make a gap too wide. Nothing is larger if this exists:
+            # Lanczos may have missed the largest value, which would make a gap too large. This check rules that out:
             np.linalg.cholesky((found**2 + ROUNDING) * np.eye(len(a)) - a.T @ a)
             return found
         except (ArpackNoConvergence, np.linalg.LinAlgError):

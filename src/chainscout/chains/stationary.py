@@ -1,9 +1,9 @@
 """The stationary law by Grassmann-Taksar-Heyman elimination.
 
-Compared with eigenvectors on nearly decomposable chains: with two blocks that exchange probability ε = 1e-13, the left
-eigenvector of the eigenvalue 1 has a relative error near one (the second eigenvalue lies 2e-13 away), GTH 1e-15
-whatever ε is. GTH never subtracts: it takes every diagonal from the row's other entries, so each entry of the result
-has a small *relative* error (O'Cinneide 1993). So GTH it is.
+GTH was compared with eigenvectors on nearly decomposable chains. With two blocks that exchange probability ε = 1e-13,
+the left eigenvector of the eigenvalue 1 has a relative error near one, because the second eigenvalue is only 2e-13
+away. GTH has an error of 1e-15 for every ε. GTH never subtracts: it computes every diagonal entry from the row's other
+entries. So each entry of the result has a small *relative* error (O'Cinneide 1993).
 """
 
 import math
@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from ..errors import NotErgodicError
 
-#: States eliminated between two matrix products. 64 makes S = 2,000 five times faster than one rank-one update a state.
+#: The number of states eliminated between two matrix products. With 64, S = 2,000 takes a fifth of the time that one
+#: rank-one update per state takes.
 PANEL = 64
 
-#: Probabilities of leaving a set of states that are smaller are refused, so that no quotient overflows; and whatever
-#: divides by π needs π to be as large as this.
+#: Smaller probabilities of leaving a set of states are refused, so that no quotient overflows. Computations that divide
+#: by π need every π(x) to be at least this.
 SMALLEST = 1e-150
 
 
@@ -25,7 +26,7 @@ def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """π with π = πP for an irreducible matrix, each entry ≥ 1e-150 to full relative accuracy.
 
     States are eliminated from the last to the first: removing state n from the chain adds
-    P(x,n)·P(n,y)/ΣP(n,:n) to P(x,y). A panel's updates of the states below it are gathered into one matrix product of
+    P(x,n)·P(n,y)/ΣP(n,:n) to P(x,y). A panel's updates of the states below it are combined into one matrix product of
     non-negative factors, so nothing is ever subtracted.
     """
     p = np.array(matrix, dtype=np.float64)
@@ -47,6 +48,6 @@ def stationary_law(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     law = np.ones(size)
     for n in range(1, size):
         law[n] = law[:n] @ p[:n, n]
-        if law[n] > 1:  # A power of two keeps every digit.
+        if law[n] > 1:  # scaling by a power of two keeps every digit
             law[: n + 1] = np.ldexp(law[: n + 1], -math.frexp(law[n])[1])
     return np.asarray(law / law.sum())

@@ -1,4 +1,4 @@
-"""What a chain's graph alone decides: communicating classes and period. Sparse, O(S²), no powers of a matrix."""
+"""Properties of a chain's graph: communicating classes and period. Sparse, O(S²), without powers of a matrix."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""How hard the rows of a matrix are to learn: Gini indices and the variance of the loss's limit law (MATH §2, §6)."""
+"""How difficult the rows of a matrix are to learn: Gini indices, and the variance of the limit law (MATH §2, §6)."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +9,8 @@ Array = npt.NDArray[np.float64]
 def complements(matrix: Array) -> Array:
     """1 − P(x,y), as the sum of the row's other entries.
 
-    Subtracted from one, an entry close to it would leave rounding errors, and below 1e-16 nothing. The sums of all
-    entries before and of all entries after it have every digit; a row that is off by rounding counts as it is.
+    If an entry is close to one, subtracting it from one leaves only rounding errors. The sum of all entries before it
+    and all entries after it keeps every digit. A row whose sum is off by rounding is used as it is.
     """
     others = np.zeros_like(matrix)
     others[:, 1:] = np.cumsum(matrix[:, :-1], axis=1)
@@ -26,8 +26,8 @@ def gini(matrix: Array) -> Array:
 def loss_variance(matrix: Array) -> float:
     """v = 2Σ_x(s₂ − 2s₃ + s₂²), s_j = Σ_y P(x,y)^j.
 
-    As the sum of the squares of all entries of diag(p) − ppᵀ, p a row: as written above, nearly deterministic rows
-    would leave nothing but rounding errors.
+    It is computed as the sum of the squared entries of diag(p) − ppᵀ, p a row. The formula above would leave nothing
+    but rounding errors for nearly deterministic rows.
     """
     squares = matrix**2
     before = np.pad(np.cumsum(squares, axis=1)[:, :-1], ((0, 0), (1, 0)))

@@ -1,7 +1,8 @@
-"""A digest of all that a function can reach: its code, the functions that it calls, and the values that they name.
+"""A digest of everything that a function can reach: its code, the functions that it calls, and the values they name.
 
-It changes with a constant, a default, a table or a helper's helper, and not with a comment, a place in a file or a name
-of a local variable. Processes that run the same version of Python agree on it, and nothing is compiled for it.
+The digest changes with a constant, a default, a table or a helper's helper. It does not change with a comment, a place
+in a file or the name of a local variable. Processes that run the same version of Python agree on it. Nothing is
+compiled to compute it.
 """
 
 import hashlib
@@ -19,15 +20,15 @@ import numpy as np
 from ..errors import InputError
 from ..validation import shown
 
-#: Functions of these packages may have names bound for them, and count in unsigned words.
+#: Names can be bound in functions of these packages, and their whole numbers become unsigned words.
 OWN = frozenset(f"{__name__.partition('.')[0]}.{layer}" for layer in ("engine", "random"))
 
-#: Libraries whose functions numba knows itself; they are known by their names.
+#: Libraries whose functions numba knows itself. A digest identifies these functions by their names.
 KNOWN = {"math", "numpy", "numba", "builtins"}
 
 
 def digest(thing: Any, names: Mapping[str, Any] | None = None) -> bytes:
-    """The digest of a function or a value; in the engine's own functions ``names`` have these values."""
+    """The digest of a function or a value. In the engine's own functions, ``names`` have these values."""
     try:
         return _Walk(names or {}).value(thing, frozenset())
     except RecursionError:
@@ -37,7 +38,7 @@ def digest(thing: Any, names: Mapping[str, Any] | None = None) -> bytes:
 
 
 def is_own(function: FunctionType) -> bool:
-    """Whether a function is the engine's."""
+    """Whether a function belongs to the engine."""
     module = function.__module__ or ""  # a rule made by exec may have none
     return ".".join(module.split(".")[:2]) in OWN
 
@@ -56,7 +57,7 @@ def mentioned(code: CodeType) -> Iterator[str]:
 
 
 class _Walk:
-    """Functions and values that reach each other, each looked at once."""
+    """Functions and values that reach each other. Each is visited once."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = names
@@ -64,7 +65,7 @@ class _Walk:
         self.open: set[int] = set()
 
     def value(self, value: Any, names: frozenset[str]) -> bytes:
-        """The digest of a value; of a module, of what ``names`` mention in it."""
+        """The digest of a value. For a module: the digest of the parts that ``names`` mention."""
         if isinstance(value, FunctionType):
             return self._function(value)
         if id(value) in self.open:
@@ -77,7 +78,7 @@ class _Walk:
 
     def _function(self, function: FunctionType) -> bytes:
         if function not in self.known:
-            self.known[function] = _hash("again")  # what it is to functions that it calls
+            self.known[function] = _hash("again")  # its digest for functions that it calls and that call it
             reached = frozenset(mentioned(function.__code__))
             bound = self.names if is_own(function) else {}
             values = [function.__defaults__, function.__kwdefaults__]
@@ -94,11 +95,11 @@ class _Walk:
             found = () if is_known(value) else sorted(name for name in names if hasattr(value, name))
             reached = (self.value(getattr(value, name), names) for name in found)
             return _hash("module", value.__name__, repr(found), *reached)
-        if isinstance(value, np.ndarray) and value.dtype != object:  # repr would leave out the middle of a long one
+        if isinstance(value, np.ndarray) and value.dtype != object:  # repr would omit the middle of a long array
             return _hash("array", value.dtype.str, repr(value.shape), value.tobytes())
         if isinstance(value, (tuple, list)):
             return _hash(type(value).__name__, *(self.value(each, names) for each in value))
-        if isinstance(value, Set):  # the order is another in every process
+        if isinstance(value, Set):  # the order differs between processes
             return _hash("set", *sorted(self.value(each, names) for each in value))
         if isinstance(value, Mapping):
             return _hash("mapping", *(self.value(pair, names) for pair in value.items()))
@@ -112,7 +113,7 @@ class _Walk:
             return _hash("partial", *(self.value(part, names) for part in (value.func, value.args, value.keywords)))
         if isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, ModuleType):
             return _hash("method", value.__name__, self.value(value.__self__, names))
-        for inner in ("py_func", "__wrapped__"):  # of numba's decorators and of caches
+        for inner in ("py_func", "__wrapped__"):  # set by numba's decorators and by caches
             if isinstance(function := getattr(value, inner, None), FunctionType):
                 return _hash("wrapped", self.value(function, names))
         kind = value if isinstance(value, type) else type(value)
@@ -121,7 +122,7 @@ class _Walk:
 
 
 def _content(cell: CellType) -> Any:
-    """What a closure holds; a variable that has no value as yet is as good as None."""
+    """The content of a closure's cell; None if the variable has no value yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -129,15 +130,15 @@ def _content(cell: CellType) -> Any:
 
 
 def _state(value: Any) -> Any:
-    """What an object is made of, as it would tell a copy."""
+    """The parts of an object, as ``copy`` would see them."""
     try:
         return None if isinstance(value, type) else value.__getstate__()
-    except Exception:  # whatever an object that cannot be copied raises
+    except Exception:  # an object that cannot be copied may raise anything
         return None
 
 
 def _members(kind: type, names: frozenset[str]) -> Iterator[Any]:
-    """What ``names`` mention in a class of the user's, and what its operators and calls do, which have no name."""
+    """The members of a user's class that ``names`` mention, and its special methods, which code uses without a name."""
     for base in kind.__mro__:
         if not _is_installed(base):
             for name, member in sorted(vars(base).items()):
@@ -147,7 +148,7 @@ def _members(kind: type, names: frozenset[str]) -> Iterator[Any]:
 
 
 def _is_installed(kind: type) -> bool:
-    """Whether a class comes with Python or with a library, which do not change from one run to the next."""
+    """Whether a class comes with Python or with a library. These do not change from one run to the next."""
     if kind.__module__ in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
@@ -159,7 +160,7 @@ def _is_installed(kind: type) -> bool:
 
 STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
-#: Where an object happens to be, in its repr.
+#: The address of an object in its repr.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 

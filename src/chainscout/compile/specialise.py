@@ -1,13 +1,13 @@
 """One loop, specialised for a policy.
 
-The engine's loops are ordinary functions that call the global names ``terms``, ``index``, … A copy of a loop over the
-same code, in which those names stand for a policy's functions, is what runs: interpreted as it is, or compiled by
-numba, with the rule inlined. The copy's name carries a digest of all code and constants that it can reach, so that the
-machine code is cached on disk and goes stale when the rule or the engine changes.
+The engine's loops are ordinary functions that call the global names ``terms``, ``index``, … For each policy a loop is
+copied: the copy has the same code, and those names stand for the policy's functions. The copy is interpreted, or
+compiled by numba with the rule inlined. Its name contains a digest of all code and constants that it can reach. So
+the machine code is cached on disk, and it is compiled again when the rule or the engine changes.
 
-Every plain function that is reached is compiled on the way, a user's helper functions too; nothing needs to be
-decorated. Whole numbers that the engine's own functions name become unsigned 64-bit words: an index that cannot be
-negative costs numba no check, and the generator's arithmetic is modulo 2⁶⁴.
+Every plain function that is reached is compiled too, including a user's helper functions. Nothing needs a decorator.
+Whole numbers that the engine's own functions name become unsigned 64-bit words: numba then needs no check for negative
+indices, and the generator's arithmetic is modulo 2⁶⁴.
 """
 
 import builtins
@@ -22,17 +22,17 @@ import numpy as np
 
 from .digests import digest, is_known, is_own, mentioned
 
-#: No bounds are checked and division by zero gives an infinity; additions are never regrouped (no fastmath).
+#: Bounds are not checked, and division by zero gives an infinity. Additions are never regrouped (no fastmath).
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "_nrt": False}
 
-#: Bound names that begin so stay plain whole numbers, whose values the compiler knows.
+#: Bound names with this prefix stay plain whole numbers: the compiler knows their values.
 LITERAL = "SHAPE_"
 
 _COMPILING = threading.Lock()
 
 
 def bound(function: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
-    """An interpreted copy of an engine function, and of those it calls, in which ``names`` have these values."""
+    """An interpreted copy of an engine function and of the functions it calls; ``names`` have these values in it."""
     copy: Callable[..., Any] = Copies(names, compile=False).copy(function)[0]  # type: ignore[arg-type]
     return copy
 
@@ -46,10 +46,10 @@ def compiled(function: Callable[..., Any], names: Mapping[str, Any], cache: bool
 
 
 def call(function: Callable[..., Any], arguments: Sequence[Any], interpreted: bool) -> None:
-    """Calls a function of the engine, compiled or interpreted, for what it does to arrays.
+    """Calls a function of the engine that changes arrays, compiled or interpreted.
 
-    An argument is a value, an array, or a NamedTuple of those. Compiled code gets the arrays, and unsigned words for
-    whole numbers. Interpreted code gets lists, which are faster to index, and what it changed is written back.
+    An argument is a value, an array, or a NamedTuple of these. Compiled code gets the arrays, and unsigned words for
+    whole numbers. Interpreted code gets lists, which are faster to index, and their changes are written back.
     """
     if not interpreted:
         function(*(_in_words(argument) for argument in arguments))
@@ -84,7 +84,7 @@ def is_off() -> bool:
 
 
 class _OnFirstCall:
-    """Compiles (or loads) under a lock and with LLVM's superword vectoriser on, then gets out of the way."""
+    """Compiles or loads a function on its first call, under a lock and with LLVM's superword vectoriser on."""
 
     def __init__(self, function: FunctionType, cache: bool) -> None:
         self.function, self.cache = function, cache
@@ -111,7 +111,7 @@ class _OnFirstCall:
                     dispatcher.compile(signature)
                     return dispatcher
                 except (RuntimeError, ImportError, OSError, EOFError, UnpicklingError):
-                    # Nowhere to write to, or what is there cannot be read (a rule's module is gone): compile it here.
+                    # The cache cannot be written or read (a rule's module may be gone): compile without it.
                     pass
             dispatcher = numba.njit(**OPTIONS)(self.function)
             dispatcher.compile(signature)
@@ -121,9 +121,9 @@ class _OnFirstCall:
 
 
 def _cache_of(function: FunctionType) -> Any:
-    """numba's cache of a function's machine code on disk, which is loaded without preparing numba to compile.
+    """numba's cache of a function's machine code on disk. It is loaded without preparing numba to compile.
 
-    numba imports whatever a compilation could need before it loads what is compiled: half a second, for nothing.
+    numba itself would first import everything that a compilation could need, which takes half a second.
     """
     from numba.core.caching import FunctionCache
 
@@ -138,10 +138,10 @@ def _cache_of(function: FunctionType) -> Any:
     return Cache(function)
 
 
-#: A copy, and whether a bound name is among all that it can reach.
+#: A copy, and whether it can reach a bound name.
 _Copy = tuple[Any, bool]
 
-#: Compiled functions that no bound name reaches: all loops share them.
+#: Compiled functions that reach no bound name: all loops share them.
 _SHARED: dict[FunctionType, _Copy] = {}
 
 
@@ -151,7 +151,7 @@ class Copies:
     def __init__(self, names: Mapping[str, Any], compile: bool) -> None:
         self.names, self.compile = names, compile
         self.made: dict[FunctionType, _Copy] = {}
-        #: Functions that no bound name reaches.
+        #: Functions that reach no bound name.
         self.shared = _SHARED
 
     def jitted(self, copy: FunctionType) -> Any:
@@ -170,7 +170,7 @@ class Copies:
 
     def copy(self, function: FunctionType, outermost: bool = False) -> _Copy:
         own = is_own(function)
-        if not self.compile and not own:  # to be interpreted: only the engine's functions have names to bind
+        if not self.compile and not own:  # interpreted code: only the engine's functions have names to bind
             return function, False
         for known in (self.shared, self.made) if self.compile else (self.made,):
             if function in known:
@@ -202,7 +202,7 @@ class Copies:
         return result
 
     def _value(self, value: Any, own: bool, names: set[str]) -> tuple[Any, bool]:
-        """What a name stands for in a copy, and whether a bound name is reached through it."""
+        """The value of a name in a copy, and whether it reaches a bound name."""
         if isinstance(value, FunctionType):
             return self.copy(value)
         if not self.compile:
@@ -212,7 +212,7 @@ class Copies:
         return self.number(value, own), False
 
     def _module(self, module: ModuleType, names: set[str]) -> tuple[ModuleType, bool]:
-        """A stand-in for a module of plain functions, with those that are mentioned."""
+        """A replacement for a module of plain functions, with the functions that are mentioned."""
         if is_known(module):
             return module, False
         stand_in, depends = ModuleType(module.__name__), False
@@ -225,5 +225,5 @@ class Copies:
 
 
 def has_file(function: Callable[..., Any] | None) -> bool:
-    """Whether a rule's source is in a file; one that was typed at a prompt is not worth keeping on disk."""
+    """Whether a rule's source is in a file. The machine code of a rule typed at a prompt is not kept on disk."""
     return function is None or os.path.exists(function.__code__.co_filename)

@@ -1,4 +1,4 @@
-"""Index rules: whom to sample next. Each is written once and interpreted, or compiled for the CPU and the GPU."""
+"""Index rules, which choose the next chain. Each is written once, and interpreted or compiled for the CPU and GPU."""
 
 from .catalogue import DEFAULT, get, is_built_in, names
 from .policy import Policy, Setting, settings

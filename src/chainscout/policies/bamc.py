@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def entry(count: float, exits: float, c: Any) -> float:
-    """The deviation of one estimated probability."""
+    """One entry's part of the index's second sum."""
     return paper_entry(count, exits, c[0], c[1])
 
 
 def terms(deviations: float, exits: float, squares: float, c: Any) -> tuple[float]:
-    """The row's share of T·b."""
+    """The row's part of T·b."""
     first, second, third = row_terms(deviations, exits, squares, c[0], c[1])
     return (c[2] * first + c[3] * second + c[4] * third,)
 
 
-# Without a horizon β grows with T, so that the three sums stay apart. c = (S, α, 6.6, 28, log(6·ΣS²/δ)).
+# Without a horizon β grows with T, so the three sums are kept separately. c = (S, α, 6.6, 28, log(6·ΣS²/δ)).
 
 
 def endless_terms(deviations: float, exits: float, squares: float, c: Any) -> tuple[float, float, float]:
@@ -41,24 +41,24 @@ def endless_terms(deviations: float, exits: float, squares: float, c: Any) -> tu
 
 
 def endless_index(sums: Any, transitions: float, c: Any) -> float:
-    """b with β(T) of the chain's own T (MATH §6, unknown horizon). It takes logarithms: bits repeat on one platform."""
+    """b with β(T) for the chain's own T (MATH §6, Unknown horizon). Its logarithms repeat on one platform only."""
     level = unknown_horizon_beta(transitions, c[4])
     return index(sums, transitions, factors(c[0], level, (c[2], c[3])))
 
 
 def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
-    """The paper's algorithm: index b of §3. Another α than 1/(3S) takes Lemma 4's general constants."""
+    """The paper's algorithm: index b of §3. An α other than 1/(3S) uses Lemma 4's general constants."""
     failure_probability(delta)
     if alpha is None:
         return _policy("ba-mc", delta, STATED)
-    smoothing(alpha, 1)  # refuses what is no α before the first chain asks
+    smoothing(alpha, 1)  # refuses an invalid α now, not only when the first chain is prepared
 
     def constants(setting: Setting) -> tuple[float, ...]:
         _need_states("ba-mc", setting)
         a = smoothing(alpha, setting.size)
         if setting.budget is None:
             raise InputError("ba-mc with another alpha than 1/(3S) needs a budget: its constants depend on it")
-        # Lemma 4 with a union over all pairs: 2·ΣS² events, and no factor 3 that only α = 1/(3S) needs.
+        # Lemma 4 with a union over all pairs: 2·ΣS² events, without the factor 3, which only α = 1/(3S) needs.
         level = zeta(setting.budget, delta, 2 * setting.pairs)
         first, second = lemma_4_constants(setting.size, level, a)
         return (setting.size, a, 2.0 * level, first, second * setting.size)
@@ -67,14 +67,14 @@ def ba_mc(delta: float = 0.05, alpha: float | str | None = None) -> Policy:
 
 
 def ba_mc_tight(delta: float = 0.05) -> Policy:
-    """BA-MC with |1 − P − P̂| ≤ 1 where the paper's Lemmas 4 and 8 use 2: constants 3.78 and 8.76."""
+    """BA-MC with the bound |1 − P − P̂| ≤ 1, where the paper's Lemmas 4 and 8 use 2: constants 3.78 and 8.76."""
     failure_probability(delta)
     return _policy("ba-mc-tight", delta, TIGHT)
 
 
 def _policy(name: str, delta: float, stated: tuple[float, float]) -> Policy:
     def constants(setting: Setting) -> tuple[float, ...]:
-        assert setting.budget is not None  # the policy's endless form is for that
+        assert setting.budget is not None  # without a budget the policy's endless form is used
         _need_states(name, setting)
         level = beta(setting.budget, delta, setting.pairs)
         return (setting.size, smoothing(None, setting.size), *factors(setting.size, level, stated))

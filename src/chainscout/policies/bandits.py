@@ -1,4 +1,4 @@
-"""Rules of active bandit allocation, carried over from variances to Gini indices."""
+"""Rules from active bandit allocation, with Gini indices in place of variances."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ def gafs_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float]:
 
 
 def gafs_floor(observations: float) -> float:
-    """√t + 1: the least sampled chain goes first below that."""
+    """√t + 1: the least sampled chain goes first while it has fewer transitions than this."""
     return math.sqrt(observations) + 1.0
 
 
@@ -83,8 +83,8 @@ def bayes(alpha: float = 0.5) -> Policy:
 
     def constants(setting: Setting) -> tuple[float, float]:
         if setting.open:
-            # The limit of ever more states that share the prior's weight: α → 0 while αS stays a (MATH §6, Open
-            # states). With αS = 0 a row that has shown one successor would have variance 0 for ever.
+            # The limit of more and more states that share the prior's weight: α → 0 while αS stays a (MATH §6, Open
+            # states). With αS = 0, a row that has shown one successor would have variance 0 for ever.
             return 0.0, a
         return a, a * setting.size
 
@@ -94,7 +94,7 @@ def bayes(alpha: float = 0.5) -> Policy:
         bayes_terms,
         constants,
         target=lambda p: p.allocation,
-        version=2,  # since open states keep the prior's weight
+        version=2,  # version 2: open states keep the prior's weight
     )
 
 

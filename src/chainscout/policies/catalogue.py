@@ -27,15 +27,15 @@ _FACTORIES: dict[str, Callable[..., Policy]] = {
     "certifier": certified.certifier,
 }
 
-#: Rules that allocate for answers. A study with questions can have them; an experiment, which has counts alone, cannot.
+#: Rules that allocate for answers. A study with questions can use them. An experiment has only counts and cannot.
 _ANSWERING: dict[str, Callable[..., Policy]] = {"widest": widest.widest}
 
-#: What a study uses unless it is told otherwise.
+#: The default rule of a study.
 DEFAULT = "scout"
 
 
 def names() -> tuple[str, ...]:
-    """The names of the rules whose index depends on counts alone: every study and experiment can have them."""
+    """The names of the rules whose index depends on counts alone: every study and experiment can use them."""
     return tuple(_FACTORIES)
 
 
@@ -45,10 +45,10 @@ def is_built_in(name: str) -> bool:
 
 
 def get(policy: "str | Policy", **parameters: Any) -> Policy:
-    """A policy by name: ``get("ba-mc", delta=0.01)`` or ``get("ba-mc:delta=0.01")``; a Policy is given back as it is,
-    and takes no parameters.
+    """A policy by name: ``get("ba-mc", delta=0.01)`` or ``get("ba-mc:delta=0.01")``.
 
-    Every policy takes ``block`` (see :class:`Policy`) beside its own parameters.
+    A Policy object is returned unchanged, and takes no parameters. Every named policy takes ``block`` (see
+    :class:`Policy`) in addition to its own parameters.
     """
     if isinstance(policy, Policy):
         if parameters:

@@ -1,4 +1,4 @@
-"""Policies made of the mixture certificate: they are not sums over rows, so they give a summary of the whole chain."""
+"""Policies based on the mixture certificate. They are not sums over rows, so they summarise the whole chain."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ def constants_for(delta: float) -> Any:
 
     def constants(setting: Setting) -> tuple[float, ...]:
         log_inverse = math.log(setting.chains / delta)
-        if setting.open:  # cap = 1, and the cost is its limit (MATH §6, Open states)
+        if setting.open:  # the cap is 1, and the cost is its limit (MATH §6, Open states)
             return (1.0, OPEN, log_inverse, 1 / 3)
         return (1 - 1 / setting.size, setting.size - 1.0, log_inverse, 1 / 3)
 
@@ -24,7 +24,7 @@ def constants_for(delta: float) -> Any:
 
 
 def excess(exits: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float, int]:
-    """W̄ and the number of states left at least once, whose exits are gathered in ``reals``."""
+    """W̄ and the number of states left at least once. Their exits are collected in ``reals``."""
     number = 0
     for x in range(size):
         if exits[x] > 0:
@@ -36,7 +36,7 @@ def excess(exits: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[floa
 def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:
     """T·b: the numerator of the certificate."""
     bound = 0.0
-    if c[1] > 0.0:  # with one state nothing is to be learnt
+    if c[1] > 0.0:  # with one state there is nothing to learn
         width, number = excess(exits, size, c, reals, wholes)
         bound = combine(width, smoothing_excess(reals, number, c[0], c[3]), 1.0)
     return (bound,)
@@ -51,7 +51,7 @@ def certifier(delta: float = 0.05) -> Policy:
         constants_for(delta),
         summary=certifier_summary,
         block=0.01,
-        version=2,  # since a chain of one state has index 0
+        version=2,  # version 2: a chain of one state has index 0
     )
 
 

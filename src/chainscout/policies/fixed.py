@@ -1,4 +1,4 @@
-"""Policies with shares that are known before the first observation: index = share/T."""
+"""Policies whose shares are known before the first observation: index = share/T."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def no_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float]:
-    """The counts do not matter."""
+    """No terms: the counts do not matter."""
     return (0.0,)
 
 
 def share_index(sums: Any, transitions: float, c: Any) -> float:
-    """share/T: the largest is the chain furthest behind its share."""
+    """share/T: the chain with the largest value is furthest behind its share."""
     return float(c[0] / transitions)
 
 
@@ -60,11 +60,11 @@ def _true_variability(setting: Setting) -> tuple[float]:
 
 def _true_shares(setting: Setting) -> tuple[float]:
     problem = truth(setting, "oracle-max")
-    # Where all chains are deterministic there is nothing to share the budget for, and any share will do.
+    # If all chains are deterministic, there is nothing to learn, and any shares are good.
     return (float(_share_rule(problem)[setting.chain]) if any(_variabilities(problem)) else 0.0,)
 
 
-# Every chain asks for its own number out of these: they are computed once for a set.
+# Every chain reads its own number from these. They are computed once for all chains.
 @lru_cache(maxsize=4)
 def _variabilities(problem: "Problem") -> tuple[float, ...]:
     return tuple(chain.variability for chain in problem.chains.values())

@@ -1,14 +1,14 @@
-"""What a policy is: two small scalar functions and the constants they are given.
+"""A policy: two small scalar functions, and the constants that they get.
 
 A policy advances the chain with the largest index. A chain's index depends on that chain's counts alone:
 
     index_k = index( Σ_x terms(row x of chain k), T_k, constants_k )
 
-The functions are plain Python on scalars, so that one definition is interpreted in a live study, compiled for the CPU
-and compiled for the GPU. They must not allocate, and must use nothing but arithmetic, comparisons, loops, ``math`` and
-other such functions. Whoever runs a policy keeps each chain's sums up to date by ``replaced``, one changed row after
-the other in the order of the states, whenever the index is looked at again: after every observation, or after a block.
-Running sums depend on that order in their last bits, so that all who keep it agree to the last bit.
+The functions are plain Python on scalars. So one definition is interpreted in a live study, compiled for the CPU and
+compiled for the GPU. They must not allocate. They may use only arithmetic, comparisons, loops, ``math`` and other such
+functions. Each engine updates a chain's sums with ``replaced`` before it reads the index again: after every
+observation, or after a block. It replaces one changed row after the other, in the order of the states. The last bits
+of running sums depend on this order, so all engines that keep it agree to the last bit.
 """
 
 import math
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a rule may know before the first observation, for one chain of many."""
+    """The information about one chain that a rule has before the first observation."""
 
     #: k, this chain's number.
     chain: int
@@ -37,11 +37,11 @@ class Setting:
     size: int
     #: K, the number of chains.
     chains: int
-    #: Σ_j S_j² over all chains, where the paper has KS².
+    #: Σ_j S_j² over all chains; the paper has KS².
     pairs: int
-    #: n, the observations that will be made; None if there is no end in sight.
+    #: n, the number of observations that will be made; None if it is unlimited.
     budget: int | None
-    #: The truth, in an experiment; None in a live study.
+    #: The true matrices, in an experiment; None in a live study.
     problem: "Problem | None" = None
     #: Whether new states may appear: then ``size`` is the number known so far (MATH §6, Open states).
     open: bool = False
@@ -55,22 +55,22 @@ def settings(sizes: Sequence[int], budget: int | None, problem: "Problem | None"
 
 
 def no_constants(setting: Setting) -> tuple[float, ...]:
-    """For a rule that needs none."""
+    """The constants of a rule that needs none."""
     return ()
 
 
-#: States of the chain that a rule is tried on, to see how many numbers it gives: a chain may have a thousand million.
+#: A rule is tried on a chain of this many states, to see how many numbers it returns. A real chain may be too large.
 MOST_TRIED = 100_000
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A rule for whom to sample next.
+    """A rule that chooses which chain to sample next.
 
     ``terms(row, exits, squares, constants)`` → a tuple of floats, summed over the states left at least once. ``row``
     holds N[x,·], ``exits`` is N_x and ``squares`` is Σ_y N[x,y]², all as floats.
     ``index(sums, transitions, constants)`` → the chain's index; ``transitions`` is T as a float. With batches and
-    leases, T counts those that are pending, and all else is frozen.
+    leases, T includes the pending transitions, and everything else is frozen.
     ``constants(setting)`` → a tuple of floats, prepared once for each chain.
     """
 
@@ -78,29 +78,29 @@ class Policy:
     index: Callable[[Any, float, Any], float]
     terms: Callable[[Any, float, float, Any], tuple[float, ...]] | None = None
     constants: Callable[[Setting], tuple[float, ...]] = no_constants
-    #: entry(count, exits, constants) → a float. If it is given, ``terms`` gets Σ_y entry(N[x,y], N_x, constants), added
-    #: in the order of the states y, in place of the row: several replications can then be worked on at once.
+    #: entry(count, exits, constants) → a float. If it is given, ``terms`` gets Σ_y entry(N[x,y], N_x, constants)
+    #: instead of the row, added in the order of the states y. Several replications can then be processed at once.
     entry: Callable[[float, float, Any], float] | None = None
     #: Instead of ``terms``, for rules that are not sums over rows:
-    #: summary(exits, squares, size, constants, reals, wholes) → what ``index`` is given as sums. ``exits`` and
-    #: ``squares`` have one value a state, 0 for those never left; ``reals`` and ``wholes`` are scratch space for
+    #: summary(exits, squares, size, constants, reals, wholes) → the ``sums`` that ``index`` gets. ``exits`` and
+    #: ``squares`` have one value per state, 0 for states never left. ``reals`` and ``wholes`` are scratch space for
     #: 2S floats and 2S integers.
     summary: Callable[[Any, Any, int, Any, Any, Any], tuple[float, ...]] | None = None
-    #: floor(t): the least sampled chain goes first while its T is below this; t is the observations made so far.
+    #: floor(t): the least sampled chain goes first while its T is below this; t counts the observations so far.
     floor: Callable[[float], float] | None = None
-    #: The chosen chain is advanced max(1, ⌊block·T⌋) times before indices are looked at again (MATH §6, Blocks).
+    #: The chosen chain is advanced max(1, ⌊block·T⌋) times before indices are compared again (MATH §6, Blocks).
     block: float = 0.0
-    #: Whether the sums are those of answers: no function of the counts, but put there by whoever replays the chain.
+    #: Whether the sums belong to answers: they are not a function of the counts; the replay of the chain sets them.
     answering: bool = False
     #: A chain's weight ω multiplies the index as ω**power.
     power: float = 1.0
-    #: The shares of the budget that the rule aims at, from the truth; None if it has no fixed aim.
+    #: The shares of the budget that the rule aims at, from the true matrices; None if it has no fixed aim.
     target: "Callable[[Problem], npt.NDArray[np.float64]] | None" = None
-    #: Changes whenever the rule gives other indices; stored with a study.
+    #: It changes whenever the rule gives different indices. It is stored with a study.
     version: int = 1
-    #: What the rule was made with; stored with a study.
+    #: The parameters that the rule was made with. They are stored with a study.
     parameters: Mapping[str, float | str] = field(default_factory=dict)
-    #: The same rule when no end is in sight (``Setting.budget`` is None), if it then needs other functions.
+    #: The same rule without a budget (``Setting.budget`` is None), if it then needs other functions.
     endless: "Policy | None" = None
 
     def __post_init__(self) -> None:
@@ -114,14 +114,14 @@ class Policy:
     def facing(self, budget: int | None) -> "Policy":
         """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget.
 
-        The form has functions of its own; its name and whatever a user has asked for are the policy's.
+        The endless form has functions of its own. Its name and the user's settings are those of the policy.
         """
         if budget is not None or self.endless is None:
             return self
         return replace(self.endless, name=self.name, block=self.block, version=self.version, parameters=self.parameters)
 
     def factor(self, weight: float) -> float:
-        """ω**power, made of square roots where they do: their bits are the same everywhere (MATH §6)."""
+        """ω**power, from square roots where possible, because their bits are the same everywhere (MATH §6)."""
         root = math.sqrt(weight)
         powers = {1.0: weight, 0.5: root, 0.75: root * math.sqrt(root)}
         try:
@@ -138,7 +138,7 @@ class Policy:
         return values
 
     def row_terms(self, row: Any, size: int, exits: float, squares: float, constants: Any) -> tuple[float, ...]:
-        """``terms`` of one row of S counts, with the sum over its entries if the rule asks for that instead."""
+        """``terms`` of one row of S counts. If the rule has ``entry``, it gets the sum over the entries instead."""
         assert self.terms is not None
         if self.entry is None:
             return self.terms(row, exits, squares, constants)
@@ -148,7 +148,7 @@ class Policy:
         return self.terms(total, exits, squares, constants)
 
     def width(self, size: int, constants: Sequence[float]) -> int:
-        """How many numbers ``terms`` or ``summary`` give."""
+        """How many numbers ``terms`` or ``summary`` returns."""
         size = min(size, MOST_TRIED)
         lone = [1.0] + [0.0] * (size - 1)
         if self.terms is not None:
@@ -174,5 +174,5 @@ class Policy:
 
 
 def replaced(total: float, old: float, new: float) -> float:
-    """A running sum over rows after one row's term has changed: the one order of additions that all engines keep."""
+    """A running sum over rows after one row's term has changed. All engines add in this order."""
     return (total - old) + new

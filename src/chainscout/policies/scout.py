@@ -17,7 +17,7 @@ from .policy import Policy, Setting
 if TYPE_CHECKING:
     from ..problems import Problem
 
-#: μ̃ is below S: to this power it is a float for every S that there is.
+#: The largest power. μ̃ is below S, so μ̃ to this power fits into a float for every possible S.
 MOST_POWER = 10.0
 
 # c = (1 − 1/S, exploration, α, αS, power, S − 1)
@@ -45,7 +45,7 @@ def index_half(sums: Any, transitions: float, c: Any) -> float:
 
 
 def index_any(sums: Any, transitions: float, c: Any) -> float:
-    """μ̃^p/T with a power that is not made of square roots: its bits repeat on one platform only."""
+    """μ̃^p/T for a power that square roots cannot give. Its bits are the same on one platform only."""
     return float(math.pow(sums[0], c[4]) / transitions)
 
 
@@ -56,12 +56,12 @@ INDICES = {0.75: index_three_quarters, 0.5: index_half, 1.0: sum_over_transition
 
 
 def ones_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float, float]:
-    """G̃/N, a row's share of L′, and N."""
+    """G̃/N, a row's part of L′, and N."""
     return optimistic_gini(exits, squares, c) / exits, exits
 
 
 def ones_index(sums: Any, transitions: float, c: Any) -> float:
-    """ΣG̃/N, times ΣN/T: that is one, except that pending observations count in T."""
+    """ΣG̃/N, times ΣN/T. The second factor is one unless observations are pending, which count in T."""
     return float(sums[0] * (sums[1] / transitions))
 
 
@@ -76,7 +76,7 @@ def variation_terms(deviations: float, exits: float, squares: float, c: Any) -> 
 
 
 def variation_index(sums: Any, transitions: float, c: Any) -> float:
-    """c_k²/T, c_k = ½√(2/π)·Σ_x √π̂_x Σ_y √(P̂(1−P̂)): the mean of a normal variable's modulus."""
+    """c_k²/T, c_k = ½√(2/π)·Σ_x √π̂_x Σ_y √(P̂(1−P̂)), from the mean absolute value of a normal variable."""
     return float(sums[0] * sums[0] / (2.0 * math.pi * transitions * transitions))
 
 
@@ -86,7 +86,7 @@ def support_entry(count: float, exits: float, c: Any) -> float:
 
 
 def support_terms(seen: float, exits: float, squares: float, c: Any) -> tuple[float]:
-    """min(S − 1, support − 1 + c/N): without the last term, chains that have shown one successor would starve."""
+    """min(S − 1, support − 1 + c/N). Without c/N, a chain with one successor per row would never be sampled."""
     return (min(c[5], seen - 1.0 + c[1] / exits),)
 
 
@@ -100,8 +100,8 @@ def hellinger_index(sums: Any, transitions: float, c: Any) -> float:
     return float(0.125 * sums[0] / transitions)
 
 
-#: entry, terms and index for the losses that have them other than the paper's: L″ (weights π; π̂ stands for π) is L
-#: with power 1, L′ has weights one, and L with other distances.
+#: entry, terms and index for the losses other than the paper's. L″ (weights π, estimated by π̂) is L with power 1. L′
+#: has weights one. The others are L with another distance.
 LOSSES: dict[str, tuple[Any, Any, Any]] = {
     "squared": (None, terms, None),
     "stationary": (None, terms, sum_over_transitions),
@@ -122,14 +122,14 @@ def scout(
     meaning = "what μ̃ is raised to"
     p = 0.75 if power is None else real_number(power, "power", above=0.0, most=MOST_POWER, meaning=meaning)
     real_number(exploration, "exploration", above=0.0, meaning="what is added to a row's Gini index, over N")
-    smoothing(alpha, 1)  # refuses what is no α before the first chain asks
+    smoothing(alpha, 1)  # refuses an invalid α now, not only when the first chain is prepared
     entry, rule, index = LOSSES[one_of(loss, "loss", LOSSES)]
-    # In an open chain the terms of every other loss have c/N already. Total variation has a square root, so c is the
-    # weight of what was never seen: P̂(1−P̂) = Nc/(N+c)² in a row that has shown one successor, and not 0 for ever.
+    # In an open chain the terms of every other loss contain c/N. Total variation has a square root instead. So c is the
+    # weight of states that were never seen: in a row with one successor P̂(1−P̂) is Nc/(N+c)², and not 0 for ever.
     unseen = exploration if loss == "total-variation" else 0.0
 
     def constants(setting: Setting) -> tuple[float, ...]:
-        if setting.open:  # α = 0 and cap = 1 (MATH §6, Open states); no support is too large
+        if setting.open:  # α = 0 and cap = 1 (MATH §6, Open states); the support has no upper limit
             return (1.0, exploration, 0.0, unseen, p, OPEN)
         a = smoothing(alpha, setting.size)
         return (1 - 1 / setting.size, exploration, a, a * setting.size, p, setting.size - 1.0)
@@ -141,5 +141,5 @@ def scout(
     if loss == "squared":
         return Policy("scout", INDICES.get(p, index_any), rule, constants, power=p, target=target)
     aim = (lambda problem: problem.allocation) if loss == "stationary" else None
-    version = 2 if loss == "total-variation" else 1  # since open states keep a weight for what was never seen
+    version = 2 if loss == "total-variation" else 1  # version 2: open states keep a weight for states never seen
     return Policy("scout", index, rule, constants, entry, target=aim, version=version)

@@ -1,9 +1,9 @@
-"""Widest first: the chain whose answer is furthest from its target (MATH §11).
+"""Widest first: the chain whose answer is furthest from its target goes first (MATH §11).
 
 Every other rule's index is a function of one chain's counts. This one is not: the width of an answer depends on the
-order of the cards and on how far a replay has read them. So its sums are no sums over rows. Whoever replays the chains
-(``study``, ``engine.answering``) puts three numbers in their place after each look at the answers: how much of what is
-wanted is reached, and the T of this look and of the next one. ``terms`` adds nothing to them.
+order of the cards and on how far a replay has read them. So its sums are not sums over rows. The code that replays the
+chains (``study``, ``engine.answering``) sets them to three numbers whenever it evaluates the answers: target/width, the
+T of this evaluation, and the T of the next one. ``terms`` adds nothing to them.
 """
 
 import math
@@ -17,15 +17,15 @@ UNBOUNDED = 1e200
 
 
 def no_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float, float, float]:
-    """What is put in place of the sums stays as it is."""
+    """Zeros: the sums stay as the replay set them."""
     return (0.0, 0.0, 0.0)
 
 
 def widest_index(sums: Any, transitions: float, c: Any) -> float:
-    """The width over its target as of the last look. Infinite widths take turns by fewest transitions.
+    """width/target at the last evaluation. Among infinite widths, the chain with the fewest transitions goes first.
 
-    ``sums``: target/width (0: the width is infinite; infinite: nothing is left to do), the T of the last look and that
-    of the next one. Pending transitions beyond the next look make the width smaller as 1/√T.
+    ``sums``: target/width (0: the width is infinite; infinite: nothing is left to do), and the T of the last and of
+    the next evaluation. Pending transitions beyond the next evaluation reduce the width like 1/√T.
     """
     reached = float(sums[0])
     if reached == 0.0:
@@ -36,7 +36,7 @@ def widest_index(sums: Any, transitions: float, c: Any) -> float:
 
 
 def widest() -> Policy:
-    """The chain whose answer is widest, measured by its target, goes first."""
+    """The chain whose answer is widest, relative to its target, goes first."""
     return Policy("widest", widest_index, no_terms, _in_a_study, answering=True)
 
 

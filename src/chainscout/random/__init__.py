@@ -1,4 +1,4 @@
-"""Random numbers that are a function of their place: counter-based streams, alias tables, walks of a chain."""
+"""Random numbers from counters: counter-based streams, alias tables, walks of a chain."""
 
 from . import alias
 from .alias import parts

@@ -1,18 +1,18 @@
-"""Alias tables (Walker 1977, Vose 1991): any law on S outcomes by one look-up, whatever S is."""
+"""Alias tables (Walker 1977, Vose 1991): a draw from any law on S outcomes takes one look-up, whatever S is."""
 
 import numpy as np
 import numpy.typing as npt
 
 from .splitmix import HALF, ONE, ZERO
 
-#: Probabilities are cut into this many parts a column.
+#: The probability of a column is cut into this many parts.
 FULL = 1 << 32
 
 
 def parts(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
     """Laws on S outcomes (last axis) in parts of 1/(S·2³²) that sum to one exactly.
 
-    What rounding leaves over goes to the likeliest outcome; an outcome of probability zero has no part.
+    The remainder from rounding goes to the likeliest outcome. An outcome of probability zero has no part.
     """
     size = laws.shape[-1]
     whole = np.rint(laws * (size * float(FULL))).astype(np.int64).reshape(-1, size)
@@ -22,7 +22,7 @@ def parts(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
 
 
 def table(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
-    """The words of laws on S outcomes (row by row), S words each."""
+    """The words of the alias tables for laws on S outcomes, row by row, S words each."""
     number, size = laws.shape
     words, scratch = [0] * (number * size), [0] * size
     fill(words, 0, size, number, size, parts(laws).ravel().tolist(), scratch, scratch.copy())
@@ -30,10 +30,11 @@ def table(laws: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
 
 
 def fill(table, first, stride, number, size, shares, small, large):
-    """``number`` tables of ``size`` words each, ``stride`` apart from ``first`` on, from ``shares`` (``parts``).
+    """Fills ``number`` tables of ``size`` words each, ``stride`` apart and starting at ``first``, from ``shares``.
 
-    A word is a threshold (high half) and the other outcome (low half); ``splitmix.sample`` reads it. A column that
-    one outcome fills leads to that outcome on both sides. ``small`` and ``large`` are scratch space for S words.
+    ``shares`` are the result of ``parts``. A word is a threshold (high half) and the other outcome (low half);
+    ``splitmix.sample`` reads it. If one outcome fills a column, both sides lead to that outcome. ``small`` and
+    ``large`` are scratch space for S words.
     """
     for law in range(number):
         start = law * size

@@ -1,17 +1,18 @@
-"""Where the chains' next states come from: a counter-based generator and alias tables.
+"""The source of the chains' next states: a counter-based generator and alias tables.
 
-A chain's u-th draw is a function of (seed, replication, chain, u) alone, so that every policy sees the same paths and
-a run can be cut anywhere. All arithmetic is modulo 2⁶⁴: Python's integers are masked, and in compiled code, where every
-name of a whole number in this module stands for an unsigned 64-bit one, the masks are empty operations.
+A chain's u-th draw is a function of (seed, replication, chain, u) alone. So every policy sees the same paths, and a run
+can be cut anywhere. All arithmetic is modulo 2⁶⁴. Python's integers are masked. In compiled code every whole number
+that this module names is an unsigned 64-bit word, so the masks do nothing.
 
 The generator is SplitMix64 (Steele, Lea & Flood, OOPSLA 2014): the u-th output of a stream is mix(position + u·gamma).
 Every (seed, replication, chain) has a position *and* a gamma of its own. With one common gamma all streams would be
 pieces of the same cycle of length 2⁶⁴, and of 2²⁰ pieces of length 2²⁴ two would overlap with probability 0.6.
-It was chosen by measurement: 0.6 ns for 64 bits, against 1.4 for Squares (Widynski 2020) and 1.3 for Philox 4×32-10
-(Salmon et al. 2011; benchmarks/bench_engine.py). It passes BigCrush (Steele, Lea & Flood), and has known answers.
+It was chosen by measurement: 64 bits take 0.6 ns, against 1.4 ns for Squares (Widynski 2020) and 1.3 ns for Philox
+4×32-10 (Salmon et al. 2011; benchmarks/bench_engine.py). It passes BigCrush (Steele, Lea & Flood), and known answers
+are published.
 """
 
-#: The modulus less one, and half a word.
+#: The modulus minus one, and half a word.
 MASK = 0xFFFFFFFFFFFFFFFF
 LOW = 0xFFFFFFFF
 HALF = 32
@@ -21,10 +22,10 @@ GOLDEN = 0x9E3779B97F4A7C15
 #: Stafford's variant 13 of the finaliser of MurmurHash3.
 MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 SHIFT_1, SHIFT_2, SHIFT_3 = 30, 27, 31
-#: The finaliser of MurmurHash3 itself, which gammas are made with.
+#: The finaliser of MurmurHash3 itself, used to make gammas.
 MURMUR_1, MURMUR_2 = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
 MURMUR_SHIFT = 33
-#: Two unlike constants (the fractions of √2 and √3), so that position and gamma are hashed apart.
+#: Two different constants (the fractional parts of √2 and √3), so that position and gamma have independent hashes.
 POSITION_SALT, GAMMA_SALT = 0x6A09E667F3BCC908, 0xBB67AE8584CAA73B
 ZERO, ONE = 0, 1
 ALTERNATING = 0xAAAAAAAAAAAAAAAA
@@ -71,7 +72,8 @@ def sample(draw, size, table, start):
 
     A word of the table is a threshold (high half) and the other outcome (low half). The draw's high half times ``size``
     gives the column (high half of the product) and a fraction (low half), so that probabilities are resolved to 2⁻³².
-    Written as a choice between two values, not as a branch: mispredicted half of the time, it would double the cost.
+    The code selects between two values instead of branching: a branch would be mispredicted half of the time, which
+    would double the cost.
     """
     product = (draw >> HALF) * size
     column = product >> HALF

@@ -1,4 +1,4 @@
-"""One chain's path in one replication, state by state: what an experiment's policies see, for whoever simulates it."""
+"""One chain's path in one replication, state by state: exactly the path that the policies of an experiment see."""
 
 from typing import Protocol, Self
 
@@ -11,7 +11,7 @@ from .splitmix import GOLDEN, MASK, mix, sample, stream
 
 
 class Laws(Protocol):
-    """What a walk needs of a chain: a ``MarkovChain`` has it."""
+    """The part of a chain that a walk needs. A ``MarkovChain`` has it."""
 
     @property
     def size(self) -> int:
@@ -29,8 +29,8 @@ class Laws(Protocol):
 class Walk:
     """The positions of the states that chain ``number`` of a problem visits in a replication: an iterator without end.
 
-    The u-th draw is a function of (seed, replication, number, path, u) alone, so a walk can go on behind any of them.
-    Path 1 is the one that experiments see; other paths have streams of their own.
+    The u-th draw is a function of (seed, replication, number, path, u) alone, so a walk can resume after any draw.
+    Experiments use path 1. The other paths have streams of their own.
     """
 
     def __init__(self, chain: Laws, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
@@ -65,10 +65,10 @@ class Walk:
         return self._row == 0
 
     def restart(self) -> None:
-        """The next state is drawn from the initial law, with the draw that comes next anyway."""
+        """The next state is drawn from the initial law. It uses the next draw of the same stream."""
         self._row = 0
 
     def resume(self, draws: int, last: int | None) -> None:
-        """Goes on behind so many draws, in the position ``last``, or (None) from the initial law."""
+        """Resumes after ``draws`` draws, from the position ``last``, or from the initial law if ``last`` is None."""
         self._position = (self._origin + draws * self._gamma) & MASK
         self._row = 0 if last is None else (last + 1) * self._size
