@@ -1,7 +1,6 @@
-"""Sphinx configuration: MyST pages, the API from docstrings. Nothing is fetched while building.
+"""Sphinx configuration: MyST pages, and the API from docstrings. Nothing is fetched while building or reading.
 
-Formulas are drawn by MathJax, which a reader's browser loads from its public address. Without a network the pages show
-the formulas' TeX. To serve a copy of your own: ``sphinx -D mathjax_path=/mathjax/tex-mml-chtml.js …``.
+Formulas become MathML when the pages are built (see ``mathml.py``). Current browsers draw it without a script.
 """
 
 import re
@@ -16,8 +15,8 @@ from sphinx.application import Sphinx
 
 from chainscout import __version__
 
-# Before anything is imported that uses them: annotations then read ArrayLike and Array, as in the sources, and not as
-# the unions and generics that numpy makes of the two names.
+# This must come before any import that uses the two names. Annotations then show ArrayLike and Array, as the sources
+# do, and not the unions and generics behind them.
 Array, IntegerArray = NewType("Array", object), NewType("IntegerArray", object)
 
 
@@ -33,26 +32,29 @@ author = "The chainscout developers"
 copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the modules of this folder
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml"]
+html_math_renderer = "mathml"
 exclude_patterns = ["_build", "_generated"]
 myst_heading_anchors = 3
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["dollarmath"]
 smartquotes = False  # a prime in a formula is not a quotation mark
 
-# Names of this package must resolve. Others have no inventory here: reading one would need a network.
+# Names of this package must resolve. Other names are not checked, because their inventories need a network.
 nitpicky = True
-# The store and what begins with an underscore are not for users, but signatures name their types.
+# The store and names with an underscore are not for users, but signatures name their types.
 nitpick_ignore_regex = [("py:.*", r"(?!chainscout).*"), ("py:.*", r"chainscout\.store\..*|chainscout\..*\._.*")]
 
 html_theme = "furo"
 html_title = f"chainscout {__version__}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 from parameters import list_parameters  # noqa: E402 - a module of this folder
 
 
