@@ -23,9 +23,10 @@ _ARGUMENTS = dict.fromkeys([*accents, *over, "sqrt", "text", "mathrm", "mathbb",
     "binom": 2,
     "operatorname": 1,
 }
+_NAMES = frozenset([*functions, "max", "min", "sup", "inf", "lim", "limsup", "liminf", "det"])
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:,\d{3})*(?:\.\d+)?|.", re.S)
 _OPENING = ("(", "[", "|", r"\{", r"\lVert", r"\lvert", r"\lceil", r"\lfloor", r"\bigl", r"\Bigl", r"\left", r"\biggl")
-_CLOSING = (")", "]", r"\}", r"\rVert", r"\rceil", r"\rfloor")
+_NO_SPACE_BEFORE = (*_OPENING, ")", "]", r"\}", r"\rVert", r"\rceil", r"\rfloor", "}", ",", r"\,", "&", "=", "+", "-")
 #: A line of text may break after these, outside parentheses, in a formula of more than _SHORT parts.
 _BREAKS, _SHORT = frozenset("=≤≥<>≈→∝≠+−·,∈∼"), 9
 _NAMESPACE = "http://www.w3.org/1998/Math/MathML"
@@ -56,12 +57,12 @@ class _Reader:
         """Everything up to the end, or up to the brace that closes this group."""
         written: list[str] = []
         while (token := self.next()) is not None and token != "}":
-            if token.strip("\\") in functions:
+            if token.strip("\\") in _NAMES:
                 if written and _is_operand(written[-1]):
                     written.append(r"\,")
                 written.append(self.atom())
                 following = self.next()
-                if following is not None and following not in (*_OPENING, *_CLOSING, "}", ",", r"\,", "&"):
+                if following is not None and following not in _NO_SPACE_BEFORE:
                     written.append(r"\,")
             else:
                 written.append(self.atom())
@@ -143,8 +144,19 @@ def mathml(tex: str, block: bool) -> str:
     for element in root.iter():
         element.text = (element.text or "").strip("\n ") if len(element) else element.text
         element.tail = None
+        _space(element)
     parts = [root] if block else _broken(root)
     return "<wbr>".join(ElementTree.tostring(part, encoding="unicode") for part in parts)
+
+
+def _space(element: Any) -> None:
+    """Gives an operator the spaces and the size that TeX gives it."""
+    text = element.text or ""
+    if element.tag.endswith("}mo") and (text == "/" or text.isalpha()):  # names have the thin spaces of ``formula``
+        element.set("lspace", "0")
+        element.set("rspace", "0")
+    if element.tag.endswith("}mo") and text and text in "‖|⌈⌉⌊⌋{}" and element.get("minsize") is None:
+        element.set("stretchy", "false")
 
 
 def _broken(root: Any) -> list[Any]:
