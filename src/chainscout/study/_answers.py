@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from .study import Study
 
 
-#: The options of a question of which nothing else is said.
+#: The default options of a question.
 _PLAIN = {"method": None, "asked": None, "losses": "checked"}
 
 
 def answered(study: "Study", chain: str, question: Question | str, delta: float | None, **options: Any) -> Answer:
-    """What is known of a question about one chain. A registered one is answered by what its replay has read."""
+    """The answer to a question about one chain. For a registered question, its own replay gives the answer."""
     question = parse(question) if isinstance(question, str) else question
     known = None
     with study._lock, study._store.reading() as transaction:
@@ -30,6 +30,6 @@ def answered(study: "Study", chain: str, question: Question | str, delta: float 
 
 
 def of_all_chains(study: "Study", question: Question | str, losses: str) -> dict[str, Answer]:
-    """What is known of one question about each chain, with δ/K for each."""
+    """The answers to one question about each chain, with δ/K for each."""
     share = study.progress().delta / study.progress().chains
     return {name: answered(study, name, question, share, losses=losses) for name in study.names}

@@ -1,4 +1,4 @@
-"""Whether a study is what its log says: reads the whole log, and computes everything that is kept of it again."""
+"""The audit of a study: reads the whole log, computes everything again, and compares it with what is stored."""
 
 from ..counts import Counts
 from ..errors import FileError, InputError
@@ -8,7 +8,7 @@ from ._repetition import CHECKPOINTS, digested
 
 
 class _Replay:
-    """One chain's paths, followed line by line."""
+    """One chain's paths, rebuilt from the log line by line."""
 
     def __init__(self, chain: ChainRecord, prior: Counts) -> None:
         self.chain = chain
@@ -40,7 +40,7 @@ class _Replay:
 
 
 def audit(transaction: Transaction) -> None:
-    """Raises ``FileError`` if anything that the study keeps is not what its log says."""
+    """Raises ``FileError`` if anything that the study stores differs from its log."""
     transaction.check_whole()
     study = transaction.study
     replays = {}
@@ -56,14 +56,14 @@ def audit(transaction: Transaction) -> None:
         replays[chain.number] = _Replay(chain, prior)
     number = 0
     used = first_cost = 0.0
-    drawn = bytearray(study.issues // 8 + 1)  # a bit for each draw that was issued
+    drawn = bytearray(study.issues // 8 + 1)  # one bit for each issued draw
     for line in transaction.log(None, 0):
         number += 1
         if line.number != number or line.chain not in replays:
             raise _damaged(f"the log is broken at observation {number}")
         replays[line.chain].follow(line)
         place, bit = line.issued >> 3, 1 << (line.issued & 7)
-        unknown = line.issued == 0 and line.step > 1  # a plain tell has continued a path of a lease
+        unknown = line.issued == 0 and line.step > 1  # a plain tell continued a path of a lease
         if not unknown and (not 1 <= line.issued <= study.issues or drawn[place] & bit):
             raise _damaged(f"observation {number} is not of a draw of its own")
         drawn[place] |= bit
@@ -97,7 +97,7 @@ def audit(transaction: Transaction) -> None:
 
 
 def _check_answers(transaction: Transaction) -> None:
-    """Raises ``FileError`` unless every question's answer is its last line, and no line is missing."""
+    """Raises ``FileError`` unless every question's answer equals its last line and no line is missing."""
     study, records, lines = transaction.study, transaction.questions(), 0
     for record in records:
         found = list(transaction.answer_lines(record.number, 0))
@@ -109,7 +109,7 @@ def _check_answers(transaction: Transaction) -> None:
 
 
 def _check_history(transaction: Transaction, chain: ChainRecord | None) -> int:
-    """How many lines of history a chain or the study as a whole has; ``FileError`` if they cannot have been written."""
+    """The number of history lines of a chain or of the whole study. Raises ``FileError`` for impossible lines."""
     study, number = transaction.study, 0
     last = HistoryLine(0, None, 0, 0.0, 0, 0.0, 0.0)
     for line in transaction.history(chain, 0):
@@ -124,12 +124,12 @@ def _check_history(transaction: Transaction, chain: ChainRecord | None) -> int:
 
 
 def _check_labels(transaction: Transaction, chain: ChainRecord) -> None:
-    """Raises ``FileError`` unless every state of a chain with labels has one of its own."""
+    """Raises ``FileError`` unless every state of a labelled chain has its own label."""
     labels = transaction.labels(chain) if chain.open else chain.labels
     if labels is not None and not len(set(labels)) == len(labels) == chain.size:
         raise _damaged(f"the labels of the chain {chain.name!r} are not those of its {chain.size} states")
 
 
 def _damaged(what: str) -> FileError:
-    """The error for a study that is not what its log says."""
+    """The error for a study that differs from its log."""
     return FileError(f"the study is damaged: {what}")

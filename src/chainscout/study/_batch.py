@@ -1,4 +1,4 @@
-"""A batch of observations: as users give it, and with the records that it needs."""
+"""A batch of observations: as the user gives it, and with the records that it needs."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -35,7 +35,7 @@ def placed(
     labels: Labels,
     walker: _transitions.Walker,
 ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
-    """A batch with its paths and the positions of the states that are known. What it needs is read together."""
+    """A batch with its paths and the positions of known states. All records that it needs are read together."""
     _stop.check_not_stopped(transaction.study)
     _lease.sweep(transaction, live)
     transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})

@@ -1,4 +1,4 @@
-"""The budget's arithmetic: what is spent, what is promised to leases, what is left, and what that pays for."""
+"""The arithmetic of the budget: the amounts that are spent, promised to leases and left, and what they pay for."""
 
 import math
 from typing import Any
@@ -8,16 +8,16 @@ from ..errors import InputError, NothingFree, OverBudget
 from ..store import StudyRecord, Transaction
 from ..validation import real_number, whole_number
 
-#: Costs and their sums are rounded, so what is used and promised is off by at most so many roundings a draw: of a cost
-#: itself, of what is used, and of what is promised when a draw is promised and when it is told or given back. A budget
-#: that is missed by no more than that, and by no more than a share of the cheapest observation, is not missed.
+#: Costs and their sums are rounded: the cost itself, the used amount, and the promised amount when a draw is promised
+#: and when it is told or given back. This is the largest number of roundings per draw. A budget that is exceeded by no
+#: more than these errors, and by no more than a small share of the cheapest observation, counts as not exceeded.
 ROUNDINGS, MOST_SLACK = 4, 1e-3
 #: A sentence names at most this many leases, because there can be as many as chains.
 MOST_NAMED = 3
 
 
 def checked_budget(value: Any, priced: bool) -> float | None:
-    """A budget: whole observations, or cost units where observations are ``priced``; None for no end."""
+    """A budget: a number of observations, or cost units if observations are ``priced``; None: unlimited."""
     if value is None:
         return None
     if priced:
@@ -26,7 +26,7 @@ def checked_budget(value: Any, priced: bool) -> float | None:
 
 
 def check_affordable(budget: float | None, least: float) -> None:
-    """Refuses a budget that pays for no observation at the price ``least``, or for more than can be counted."""
+    """Raises ``InputError`` for a budget that pays for no observation at the price ``least``, or for too many."""
     if budget is None:
         return
     if budget < least:
@@ -39,25 +39,25 @@ def check_affordable(budget: float | None, least: float) -> None:
 
 
 def horizon(study: StudyRecord) -> int | None:
-    """The most observations that the budget allows; None if there is no budget."""
+    """The largest number of observations that the budget allows; None if there is no budget."""
     return None if study.budget is None else max(1, math.floor(study.budget / study.least_cost))
 
 
 def _slack(study: StudyRecord, budget: float) -> float:
-    """What rounded sums may be off by; whole observations are counted exactly."""
+    """The largest error of rounded sums. Observations without costs are counted exactly."""
     if study.least_cost == 1.0 == study.largest_cost:
         return 0.0
     return min(ROUNDINGS * (study.issues + 1) * math.ulp(budget), MOST_SLACK * study.least_cost)
 
 
 def unspent(study: StudyRecord) -> float:
-    """What is left of the budget, promised or not."""
+    """The part of the budget that is not spent, promised or not."""
     budget = study.budget
     return math.inf if budget is None else budget + _slack(study, budget) - study.used
 
 
 def promised(transaction: Transaction) -> float:
-    """What only the holders of leases can spend. An expired lease is promised nothing: its holder is refused."""
+    """The amount that only lease holders can spend. An expired lease has no promise: its holder is refused."""
     study = transaction.study
     if study.leases == 0:
         return study.reserved
@@ -66,7 +66,7 @@ def promised(transaction: Transaction) -> float:
 
 
 def remaining(transaction: Transaction) -> float:
-    """What can be spent without a lease: what is left, less what is promised."""
+    """The amount that can be spent without a lease: the unspent part minus the promised part."""
     study = transaction.study
     if study.budget is None:
         return math.inf
@@ -74,7 +74,7 @@ def remaining(transaction: Transaction) -> float:
 
 
 def check_price(transaction: Transaction, price: float, what: str) -> None:
-    """Refuses to spend more than is left, or what is promised to leases."""
+    """Raises an error if the price exceeds the rest of the budget, or touches the part promised to leases."""
     if price <= remaining(transaction):
         return
     left = f"{what} costs %g more than is left of the budget"
@@ -86,7 +86,7 @@ def check_price(transaction: Transaction, price: float, what: str) -> None:
 
 
 def check_lowered(transaction: Transaction, budget: float) -> None:
-    """Refuses a new budget that is already used or promised to leases."""
+    """Raises ``InputError`` for a new budget that is already used or promised to leases."""
     study, reserved = transaction.study, promised(transaction)
     if budget + _slack(study, budget) >= study.used + reserved:
         return

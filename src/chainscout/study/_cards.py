@@ -1,8 +1,8 @@
-"""The cards of a chain, followed as the study grows: what a replay can read, without reading the log again.
+"""The cards of a chain, kept up to date as the study grows, so that a replay need not read the log again.
 
-``_paths.chain_paths`` gives the same cards from the whole log; a test holds the two together. What is here is kept in
-memory with an open study, and made again by one pass over the log when a study is opened: nothing of it is stored.
-Several writers: every open study catches up from the log, whoever wrote it.
+``_paths.chain_paths`` gives the same cards from the whole log; a test compares the two. These cards are in memory while
+a study is open. Nothing of them is stored: opening a study rebuilds them by one pass over the log. With several
+writers, every open study catches up from the log.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from ._transitions import MAIN
 
 
 class _Row:
-    """The cards of one row that wait for an earlier one: (number of issue, target, when it was known)."""
+    """The cards of one row that wait for an earlier card: (number of issue, target, when it was known)."""
 
     __slots__ = ("blocked", "known")
 
@@ -27,7 +27,7 @@ class _Row:
 
 
 class ChainCards:
-    """The decks of one chain, and what was read of the study to make them."""
+    """The decks of one chain, and how far the study was read to make them."""
 
     def __init__(self) -> None:
         self._begin_anew()
@@ -38,22 +38,22 @@ class ChainCards:
         self.unordered: str | None = None
         #: Draws that were lost.
         self.lost = 0
-        #: The last line of the log that was read.
+        #: The last log line that was read.
         self._line: Observation | None = None
-        #: Path → its last state, whether it is one of plain tells, and its rank in the order of beginning.
+        #: Path → its last state, whether it is a path of plain tells, and its rank in the order of beginning.
         self._paths: dict[int, tuple[int, bool, int]] = {}
         #: The rank of the latest path, and of the latest plain one with its number.
         self._begun = self._plain_begun = 0
         self._plain: int | None = None
-        #: The draws of plain paths that were left.
+        #: The open draws of plain paths that were left.
         self._left: set[int] = set()
         #: State, or START → its cards that wait.
         self._rows: dict[int, _Row] = {}
 
     def catch_up(self, transaction: Transaction, chain: ChainRecord, events: Iterable[Event] | None) -> None:
-        """Reads what the study was told since the last time, and deals the cards that can be read now.
+        """Reads the observations since the last call, and deals the cards that can be read now.
 
-        ``events``: those of the chain since then; None: it is not known what became of those that were read.
+        ``events``: the chain's events since then; None: events that were already read may have been undone.
         """
         if events is None or not self._follow(transaction, chain, events):
             self._begin_anew()
@@ -62,9 +62,9 @@ class ChainCards:
             self._deal(transaction, chain)
 
     def _follow(self, transaction: Transaction, chain: ChainRecord, events: Iterable[Event]) -> bool:
-        """Reads new lines and events in the order in which they were written. Gives False if it must begin anew.
+        """Reads new lines and events in the order in which they were written. Returns False if it must start again.
 
-        The last line that was read is read again: it is gone if its transaction failed.
+        The last line that was read is read once more: it is gone if its transaction failed.
         """
         after = self._line
         if after is None:
@@ -93,7 +93,7 @@ class ChainCards:
         return row
 
     def _tell(self, transaction: Transaction, chain: ChainRecord, line: Observation) -> None:
-        """One observation: its card, and whether the order of issue is still known."""
+        """Adds one observation: its card, and whether the order of issue is still known."""
         known = self._paths.get(line.path)
         if known is None:
             source = START
@@ -117,7 +117,7 @@ class ChainCards:
         return record is not None and record.worker == MAIN
 
     def _leave(self, transaction: Transaction, chain: ChainRecord, moment: int) -> None:
-        """The plain path before is left: its next draw is lost, unless an event says what became of it."""
+        """The previous plain path is left: its next draw is lost, unless an event says otherwise."""
         if self._plain is None:
             return
         record = transaction.path(chain, self._plain)
@@ -126,7 +126,7 @@ class ChainCards:
             self._add_lost(self._paths[self._plain][0], record.issued, moment)
 
     def _lose(self, event: Event) -> bool:
-        """A draw that was given up. Gives False if it was taken to be lost before, at another moment."""
+        """Adds a draw that was given up. Returns False if it was already counted as lost at another moment."""
         detail = event.detail
         if detail["issued"] in self._left:
             return False
@@ -139,7 +139,7 @@ class ChainCards:
         self.lost += 1
 
     def _deal(self, transaction: Transaction, chain: ChainRecord) -> None:
-        """Puts the cards into the decks up to the first one of each row that is pending."""
+        """Puts the cards of each row into the decks, up to the row's first pending card."""
         size = max(1, chain.size)
         if size > self.decks.size:
             self.decks.grow(size)
@@ -171,7 +171,7 @@ class ChainCards:
 
 
 def lost_draws(events: Iterable[Event], chains: Container[int | None]) -> Iterator[Event]:
-    """The events of these chains that say what became of a draw which was issued and not told."""
+    """The events of these chains about draws that were issued but not told."""
     return (event for event in events if event.chain in chains and event.detail.get("issued"))
 
 
@@ -187,7 +187,7 @@ class Readings:
     def of(self, transaction: Transaction, chain: ChainRecord) -> ChainCards:
         """The chain's cards, up to date."""
         self._read_events(transaction)
-        cards = self._known.pop(chain.number, None)  # what raises leaves nothing behind
+        cards = self._known.pop(chain.number, None)  # an error leaves nothing behind
         events = None if cards is None else self._events.pop(chain.number, [])
         cards = cards or ChainCards()
         cards.catch_up(transaction, chain, events)
@@ -195,7 +195,7 @@ class Readings:
         return cards
 
     def _read_events(self, transaction: Transaction) -> None:
-        """Reads the new events once for all chains. If the last one is gone, its transaction failed: all begin anew."""
+        """Reads the new events once for all chains. If the last one is gone, its transaction failed: start again."""
         last = self._event
         if last is None:
             found = transaction.events(0)

@@ -1,4 +1,4 @@
-"""The certificate in a live study: stored, refreshed on a 1 % schedule, never relied on when it is old (MATH §7)."""
+"""The certificate in a live study: stored, and refreshed on a 1 % schedule. An old one is never relied on (MATH §7)."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,32 +14,32 @@ from ._labels import Labels
 from ._repetition import repeated
 from ._solutions import NEAR, Solutions
 
-#: Without a target, certificates are stored from this T on: they say little before, and one costs as much as two or
-#: three observations.
+#: Without a target, certificates are stored from this T on. Before, they say little, and each costs as much time as two
+#: or three observations.
 LONG = 100
-#: A study of at most so many chains computes all certificates when it stops.
+#: A study with at most this many chains computes all certificates when it stops.
 FEW = 100
 
-#: Chains whose counts are in memory at once.
+#: The number of chains whose counts are in memory at once.
 _BATCH = 1_000
 
 
 @dataclass(frozen=True, repr=False)
 class StudyCertificate(Certificate):
-    """A certificate with what must be said beside it."""
+    """A certificate, with the notes that must be shown with it."""
 
-    #: Observations that were lost: with a worker or a source that died, or because another worker came first.
+    #: The number of lost observations: a worker or a source died, or another worker was faster.
     lost: int = 0
-    #: Chains set aside: their paths brought no transition, or their sources ended.
+    #: The chains that are set aside: their paths brought no transition, or their sources ended.
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other, as workers with one seed do.
     repeated: tuple[str, ...] = ()
-    #: That the data speak against what the bound assumes (`Diagnosis.note`), as of when that was last kept.
+    #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
     doubt: str | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the certificate rests on, in sentences."""
+        """Sentences about the assumptions of the certificate."""
         notes = [f"assumes that {ASSUMPTION}"]
         if self.doubt is not None:
             notes.append(self.doubt)
@@ -52,7 +52,7 @@ class StudyCertificate(Certificate):
         return tuple(notes)
 
 
-#: What is known of a chain: the bound on its loss, and, of 'sharp', those on its rows and entries.
+#: The bounds of a chain: on its loss and, with 'sharp', on its rows and entries.
 _Bounds = sharp.Bounds | float
 
 
@@ -61,7 +61,7 @@ def _loss(found: _Bounds) -> float:
 
 
 def _error(found: _Bounds) -> float:
-    """The largest error of a probability out of a state that was left `EXITS` times; infinite: no bound on it."""
+    """The largest error of a probability out of a state that was left `EXITS` times; infinite if there is no bound."""
     entries = () if isinstance(found, float) else found.entries
     return max((error for exits, error in entries if exits >= EXITS), default=math.inf)
 
@@ -78,7 +78,7 @@ def _all_bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> Iter
 
 
 def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int, RowRecord]]]) -> list[_Bounds]:
-    """The one certificate that each chain has, at δ/K: 'sharp' if the study promises it and all states are known."""
+    """Each chain's certificate, at δ/K: 'sharp' if the study promises it and all states are known."""
     log_inverse = math.log(study.chains / study.delta)
     counts = {
         chain.number: Counts.over({x: row.counts for x, row in rows.items()}, chain.size)
@@ -97,7 +97,7 @@ def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int,
 
 
 def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions | None = None) -> None:
-    """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, to begin from."""
+    """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, as a start."""
     study, rows = transaction.study, transaction.rows(chain)
     loss, error = math.inf, math.inf
     if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
@@ -113,18 +113,18 @@ def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions |
 
 
 def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
-    """Whether the chain's certificate is kept without a target, and drawn over time."""
+    """Whether the chain's certificate is stored without a target, and drawn over time."""
     return chain.transitions >= (1 if study.chains <= FEW and study.target_loss is not None else LONG)
 
 
 def refresh_due(
     transaction: Transaction, moved: Iterable[ChainRecord], solutions: Solutions | None
 ) -> list[ChainRecord]:
-    """Refreshes those of the chains that are due, and gives them.
+    """Refreshes the chains that are due, and returns them.
 
-    With a target, a chain is due if its T has grown by 1 % since its certificate was computed. Without one certificates
-    are only looked at, and must cost little: it is due if T has grown by `LONG` and by a quarter. A chain that is set
-    aside is due at once.
+    With a target, a chain is due if its T has grown by 1 % since its certificate was computed. Without a target,
+    certificates are only shown and must cost little: a chain is due if T has grown by `LONG` and by a quarter. A chain
+    that is set aside is due at once.
     """
     study, found = transaction.study, []
     share, least = (4, LONG) if study.target_loss is None else (100, 1)
@@ -138,9 +138,9 @@ def refresh_due(
 
 
 def refresh_all(transaction: Transaction, until: float = math.inf) -> list[ChainRecord]:
-    """Refreshes every chain that moved since its certificate was computed; ends at one that is above ``until``.
+    """Refreshes every chain that moved since its certificate was computed; stops at one that is above ``until``.
 
-    Gives the chains that it has refreshed.
+    Returns the chains that it refreshed.
     """
     found = []
     for chain in transaction.stale():
@@ -152,7 +152,7 @@ def refresh_all(transaction: Transaction, until: float = math.inf) -> list[Chain
 
 
 def refresh_each(transaction: Transaction) -> list[ChainRecord]:
-    """Computes every chain's certificate from the counts alone. Gives the chains that had moved since the last time."""
+    """Computes every chain's certificate from the counts alone. Returns the chains that had moved since then."""
     moved = []
     for chain in transaction.every():
         if chain.transitions > chain.certified:
@@ -171,13 +171,13 @@ def is_met(transaction: Transaction, target: float) -> bool:
 
 
 def largest(transaction: Transaction) -> float:
-    """The largest stored certificate of all chains. A chain that moves has one less than 1 % old."""
+    """The largest stored certificate of all chains. The certificate of a moving chain is less than 1 % old."""
     found = transaction.worst()
     return max(found, transaction.worst(aside=True)) if transaction.study.aside else found
 
 
 def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
-    """What is stored of these chains' certificates: each of the moment when its chain had `certified` transitions."""
+    """The stored certificates of these chains. Each was computed when its chain had `certified` transitions."""
     study, chains = transaction.study, list(chains)
     known = [chain for chain in chains if chain.certified and _has_sharp(study, chain)]
     return StudyCertificate(
@@ -192,7 +192,7 @@ def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCert
 
 
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
-    """What is known of these chains' losses, times their weights, at this moment: a function of the counts alone."""
+    """The bounds on these chains' losses, times their weights, at this moment: a function of the counts alone."""
     study = transaction.study
     opened = set()
     losses: dict[str, float] = {}
@@ -232,7 +232,7 @@ def estimate(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Es
             study.delta,
             study.chains,
         )
-    # An open chain has δ/K to itself, because its pairs are numbered as they are discovered. The closed chains share
-    # what is left, δ·(their number)/K, equally over their entries: Σ S² entries if no chain is open.
+    # An open chain has its own δ/K, because its pairs are numbered as they are discovered. The closed chains share the
+    # rest, δ·(their number)/K, equally among their entries: Σ S² entries if no chain is open.
     entries = -(-study.closed_pairs * study.chains // study.closed)
     return Estimate(labels.counts(transaction, chain), study.delta, entries=entries)

@@ -21,16 +21,16 @@ __all__ = ["Known", "Other", "checks", "diagnose", "noted"]
 
 #: Matrices that are known exactly, by the chain's name.
 Known: TypeAlias = Mapping[str, MarkovChain] | None
-#: Another study, of whose chains those with the same names are compared, or paths by the chain's name.
+#: Another study, whose chains are compared with those of the same names, or paths by the chain's name.
 Other: TypeAlias = "Study | Mapping[str, Paths] | None"
 
 
 def diagnose(self: "Study", *, reference: Known = None, other: Other = None, delta: float | None = None) -> Diagnosis:
-    """Checks of what all bounds assume, chain by chain and of all together, in one pass over the log.
+    """Checks the assumptions of all bounds, for each chain and for all together, in one pass over the log.
 
     ``reference``: matrices that are known exactly, by the chain's name.
     ``other``: another study, or paths by the chain's name: do chains of the same name follow the same law?
-    ``delta``: the probability with which any check may ever reject wrongly; None: the study's.
+    ``delta``: the probability that any check ever rejects wrongly; None: the study's.
     See ``chainscout.diagnose``.
     """
     with self._lock, self._store.reading() as transaction:
@@ -46,18 +46,17 @@ def diagnose(self: "Study", *, reference: Known = None, other: Other = None, del
 
 
 def checks(self: "Study") -> Diagnosis | None:
-    """The checks of all chains together now, from where they stood when that was last kept and the end of the log.
+    """The checks of all chains together at this moment, from the stored standing and the end of the log.
 
-    They are those of ``diagnose`` up to the first draw that is pending, at the study's δ, without losses and paths
-    that repeat each other. None of a study with more
-    than 1,000 chains, of which nothing is kept.
+    They equal those of ``diagnose`` up to the first pending draw, at the study's δ, without losses and without paths
+    that repeat each other. None for a study with more than 1,000 chains: it stores no standing.
     """
     with self._lock, self._store.reading() as transaction:
         return _evidence.look(transaction)
 
 
 def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCertificate:
-    """The certificate with a note if the data speak against what it assumes, as of when that was last kept."""
+    """The certificate, with a note if the last stored checks speak against its assumptions."""
     found = _evidence.stored(transaction)
     return certificate if found is None else replace(certificate, doubt=found.note)
 
@@ -65,7 +64,7 @@ def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCerti
 def _data(transaction: Transaction, labels: Labels) -> dict[str, Paths]:
     """The draws of every chain.
 
-    Where a chain is one process that workers pass on, the log does not say who made which draw: no worker is named.
+    If a chain is one process that workers share, the log does not say who made which draw: no worker is named.
     """
     found = {chain.name: _paths.chain_paths(transaction, chain, labels) for chain in transaction.every()}
     return {name: paths.by_one_worker() for name, paths in found.items()} if transaction.study.shared else found

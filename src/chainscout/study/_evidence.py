@@ -1,8 +1,8 @@
-"""Where a study's checks stand: kept with the study, so that a look at them reads the end of the log and not all of it.
+"""The standing of a study's checks, stored with the study, so that a reader need not read the whole log.
 
-The checks of all chains together go through the draws in the order of issue, up to the first one that is pending. All
-that they need to go on is kept in the transaction of an observation, whenever so many were told since. Whoever looks
-goes on from there in memory. What is kept and the log after it say what one pass over the whole log says.
+The checks of all chains together read the draws in the order of issue, up to the first pending one. From time to time
+the transaction of an observation stores everything that they need to continue. A reader continues from there in memory.
+The stored standing and the log after it give the same result as one pass over the whole log.
 """
 
 import math
@@ -33,33 +33,33 @@ from ..store import ChainRecord, PathRecord, StudyRecord, Transaction
 from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE
 from ._transitions import MAIN
 
-#: The checks go on in a transaction when there are twice as many observations as the last time: at so many first, or so
-#: many for each chain if that is more.
+#: The checks continue in a transaction when the number of observations has doubled since the last time. The first time
+#: is at this many observations, or at this many for each chain if that is more.
 LEAST, LEAST_OF_CHAIN = 1024, 128
-#: Later they go on after so many, or so many for each chain, or one for so many bytes that are kept.
+#: Later they continue after this many observations, or this many for each chain, or one for this many stored bytes.
 PACE, PACE_OF_CHAIN, BYTES_A_STEP = 16_384, 256, 1024
-#: Of larger studies, or if more bytes had to be kept, nothing is kept.
+#: Larger studies, and studies that would need more bytes, store nothing.
 MOST_CHAINS, MOST_BYTES = 1_000, 64 * 2**20
 
 Wholes = npt.NDArray[np.int64]
 
 
 def first_look(chains: int) -> int | None:
-    """At how many observations the statistics of a new study are first kept; None: never."""
+    """The number of observations at which a new study first stores its statistics; None: never."""
     return max(LEAST, LEAST_OF_CHAIN * chains) if chains <= MOST_CHAINS else None
 
 
 class _Chain:
-    """Where one chain stands."""
+    """The standing of one chain."""
 
     def __init__(self, record: ChainRecord, content: bytes | None) -> None:
         self.record = record
         size = None if record.open else record.size
         self.standing = ChainStanding(size)
-        #: Path → the number of its first observation in the log, how many observations were judged, and the last two
-        #: states (−1: none). A path that has ended and was judged to its end is not here.
+        #: Path → the number of its first observation in the log, how many observations were judged, and its last two
+        #: states (−1: none). A path that has ended and was judged completely is not here.
         self.paths: dict[int, tuple[int, int, int, int]] = {}
-        #: The numbers in the log of the latest first observations of any path and of a plain one, up to `_Study.since`.
+        #: The log numbers of the latest first observation of any path and of a plain path, up to `_Study.since`.
         self.begun, self.begun_plain = 0, 0
         self.workers: dict[str, int] = {}
         if content is not None:
@@ -77,22 +77,22 @@ class _Chain:
 
 
 class _Study:
-    """Where all chains together stand."""
+    """The standing of all chains together."""
 
     def __init__(self, study: StudyRecord, content: bytes | None) -> None:
         self.standing = Standing(study.chains)
-        #: Every draw of a smaller number of issue was judged, or needs no judging.
+        #: Every draw with a smaller number of issue was judged, or needs no judgement.
         self.end = 1
-        #: Every observation up to this one in the log, and every event up to that one, is dealt with.
+        #: Every observation up to this one in the log, and every event up to that one, was processed.
         self.since = self.events = 0
-        #: Draws that were given up and lie ahead: number of issue, and how many observations were told by then.
+        #: Draws ahead that were given up: number of issue, and how many observations were told by then.
         self.lost: list[tuple[int, int]] = []
-        #: The pending draw that is waited for: chain, path and number of issue.
+        #: The pending draw for which the checks wait: chain, path and number of issue.
         self.pending: tuple[int, int, int] | None = None
-        #: Why the checks go on no more; and whether the order of issue is not known.
+        #: Why the checks have ended; and whether the order of issue is not known.
         self.why: str | None = None
         self.unordered = False
-        #: How many bytes are kept of each chain.
+        #: How many bytes are stored for each chain.
         self.sizes = np.zeros(study.chains, np.int64)
         if content is not None:
             values, arrays = _read(content)
@@ -115,18 +115,18 @@ def _read(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
         raise FileError("the study is damaged: where its checks stand cannot be read") from None
 
 
-# -- keeping and looking
+# -- storing and reading
 
 
 def keep_if_due(transaction: Transaction) -> None:
-    """Goes on with the checks and keeps where they stand, if enough observations were told since the last time."""
+    """Continues the checks and stores their standing, if enough observations were told since the last time."""
     due = transaction.study.judge_at
     if due is not None and transaction.study.observations >= due:
         keep(transaction)
 
 
 def keep(transaction: Transaction) -> None:
-    """Goes on with the checks and keeps where they stand, unless they go on no more."""
+    """Continues the checks and stores their standing, unless they have ended."""
     study = transaction.study
     if study.judge_at is None:
         return
@@ -146,7 +146,7 @@ def keep(transaction: Transaction) -> None:
 
 
 def look(transaction: Transaction) -> Diagnosis | None:
-    """What the checks of all chains together say now; None if nothing is kept because there are too many chains."""
+    """The result of the checks of all chains together now; None if nothing is stored because of too many chains."""
     study = transaction.study
     if study.chains > MOST_CHAINS:
         return None
@@ -156,17 +156,17 @@ def look(transaction: Transaction) -> Diagnosis | None:
 
 
 def stored(transaction: Transaction) -> Diagnosis | None:
-    """What the checks of all chains together said when that was last kept; None if it never was. Compiles nothing."""
+    """The last stored result of the checks of all chains together; None if there is none. Compiles nothing."""
     content = transaction.kept(None)
     return None if content is None else _diagnosis(transaction, _Study(transaction.study, content), since=True)
 
 
 def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) -> Diagnosis:
-    """``since``: transitions may have come since."""
+    """``since``: transitions may have arrived after the result was stored."""
     study = transaction.study
     name = transaction.numbered(0).name if study.chains == 1 else None
     checks = found.standing.checks(name, study.delta / len(CHECKS), found.unordered)
-    waiting = study.observations - study.paths - int(found.standing.cards[1])  # change leaves no card out
+    waiting = study.observations - study.paths - int(found.standing.cards[1])  # the check 'change' omits no card
     remarks = []
     if found.unordered:
         remarks.append(not_guaranteed(name, str(found.why)))
@@ -182,21 +182,21 @@ def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) 
 
 
 def check(transaction: Transaction) -> None:
-    """Raises ``FileError`` if what is kept is not what the log says."""
+    """Raises ``FileError`` if the stored standing differs from the log."""
     content = transaction.kept(None)
     if content is None:
         return
     kept, again = _Study(transaction.study, content), _Study(transaction.study, None)
     if not kept.unordered:
         _go_on(transaction, again, kept.end)
-        if again.unordered:  # the order was lost after this was kept
+        if again.unordered:  # the order was lost after this was stored
             return
         mine, theirs = kept.standing.arrays(), again.standing.arrays()
         if not all(np.allclose(mine[name], theirs[name], rtol=1e-6, atol=1e-6) for name in mine):
             raise FileError("the study is damaged: where its checks stand is not what its log says")
 
 
-# -- going on
+# -- continuing
 
 
 class _Tail:
@@ -218,7 +218,7 @@ def _record(transaction: Transaction, chain: int, path: int) -> PathRecord:
 def _go_on(transaction: Transaction, found: _Study, limit: int | None = None) -> dict[int, _Chain]:
     """Judges every draw up to the first one that is pending, or up to the number of issue ``limit``.
 
-    Gives the chains that were looked at.
+    Returns the chains that were read.
     """
     if found.why is not None or _is_pending(transaction, found.pending):
         return {}
@@ -255,7 +255,7 @@ def _why_unordered(tail: _Tail, chains: dict[int, _Chain]) -> str | None:
         plain = np.array([tail.workers[number, which] == MAIN for which in path.tolist()])
         first = {which: found[0] for which, found in chain.paths.items()}
         first |= dict(zip(path[step == 1].tolist(), lines[step == 1].tolist(), strict=True))
-        # Of a path that was forgotten, all lines were looked at before.
+        # If a path was forgotten, all its lines were read before.
         begun = np.array([first.get(which, math.inf) for which in path.tolist()])
         latest = np.maximum.accumulate(np.maximum(chain.begun, np.where(step == 1, lines, 0)))
         latest_plain = np.maximum.accumulate(np.maximum(chain.begun_plain, np.where((step == 1) & plain, lines, 0)))
@@ -265,7 +265,7 @@ def _why_unordered(tail: _Tail, chains: dict[int, _Chain]) -> str | None:
 
 
 def _is_left(transaction: Transaction, record: PathRecord) -> bool:
-    """Whether nobody continues a path of plain tells, because a later one was begun."""
+    """Whether a path of plain tells is abandoned, because a later one was begun."""
     if record.worker != MAIN or transaction.study.shared:
         return False
     latest = transaction.open_path(transaction.numbered(record.chain), MAIN)
@@ -273,7 +273,7 @@ def _is_left(transaction: Transaction, record: PathRecord) -> bool:
 
 
 def _is_pending(transaction: Transaction, draw: tuple[int, int, int] | None) -> bool:
-    """Whether a draw that was pending still is."""
+    """Whether a pending draw is still pending."""
     if draw is None:
         return False
     chain, path, issued = draw
@@ -282,10 +282,10 @@ def _is_pending(transaction: Transaction, draw: tuple[int, int, int] | None) -> 
 
 
 def _end(transaction: Transaction, found: _Study, tail: _Tail) -> int:
-    """The number of issue before which everything can be judged: of the first draw that is pending or was lost late."""
+    """The number of issue of the first draw that is pending or was lost late: everything before it can be judged."""
     for event in transaction.events(found.events):
         issued = event.detail.get("issued", 0)
-        if issued >= found.end and event.detail["step"] > 1:  # the draw of a first state judges nothing
+        if issued >= found.end and event.detail["step"] > 1:  # the draw of a first state is not judged
             found.lost.append((issued, event.detail["told"]))
     found.events = transaction.study.events
     lost, waiting = list(found.lost), []
@@ -326,7 +326,7 @@ def _feed(tail: _Tail, chain: _Chain, start: int, end: int, shared: bool) -> tup
         chain.paths.setdefault(int(tail.path[line]), (int(tail.number[line]), 1, int(tail.state[line]), -1))
     chosen = np.flatnonzero(own & (tail.step > 1) & (tail.issued >= start) & (tail.issued < end))
     path, step, state = tail.path[chosen], tail.step[chosen], tail.state[chosen]
-    # Path by path: a step's source is the state before it, which is the path's last one at the first of them.
+    # Path by path: the source of a step is the state before it; for the first step it is the path's last known state.
     order = np.lexsort((step, path))
     path, step, state = path[order], step[order], state[order]
     begins = np.ones(len(path), bool)
@@ -354,7 +354,7 @@ def _feed(tail: _Tail, chain: _Chain, start: int, end: int, shared: bool) -> tup
 
 
 def _forget(transaction: Transaction, tail: _Tail, number: int, chain: _Chain, since: int) -> None:
-    """Notes the latest paths that were begun, and forgets those that are over."""
+    """Notes the latest paths that were begun, and forgets the paths that have ended."""
     begun = (tail.chain == number) & (tail.step == 1) & (tail.number <= since)
     for path, line in zip(tail.path[begun].tolist(), tail.number[begun].tolist(), strict=True):
         chain.begun = max(chain.begun, line)

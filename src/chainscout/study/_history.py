@@ -1,7 +1,7 @@
-"""What was known earlier: the few lines that the page and the report draw over time.
+"""The history of a study: the lines that the page and the report draw over time.
 
-They are written with the observations that cause them: a chain's line when its certificate was computed again, and a
-line of the whole study when its observations have grown by 1 %.
+They are written together with the observations that cause them: a chain's line when its certificate is computed again,
+and a line of the whole study when the number of its observations has grown by 1 %.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ..store import ChainRecord, Transaction
 from . import _certificate
 
-#: The whole study has a line after so many observations at the earliest.
+#: The first line of the whole study comes after at least this many observations.
 LEAST = 10
 
 

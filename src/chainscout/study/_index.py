@@ -1,7 +1,7 @@
-"""A policy at work in a live study: the functions that experiments compile, interpreted here.
+"""A policy in a live study: the functions that experiments compile are interpreted here.
 
-The rule itself is not stored, only its name, parameters and version: nothing that a file names is ever imported. A
-study whose rule is a user's own can be read without it, and goes on only in a program that has it.
+A study stores only the name, the parameters and the version of its rule: nothing that a file names is ever imported. A
+study with a user's own rule can be read without the rule, and continues only in a program that has it.
 """
 
 import json
@@ -17,7 +17,7 @@ from ..policies.policy import replaced
 from ..store import ChainRecord, RowRecord, RowView, StudyRecord, Transaction
 from . import _budget
 
-#: The index of a chain that has no transition yet and one pending observation, times two: above every real index.
+#: Twice the index of a chain that has no transition yet and one pending observation: above every real index.
 UNSEEN = 1e300
 
 
@@ -26,21 +26,21 @@ class LiveIndex:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        #: Whether a transition changes the terms of its own row and nothing else.
+        #: Whether a transition changes only the terms of its own row.
         self._plain = policy.terms is not None and policy.block == 0
         self._factors: dict[float, float] = {1.0: 1.0}
         self._width: int | None = None
         self._move = self._mover()
 
     def _factor(self, weight: float) -> float:
-        """ω**power, what a chain's weight does to its index."""
+        """ω**power, the factor of a chain's weight in its index."""
         known = self._factors.get(weight)
         if known is None:
             known = self._factors[weight] = self.policy.factor(weight)
         return known
 
     def index(self, chain: ChainRecord, sums: tuple[float, ...], transitions: int) -> float:
-        """The index of these sums after so many transitions."""
+        """The index for these sums after ``transitions`` transitions."""
         if transitions == 0:
             return math.inf
         value = self.policy.index(sums, float(transitions), chain.constants) * self._factor(chain.weight)
@@ -55,22 +55,23 @@ class LiveIndex:
         return (0.0,) * self._width
 
     def _next_look(self, transitions: int) -> int:
-        """The T at which a block that begins now is over (MATH §6, Blocks)."""
+        """The T at which a block that begins now ends (MATH §6, Blocks)."""
         if self.policy.block == 0:
             return 0
         return transitions + max(1, int(self.policy.block * transitions))
 
     def _last_look(self, look: int) -> int:
-        """The T at which the block began that is over at ``look``: what ``_next_look`` makes ``look`` of."""
+        """The T at which the block began that ends at ``look``: the inverse of ``_next_look``."""
         transitions = int(look / (1 + self.policy.block)) + 1
         while self._next_look(transitions) > look:
             transitions -= 1
         return transitions
 
     def expected_index(self, chain: ChainRecord, pending: int) -> float:
-        """The index with T + pending for T. While T + pending is within a block, the index of its beginning stands.
+        """The index with T + pending instead of T. Within a block it is the index at the beginning of the block.
 
-        A chain without a transition is first, however many workers walk it; the one with the fewest goes before others.
+        A chain without a transition goes first, however many workers walk it. Among such chains, the one with the
+        fewest workers goes first.
         """
         if chain.transitions == 0:
             return UNSEEN / (1 + pending) if pending else math.inf
@@ -82,7 +83,7 @@ class LiveIndex:
     # -- one transition
 
     def count(self, transaction: Transaction, chain: ChainRecord, x: int, y: int) -> None:
-        """Counts the transition from ``x`` to ``y``. What the rule raises, it raises before anything is changed."""
+        """Counts the transition from ``x`` to ``y``. An error of the rule is raised before anything is changed."""
         row = transaction.row(chain, x)
         if self._plain:
             self._move(chain, row, y)
@@ -91,9 +92,9 @@ class LiveIndex:
         transaction.save_row(chain, x, row)
 
     def _mover(self) -> Callable[[ChainRecord, RowRecord, int], None]:
-        """The function that counts a transition to ``y`` in a row, for a rule that looks at every transition.
+        """The function that counts a transition to ``y`` in a row, for a rule without blocks.
 
-        A closure, because this is the inner loop of a study in memory: the names that it binds are not looked up.
+        It is a closure, because this is the inner loop of a study in memory: bound names need no look-up.
         """
         terms_of = self.policy.terms if self.policy.entry is None else None
         row_terms, index, factor = self.policy.row_terms, self.policy.index, self._factor
@@ -133,7 +134,7 @@ class LiveIndex:
         return move
 
     def _move_in_block(self, transaction: Transaction, chain: ChainRecord, x: int, row: RowRecord, y: int) -> None:
-        """A transition in a block; at its end the rows that changed are looked at, in the order of the states."""
+        """Counts a transition in a block. At its end the changed rows are evaluated, in the order of the states."""
         seen = row.counts.get(y, 0)
         after = replace(
             row, exits=row.exits + 1, squares=row.squares + 2 * seen + 1, counts={**row.counts, y: seen + 1}
@@ -163,7 +164,7 @@ class LiveIndex:
     def _looked(
         self, chain: ChainRecord, rows: Mapping[int, RowRecord], changed: Mapping[int, RowRecord]
     ) -> tuple[dict[int, tuple[float, ...]], tuple[float, ...]]:
-        """The changed rows' terms, and the chain's sums with them in place of the old ones."""
+        """The terms of the changed rows, and the chain's sums with these terms."""
         if self.policy.summary is not None:
             return {}, self._summarise(chain, rows)
         terms, sums = {}, chain.sums
@@ -173,7 +174,7 @@ class LiveIndex:
         return terms, sums
 
     def reindex(self, chain: ChainRecord) -> None:
-        """Computes the index again where pending observations have changed."""
+        """Computes the index again after the number of pending observations has changed."""
         chain.index = self.expected_index(chain, chain.pending)
 
     # -- whole chains
@@ -200,7 +201,7 @@ class LiveIndex:
         )
 
     def begin(self, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> None:
-        """Computes terms, sums and index from the counts alone: at the beginning, or when the rule has changed."""
+        """Computes terms, sums and index from the counts alone: at the beginning, or after a change of the rule."""
         sums = self._no_sums(chain)
         if self.policy.summary is not None:
             if rows:
@@ -210,14 +211,14 @@ class LiveIndex:
                 row = rows[position]
                 row.terms, row.stale = self._terms(chain, row), False
                 sums = _renewed_sums(sums, (), row.terms)
-        if not (self.policy.answering and chain.sums):  # what is known of answers is no function of the counts
+        if not (self.policy.answering and chain.sums):  # the sums of answers are not a function of the counts
             chain.sums = sums
         chain.look = self._next_look(chain.transitions)
         self.reindex(chain)
 
 
 def renew(transaction: Transaction, live: LiveIndex, *, always: bool) -> None:
-    """Computes constants again, because they may depend on the budget; and indices, where constants changed."""
+    """Computes the constants again, because they may depend on the budget, and the indices if constants changed."""
     for chain in transaction.every():
         fresh = live.constants(transaction.study, chain)
         if always or fresh != chain.constants:
@@ -230,7 +231,7 @@ def renew(transaction: Transaction, live: LiveIndex, *, always: bool) -> None:
 
 
 def _renewed_sums(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[float, ...]) -> tuple[float, ...]:
-    """Running sums in which ``new`` stands for ``old``; a row that was never left has no terms."""
+    """Running sums in which ``new`` replaces ``old``. A row that was never left has no terms."""
     if not old:
         old = (0.0,) * len(new)
     if len(new) == 1:  # most rules
@@ -256,7 +257,7 @@ class AbsentPolicy(Policy):
 
 
 def not_built_in(name: str) -> InputError:
-    """The error of everything that needs a rule which is not here."""
+    """The error for a rule that is needed but not available."""
     return InputError(
         f"the study uses the policy {name!r}, which is not built in: only a Python program that gives this policy to "
         "Study.open can go on with it"
@@ -270,7 +271,7 @@ def stored_policy(stored: StudyRecord, given: str | Policy | None, read_only: bo
     """
     parameters = json.loads(stored.parameters)
     if given is None:
-        if policies.is_built_in(stored.policy.partition(":")[0]):  # a user's own may be called anything
+        if policies.is_built_in(stored.policy.partition(":")[0]):  # a user's own rule may have any name
             rule = policies.get(stored.policy)
             return rule, rule.version != stored.version
         if not read_only:

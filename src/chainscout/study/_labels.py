@@ -1,4 +1,4 @@
-"""Labels and positions: what a user calls a state, and where that state stands in a row."""
+"""Labels and positions: the user's name of a state, and its position in a row."""
 
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
@@ -11,7 +11,7 @@ from ..validation import did_you_mean, label_from_text, shown, unicode_text, who
 
 Label = str | int
 
-#: A number that is longer cannot be written down in a moment.
+#: Longer numbers take too long to print.
 MOST_BITS = 1024
 
 
@@ -30,7 +30,7 @@ def checked_label(value: Any) -> Label:
 
 
 def closed_states(name: str, states: Any) -> int | tuple[Label, ...]:
-    """The states of a chain that has no others: how many there are, or their labels."""
+    """The states of a closed chain: how many there are, or their labels."""
     if _is_number(states):
         return _number_of_states(name, states, least=1)
     labels = _labels(name, states)
@@ -63,7 +63,7 @@ def _labels(name: str, states: Any) -> tuple[Label, ...]:
 
 
 class Labels:
-    """Labels to positions and back. A list of labels never changes, so each is turned into a dictionary once."""
+    """Converts labels to positions and back. A list of labels never changes, so it becomes a dictionary only once."""
 
     def __init__(self) -> None:
         self._positions: dict[int | None, dict[Hashable, int]] = {}
@@ -116,11 +116,11 @@ class Labels:
         return position
 
     def label(self, transaction: Transaction, chain: ChainRecord, position: int) -> Hashable:
-        """What the user calls the state at a position."""
+        """The label of the state at a position."""
         if not chain.open:
             return position if chain.labels is None else chain.labels[position]
         key = chain.number, position
-        if key not in self._open:  # the states of an open chain are only ever added to
+        if key not in self._open:  # an open chain only gains states, it never loses one
             self._open.update(((chain.number, x), label) for x, label in enumerate(transaction.labels(chain)))
         return self._open[key]
 

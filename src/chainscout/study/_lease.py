@@ -24,18 +24,18 @@ from .views import EventKind
 if TYPE_CHECKING:
     from .study import Study
 
-#: Seconds to go on telling an observation to a database that went away.
+#: Seconds for which an observation is told again and again to a database that is not reachable.
 PATIENCE = 30.0
-#: Seconds between two looks for a free chain, at first and at most.
+#: Seconds between two searches for a free chain: at first, and at most.
 POLL = (0.005, 0.25)
 
 
 class Worker:
-    """One worker of a study: it walks paths of its own, one a chain, and renews its leases while it lives.
+    """One worker of a study. It walks its own paths, one per chain, and renews its leases while it lives.
 
-    What another worker saw is never continued: each worker has processes of its own, one a chain, and so holds a chain
-    once at a time. Threads with processes of their own need workers of their own. (In a study with shared paths a chain
-    is one process, and the next holder continues a path that was given back.)
+    A worker never continues another worker's path: each worker has its own processes, one per chain. So it holds a
+    chain only once at a time. Threads with their own processes need their own workers. (In a study with shared paths,
+    a chain is one process, and the next holder continues a path that was given back.)
     """
 
     def __init__(self, study: "Study", name: str, renews: bool = True, warns: bool = True) -> None:
@@ -44,7 +44,7 @@ class Worker:
         self._renews = renews
         self._walker = Walker(name, warns=warns)
         self._leases: set[Lease] = set()
-        #: Whether it is closed; what wakes the thread that renews; and the seconds for which that thread sleeps.
+        #: Whether it is closed; the event that wakes the renewing thread; and the seconds for which that thread sleeps.
         self._closed = False
         self._waking = threading.Event()
         self._pause = math.inf
@@ -59,13 +59,13 @@ class Worker:
         continuing: bool | Set[str] = False,
         without: Set[str] = frozenset(),
     ) -> "Lease | None":
-        """The best chain, for ``steps`` observations; None when the study is finished.
+        """A lease of the best chain, for ``steps`` observations; None when the study is finished.
 
-        ``seconds``: how long the lease lasts if this worker dies; while it lives, it renews its leases by itself.
-        ``wait``: seconds to wait for a chain to become free, then ``NothingFree`` is raised; None: as long as it takes.
+        ``seconds``: how long the lease lasts if this worker dies. While it lives, it renews its leases by itself.
+        ``wait``: seconds to wait for a free chain before ``NothingFree`` is raised; None: as long as it takes.
         ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``; or
-        the names of the chains for which that is so.
-        ``without``: chains that it must not be.
+        the names of the chains for which that is true.
+        ``without``: chains that are excluded.
         """
         if self._closed:
             raise InputError(f"the worker {self.name!r} was closed, and takes no leases any more")
@@ -82,7 +82,7 @@ class Worker:
                 break
             except StudyFinished:
                 return None
-            except ConnectionLost:  # a lease that was granted without our knowledge expires by itself
+            except ConnectionLost:  # if a lease was granted after all, it expires by itself
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
@@ -101,30 +101,30 @@ class Worker:
         return lease
 
     def _hurry(self, seconds: float) -> None:
-        """Wakes the thread that renews if it would sleep longer than a lease of so many seconds lasts."""
+        """Wakes the renewing thread if it would sleep longer than a lease of ``seconds`` lasts."""
         if seconds / 4 < self._pause:
             self._waking.set()
 
     def _stop(self) -> None:
-        """Ends the thread that renews."""
+        """Ends the renewing thread."""
         self._closed = True
         self._waking.set()
 
     def _renew_due(self) -> float:
-        """Renews every lease of which half the time is over. Gives the seconds until it must look again."""
+        """Renews every lease after half of its time. Returns the seconds until the next check."""
         for lease in tuple(self._leases):
             if lease.status is LeaseStatus.HELD and time.monotonic() > lease.renewed + lease.seconds / 2:
-                # If the lease is lost, or the database is away, the next tell will say so.
+                # If the lease is lost, or the database is not reachable, the next tell will say so.
                 with suppress(ChainscoutError):
                     lease.renew(lease.seconds)
         self._pause = min((lease.seconds for lease in tuple(self._leases)), default=60.0) / 4
         return self._pause
 
     def close(self) -> None:
-        """Gives back what it holds, and renews no more."""
+        """Gives back all leases, and stops renewing."""
         self._stop()
         for lease in tuple(self._leases):
-            with suppress(LeaseLost):  # it has ended by itself
+            with suppress(LeaseLost):  # the lease has already ended
                 lease.give_back()
 
     def __enter__(self) -> Self:
@@ -142,26 +142,26 @@ class Worker:
 
 
 def _renew(reference: "weakref.ref[Worker]", waking: threading.Event) -> None:
-    """Renews the leases of a worker, until it is closed or nobody has it any more."""
+    """Renews the leases of a worker until it is closed or garbage-collected."""
     while (worker := reference()) is not None and not worker._closed:
         pause = worker._renew_due()
-        del worker  # while this thread sleeps, it keeps nothing alive
+        del worker  # this thread must not keep the worker alive while it sleeps
         waking.wait(pause)
         waking.clear()
 
 
 class LeaseStatus(Enum):
-    """What has become of a lease, as far as its worker knows. Whether its time is over only the study can tell."""
+    """The state of a lease, as far as its worker knows. Only the study can tell whether its time is over."""
 
     HELD = "held"
     #: All its observations were told.
     USED = "used"
-    #: The worker gave it back, or gave it up.
+    #: The worker gave it back, or abandoned it.
     ENDED = "ended"
 
 
 class Lease:
-    """Held from ``worker.lease`` until its observations are told, it is given back, or its worker is gone."""
+    """A worker's right to advance a path. It ends when its observations are told, or it is given back or expires."""
 
     def __init__(
         self,
@@ -180,9 +180,9 @@ class Lease:
         #: The number of the path in its chain, and the state that it stands in; None: the next observation begins it.
         self.path = path.number
         self.state = state
-        #: What proves that the path is held.
+        #: The proof that the path is held.
         self.token = path.token
-        #: The number in its path of the observation that comes next.
+        #: The number of the next observation in its path.
         self.step = path.steps + 1
         #: Observations that can still be told.
         self.steps = path.promised
@@ -207,10 +207,10 @@ class Lease:
         ]  # fmt: skip
 
     def tell(self, state: Hashable, *, observations: int | None = None) -> None:
-        """Tells one observation, which is durable on return. After a lost connection it is told again, counted once.
+        """Tells one observation. It is durable on return. After a lost connection it is told again, but counted once.
 
-        ``observations``: raises ``OutOfStep`` unless the chain has so many. A recording needs that: each of its states
-        is given once.
+        ``observations``: raises ``OutOfStep`` unless the chain has this many observations. A recording needs this
+        check, because it gives each of its states once.
         """
         if self.status is not LeaseStatus.HELD:
             what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
@@ -234,7 +234,7 @@ class Lease:
             self._is_over(LeaseStatus.USED)
 
     def restart(self, lost: bool = False) -> None:
-        """Ends the path: the next observation begins another one. ``lost``: an observation was lost with it."""
+        """Ends the path: the next observation begins another path. ``lost``: an observation was lost with it."""
         following = self._study._restart(self.chain, self.token, lost)
         assert following is not None
         self.path, self.state, self.step = following.number, None, 1
@@ -274,12 +274,12 @@ class Lease:
     ) -> None:
         try:
             self._end(lost=kind is not None)
-        except (LeaseLost, ConnectionLost):  # it ends by itself, and the error on its way out says more
+        except (LeaseLost, ConnectionLost):  # it ends by itself, and the original error says more
             if kind is None:
                 raise
 
 
-# -- what happens to a lease in a transaction
+# -- leases in a transaction
 
 
 def choose(
@@ -287,14 +287,15 @@ def choose(
 ) -> tuple[ChainRecord, int]:
     """The chain for a worker, and how many of its ``steps`` the budget pays for.
 
-    Raises ``StudyFinished`` or ``NothingFree`` if there is none, and ``Held`` if the worker itself has what is free.
+    Raises ``StudyFinished`` or ``NothingFree`` if there is none, and ``Held`` if the worker itself holds the free
+    chain.
     """
     _stop.check_going(transaction)
     own = []
     while (chain := _selection.preferred(transaction, live, walker, without, continuing)) is not None:
         if not walker.holds(transaction, chain):
             break
-        without = without | {chain.number}  # a worker has one process a chain
+        without = without | {chain.number}  # a worker has one process per chain
         own.append(chain.name)
     if chain is None and own:
         raise Held(f"the worker {walker.name!r} holds the chain {own[0]!r} already, and has one process a chain")
@@ -306,7 +307,7 @@ def choose(
 
 def path_for(transaction: Transaction, chain: ChainRecord, walker: Walker, continuing: bool) -> PathRecord:
     """The path that a worker continues under a lease, or a new one."""
-    if transaction.study.shared:  # the chain's one process stands where its last holder gave it back
+    if transaction.study.shared:  # the chain's only process is where its last holder gave it back
         path = transaction.path(chain, chain.paths)
         if path is not None and not path.ended:
             path.worker = walker.name
@@ -331,7 +332,7 @@ def grant(
     seconds: float,
     steps: int,
 ) -> None:
-    """Gives a path of the chain to its worker, for ``steps`` observations within ``seconds``."""
+    """Grants a path of the chain to its worker, for ``steps`` observations within ``seconds``."""
     study = transaction.study
     path.token, path.expires, path.promised = token, transaction.now + seconds, steps
     _transitions.issue(transaction, path)
@@ -359,7 +360,7 @@ def move(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> Path
 
 
 def _teller(token: str) -> int:
-    """What is stored with an observation that is told under a lease."""
+    """The number that is stored with an observation told under a lease."""
     digest = hashlib.blake2b(token.encode(errors="replace"), digest_size=8).digest()
     return 1 + (int.from_bytes(digest) >> 2)
 
@@ -367,7 +368,7 @@ def _teller(token: str) -> int:
 def path_to_tell(
     transaction: Transaction, chain: ChainRecord, number: int | None, step: int | None, state: int | None, token: str
 ) -> tuple[PathRecord, bool]:
-    """The path that a token's holder tells on, and whether this very observation was told under the token before.
+    """The path that a token's holder walks, and whether this same observation was told under the token before.
 
     Raises ``LeaseLost`` if the lease has ended, or if the observation was told under another one.
     """
@@ -396,7 +397,7 @@ def leave(
     token: str | None,
     lost: bool = False,
 ) -> PathRecord | None:
-    """Ends the path of a process that was started anew. Gives the next path of the lease; None without a lease."""
+    """Ends the path of a process that was started again. Returns the next path of the lease; None without a lease."""
     transaction.study.lost += bool(lost)
     if token is None:
         sweep(transaction, live)
@@ -417,7 +418,7 @@ def leave(
 
 
 def spend(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
-    """Takes one observation off the lease, before it is counted."""
+    """Subtracts one observation from the lease, before it is counted."""
     path.promised -= 1
     path.teller = _teller(path.token or "")
     chain.pending -= 1
@@ -425,12 +426,12 @@ def spend(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> Non
 
 
 def free(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord) -> None:
-    """Ends the lease. What it did not use goes back to the budget."""
+    """Ends the lease. Its unused part goes back to the budget."""
     study = transaction.study
     study.leases -= 1
     study.reserved -= path.promised * chain.cost
     if study.leases == 0:
-        study.reserved = 0.0  # sums of costs are rounded
+        study.reserved = 0.0  # removes rounding errors of the sums of costs
     chain.leases -= 1
     chain.pending -= path.promised
     chain.blocked = False
@@ -444,7 +445,7 @@ def free(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: Pa
 def lapse(
     transaction: Transaction, live: LiveIndex, path: PathRecord, kind: EventKind = EventKind.LEASE_EXPIRED
 ) -> None:
-    """Ends the lease of a worker that is gone, and its path. What the worker observed last may be lost."""
+    """Ends the lease of a worker that is gone, and its path. The worker's last observation may be lost."""
     chain = transaction.numbered(path.chain)
     _note(transaction, kind, chain, path)
     free(transaction, live, chain, path)
@@ -453,18 +454,18 @@ def lapse(
 
 
 def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path: PathRecord) -> None:
-    """Ends the lease of a worker that does not make its next observation. The path stays where it is."""
+    """Ends the lease of a worker that makes no further observation. The path stays where it is."""
     _note(transaction, EventKind.LEASE_GIVEN_BACK, chain, path)
     free(transaction, live, chain, path)
 
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:
-    """Records what became of the draw that was issued and not told."""
+    """Records the end of a draw that was issued but not told."""
     transaction.happened(kind.value, chain, **_transitions.next_draw(transaction, path))
 
 
 def sweep(transaction: Transaction, live: LiveIndex) -> None:
-    """Ends every lease whose time is over."""
+    """Ends every expired lease."""
     if transaction.study.leases == 0:
         return
     for path in transaction.held(until=transaction.now):
@@ -472,7 +473,7 @@ def sweep(transaction: Transaction, live: LiveIndex) -> None:
 
 
 def check_plain(transaction: Transaction, chain: ChainRecord) -> None:
-    """Raises ``Held`` if the chain is one process: nobody may have moved it between the draw and the tell."""
+    """Raises ``Held`` if the chain is one shared process: a plain tell cannot know that nobody else moved it."""
     if transaction.study.shared:
         raise Held(
             f"the chain {chain.name!r} is one process that workers share (paths='shared'), and only the holder of a "

@@ -12,7 +12,7 @@ from ._transitions import MAIN
 
 IntegerArray = npt.NDArray[np.int64]
 
-#: Why the order of issue is not known.
+#: The reasons why the order of issue is not known.
 CONTINUED_PLAINLY = "a plain tell continued a path of a lease, so it is not known when its draw was issued"
 PLAIN_SIDE_BY_SIDE = (
     "plain tells of a path were told between observations of another path of the chain, so it is not known when their "
@@ -23,7 +23,7 @@ PLAIN_SIDE_BY_SIDE = (
 
 
 def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) -> Paths:
-    """Every draw of the chain that was issued. What the study was warm-started with is not among them."""
+    """Every draw of the chain that was issued. The counts of a warm start are not included."""
     number, _, path, step, state, issued = transaction.draws(chain, 0)
     known = list(transaction.paths(chain))
     told = _told_cards(number, path, step, state, issued)
@@ -63,10 +63,10 @@ def _told_cards(
 def _why_unordered(
     known: list[PathRecord], number: IntegerArray, path: IntegerArray, issued: IntegerArray
 ) -> str | None:
-    """Why the order of issue is not known; None where it is.
+    """Why the order of issue is not known; None if it is known.
 
-    Nobody says when the draw of a plain tell starts. If nothing else of the chain is told between the first and the
-    last observation of a path of plain tells, each of its draws starts after the tell before it.
+    A plain tell does not say when its draw started. If no other path of the chain is told between the first and the
+    last observation of a path of plain tells, each of its draws started after the tell before it.
     """
     if not len(number):
         return None
@@ -90,7 +90,7 @@ def _why_unordered(
 def _other_cards(
     transaction: Transaction, chain: ChainRecord, known: list[PathRecord], told: IntegerArray
 ) -> IntegerArray:
-    """The draws that were issued and are not in the log: given up, or pending."""
+    """The draws that were issued but are not in the log: given up, or pending."""
     wanted = []
     for event in transaction.events(0):
         if event.chain == chain.number and event.detail.get("issued"):
@@ -120,7 +120,7 @@ def _before(told: IntegerArray, wanted: list[tuple[int, int, int, int, int]]) ->
 
 
 def _left_plain_paths(known: list[PathRecord], told: IntegerArray) -> dict[int, int]:
-    """The plain paths that were left, because a later one was begun → how many values had been told by then."""
+    """The plain paths that were left because a later one was begun → how many values had been told by then."""
     plain = {record.number - 1 for record in known if record.worker == MAIN}
     begun = [(moment, path) for path, moment in told[told[:, 2] == 0][:, [1, 5]].tolist() if path in plain]
     begun.sort()

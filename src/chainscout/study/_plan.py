@@ -1,4 +1,4 @@
-"""How many more observations a study needs, and of which chains, going by what it has seen."""
+"""How many more observations a study needs, and of which chains, predicted from its counts."""
 
 import math
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from .settings import CHECKS
 if TYPE_CHECKING:
     from .study import Study
 
-#: Chains whose counts are read at a time.
+#: The number of chains whose counts are read at a time.
 _BATCH = 1_000
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What is expected to be needed until a loss is certified. It is a prediction from the counts so far, no bound."""
+    """The observations that are expected to certify a loss. A prediction from the counts so far, not a bound."""
 
     target_loss: float
     delta: float
@@ -28,10 +28,10 @@ class StudyPlan:
     method: str
     #: Observations so far.
     observations: int
-    #: Chain → how many more observations of it; 0 if it needs none, nan before its first transition, when there is
-    #: nothing to go by, and infinite if no number will do.
+    #: Chain → how many more observations it needs: 0 if none, nan before its first transition, infinite if no number
+    #: suffices.
     more: Mapping[str, float]
-    #: What the observations cost, where they have costs; else their number.
+    #: What the observations cost; their number if they have no costs.
     cost: float
 
     @property
@@ -57,21 +57,21 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class AnswerPlan:
-    """What is expected to be needed until the questions are answered. It is a prediction from the cards so far."""
+    """The observations that are expected to answer the questions. This is a prediction from the cards so far."""
 
-    #: What a question is answered to, in words.
+    #: The aim of the answers, in words.
     aim: str
     #: Observations so far.
     observations: int
-    #: (chain, question on one line) → how many more observations of the chain; 0 if it needs none, nan if there is
-    #: nothing to go by, and infinite if that is more than can be predicted.
+    #: (chain, question on one line) → how many more observations of the chain it needs: 0 if none, nan if there are no
+    #: data, infinite if the number is too large to predict.
     questions: Mapping[tuple[str, str], float]
     #: What the observations cost, where they have costs; else their number.
     cost: float
 
     @property
     def more(self) -> dict[str, float]:
-        """Chain → how many more observations of it: what its most demanding question needs."""
+        """Chain → how many more observations it needs for its most demanding question."""
         found: dict[str, float] = {}
         for (chain, _), number in self.questions.items():
             found[chain] = number if math.isnan(number) else max(number, found.get(chain, 0.0))
@@ -79,12 +79,12 @@ class AnswerPlan:
 
     @property
     def total(self) -> float:
-        """How many more observations in all, of the chains of which something can be said."""
+        """How many more observations in all, for the chains with a prediction."""
         return sum(number for number in self.more.values() if not math.isnan(number))
 
     @property
     def unknown(self) -> int:
-        """How many chains have nothing to go by."""
+        """How many chains have no prediction yet."""
         return sum(map(math.isnan, self.more.values()))
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ def _chains(number: int) -> str:
 
 
 def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
-    """What the study needs for its questions: for this width of each answer, or for its own aim."""
+    """The plan for the study's questions: for this width of each answer, or for the study's own aim."""
     with study._lock, study._store.reading() as transaction:
         found = study._answering.growth(transaction, width)
         chains = {name: transaction.chain(name) for name, _ in found.growth}
@@ -122,7 +122,7 @@ def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
 
 
 def plan(study: "Study", target_loss: float | None, target_width: float | None) -> StudyPlan | AnswerPlan:
-    """What the study needs for this loss or width, or for its own aim."""
+    """The plan for this loss or width, or for the study's own aim."""
     if target_loss is not None and target_width is not None:
         raise InputError("a plan is for a target loss or for a target width, not for both")
     width = CHECKS["target_width"](target_width)
@@ -133,7 +133,7 @@ def plan(study: "Study", target_loss: float | None, target_width: float | None) 
 
 
 def _plan_loss(study: "Study", target_loss: float | None) -> StudyPlan:
-    """What the study needs for this loss, or for its own target. Its lock is held only while counts are read."""
+    """The plan for this loss, or for the study's own target. The lock is held only while counts are read."""
     state = study.progress()
     target = CHECKS["target_loss"](target_loss)
     if target is None:

@@ -1,8 +1,8 @@
-"""Registered questions: what a study is asked before its first draw, kept up to date while it grows (MATH §11).
+"""Registered questions: a study gets them before its first draw, and keeps their answers up to date (MATH §11).
 
-An answer is computed again when its chain's T has grown by 1 %. It is a function of the chain's cards alone, so it does
-not matter who computes it, or whether the study was opened anew in between. Its bounds hold at all times at once, so a
-study may stop by looking at them.
+An answer is computed again when its chain's T has grown by 1 %. It is a function of the chain's cards alone. So it does
+not matter which process computes it, or whether the study was reopened in between. Its bounds hold at all times at
+once, so a study may use them to decide when to stop.
 """
 
 import math
@@ -24,13 +24,13 @@ from .views import QuestionLine
 if TYPE_CHECKING:
     from .settings import StudySettings
 
-#: Under `widest`, a chain is set aside after so many paths without an exit of the state that its replay waits for.
+#: Under `widest`, a chain is set aside after this many paths without an exit of the state that its replay waits for.
 MOST_BARREN = _transitions.MOST_BARREN
 #: Which answer is the worst.
 WORST = ("highest", "lowest")
 
 
-# -- what is given
+# -- checks of what the user gives
 
 
 def checked_questions(given: Any, chains: Sequence[str]) -> dict[str, list[Question]]:
@@ -83,7 +83,7 @@ def checked_worst(value: Any) -> str | None:
 
 
 def check_goals(settings: "StudySettings", asked: Mapping[str, Sequence[Question]]) -> None:
-    """Refuses aims that do not fit each other or the questions."""
+    """Raises ``InputError`` for aims that contradict each other or do not fit the questions."""
     aims = [name for name in ("target_loss", "target_width", "limit", "worst") if getattr(settings, name) is not None]
     if len(aims) > 1:
         raise InputError(f"a study aims at one thing, and {' and '.join(aims)} are given")
@@ -97,9 +97,9 @@ def check_goals(settings: "StudySettings", asked: Mapping[str, Sequence[Question
 
 
 def shares(delta: float, chains: int, number: int) -> list[float]:
-    """The share of δ of each of a chain's questions: δ/K for the chain, then δ/(j(j+1)) for the j-th question.
+    """The share of δ for each of a chain's questions: δ/K for the chain, of which the j-th question has 1/(j(j+1)).
 
-    The last one has what is left, because no question is registered later.
+    The last question has the rest, because no question is registered later.
     """
     part = delta / chains
     return [part / (j * (j + 1)) for j in range(1, number)] + [part / number]
@@ -129,20 +129,20 @@ def question_records(
     return found
 
 
-# -- what a study does with them
+# -- the questions of an open study
 
 
 class Answering:
-    """The questions of an open study: what their replays have read, and when their answers are due."""
+    """The questions of an open study: the state of their replays, and when their answers are due."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
         self._readings = Readings()
-        #: Question → what its replay is over the states that are known.
+        #: Question → its replay over the known states.
         self._running: dict[int, Running] = {}
 
     def refresh_due(self, transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord]) -> bool:
-        """Computes the answers that are due. Gives whether there were any."""
+        """Computes the answers that are due. Returns whether there were any."""
         found = False
         for chain in moved:
             if chain.asking and chain.transitions >= chain.asking:
@@ -171,9 +171,9 @@ class Answering:
                 study.unmet += record.met - met
                 record.met = met
             transaction.save_question(record)
-        own = chain.transitions - chain.prior  # what it was warm-started with is not replayed
+        own = chain.transitions - chain.prior  # the counts of a warm start are not replayed
         chain.asking = chain.prior + next_look(own)
-        if cards.unordered is not None:  # every answer reads the whole log, so T must have grown by a quarter
+        if cards.unordered is not None:  # every answer then reads the whole log, so wait until T has grown by a quarter
             chain.asking = max(chain.asking, chain.transitions + chain.transitions // 4)
         if study.worst is not None:
             self._compare(transaction, live)
@@ -186,7 +186,7 @@ class Answering:
     def _answered(
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
     ) -> Answer:
-        """The answer at this moment; one of which nothing is known, if the data contradict what is assumed."""
+        """The answer at this moment; an answer without bounds if the data contradict the assumptions."""
         running = self._running_of(transaction, chain, record)
         try:
             if cards.unordered is None:
@@ -200,7 +200,7 @@ class Answering:
         known = self._labels.all(transaction, chain)
         states = range(known) if isinstance(known, int) else known
         running = self._running.get(record.number)
-        # A transaction that failed may have discovered other states: what was known then is not what is known now.
+        # A failed transaction may have discovered other states. So a replay is kept only for the same known states.
         if running is None or running.states != states:
             running = Running(parse(record.line), states, record.delta, open_states=chain.open)
             self._running[record.number] = running
@@ -214,7 +214,7 @@ class Answering:
         cards: ChainCards,
         found: Answer,
     ) -> None:
-        """Notes for which state the replay waits, and since when."""
+        """Notes which state the replay waits for, and since when."""
         waits = None
         if found.waiting_for is not None:
             waits = self._labels.position(transaction, chain, found.waiting_for)
@@ -225,7 +225,7 @@ class Answering:
     def _set_aside(
         self, transaction: Transaction, chain: ChainRecord, records: Sequence[QuestionRecord], cards: ChainCards
     ) -> None:
-        """Sets a chain aside that would take the whole budget, because its paths never come to an awaited state."""
+        """Sets a chain aside if its paths never reach an awaited state, because it would take the whole budget."""
         for record in records:
             if record.met or record.waits is None:
                 continue
@@ -243,7 +243,7 @@ class Answering:
                 return
 
     def _compare(self, transaction: Transaction, live: LiveIndex) -> None:
-        """Whether one chain is known to be the worst. A question about a chain that is known not to be is met."""
+        """Checks whether one chain is known to be the worst. Questions of chains that cannot be the worst are met."""
         study = transaction.study
         records = transaction.questions()
         left = contenders(records, study.worst == "highest")
@@ -266,7 +266,7 @@ class Answering:
         return None
 
     def growth(self, transaction: Transaction, width: float | None) -> "Growth":
-        """By how much each chain must grow until its questions are answered: to this width, or to the study's aim."""
+        """The factor by which each chain must grow until its questions have this width, or meet the study's aim."""
         study = transaction.study
         if not study.questions:
             raise InputError("a plan for answers needs questions, and the study has none")
@@ -310,22 +310,22 @@ class Answering:
 
 
 class Growth(NamedTuple):
-    """By how much chains must grow, as far as it can be predicted."""
+    """The factors by which chains must grow, as far as they can be predicted."""
 
-    #: What for, in words.
+    #: The aim, in words.
     aim: str
     #: (chain, question) → the factor.
     growth: dict[tuple[str, str], float]
 
 
 def _between(records: Sequence[QuestionRecord], worst: str) -> float | None:
-    """The middle between the estimate that is worst and the next one; None before there are two of them."""
+    """The middle between the worst estimate and the next one; None before there are two of them."""
     known = sorted((r.estimate for r in records if r.estimate is not None), reverse=worst == "highest")
     return (known[0] + known[1]) / 2 if len(known) > 1 else None
 
 
 def contenders(records: Sequence[QuestionRecord], highest: bool) -> set[int]:
-    """The questions whose answers may be the worst: no other one is known to be worse."""
+    """The questions whose answers may be the worst: no other answer is known to be worse."""
     if highest:
         limit = max(record.lower for record in records)
         return {record.number for record in records if record.upper >= limit}
@@ -345,7 +345,7 @@ def _is_met(transaction: Transaction, record: QuestionRecord) -> bool:
 def reached(records: Iterable[QuestionRecord], target_width: float | None, decides: bool) -> float:
     """target/width of the widest answer of a chain (MATH §11): 0 if it is infinite, infinite if nothing is left to do.
 
-    Where something is to be decided, the width itself counts, of what is not decided.
+    If the aim is a decision, the width itself counts, and only for questions that are not decided.
     """
     found = math.inf
     for record in records:
@@ -358,7 +358,7 @@ def reached(records: Iterable[QuestionRecord], target_width: float | None, decid
 
 
 def set_index(transaction: Transaction, live: LiveIndex, chain: ChainRecord, records: Sequence[QuestionRecord]) -> None:
-    """Puts what `widest` goes by in place of the chain's sums."""
+    """Sets the chain's sums to the numbers that `widest` uses."""
     if not live.policy.answering:
         return
     study = transaction.study
@@ -368,7 +368,7 @@ def set_index(transaction: Transaction, live: LiveIndex, chain: ChainRecord, rec
 
 
 def check_new_aim(study: StudyRecord, target_loss: float | None, target_width: float | None) -> None:
-    """Refuses to give a study an aim of another kind."""
+    """Raises ``InputError`` for a new aim of another kind."""
     if target_width is not None and not study.questions:
         raise InputError("target_width is about the answers to questions, and the study has none")
     by_answers = (study.target_width, study.limit, study.worst) != (None, None, None)
@@ -379,7 +379,7 @@ def check_new_aim(study: StudyRecord, target_loss: float | None, target_width: f
 
 
 def aim_at_width(transaction: Transaction, width: float) -> None:
-    """Gives a study another aim: every answer at most so wide. Its answers must be computed afterwards."""
+    """Gives a study another aim: every answer is at most ``width`` wide. Its answers must be computed afterwards."""
     study = transaction.study
     study.target_width, study.limit, study.worst = width, None, None
     records = transaction.questions()

@@ -1,14 +1,14 @@
-"""Paths that repeat each other, as those of workers with one seed do: then no bound holds.
+"""Paths that repeat each other, for example because two workers have one seed: then no bound holds.
 
-A path has a running digest of its states, which is kept after 16, 32, 64, … of them. Two paths of a chain with the same
-digest after the same number of states began alike. A chain that hardly ever moves, or that runs in a circle, does that
-by chance. So a pair is named only if its common states are unlikely under *every* law that the chain can have:
+A path has a running digest of its states. It is stored after 16, 32, 64, … states. Two paths of a chain with the same
+digest after the same number of states began alike. In a chain that hardly ever moves, or that runs in a circle, this
+happens by chance. So a pair is named only if its common states are unlikely under *every* law that the chain can have:
 
     sup_P P(x₁ … x_L | x₁) = Π_xy (n_xy / n_x)^n_xy = e^−s,   n the counts of the common states alone.
 
-Let w be the first prefix of a path, at a checkpoint, with e^−s(w) ≤ ε. None of these words begins with another one. So
-an independent path repeats w with probability Σ_w P(w)² ≤ Σ_w P(w)·e^−s(w) ≤ ε, whatever the law P is, and whenever
-one looks. The j−1 pairs of path j with earlier paths of its chain have ε = UNLIKELY / (K·j·(j−1)²) each, and
+Let w be the first prefix of a path, at a checkpoint, with e^−s(w) ≤ ε. None of these words is a prefix of another. So
+an independent path repeats w with probability Σ_w P(w)² ≤ Σ_w P(w)·e^−s(w) ≤ ε, for every law P and at any time of
+looking. The j−1 pairs of path j with earlier paths of its chain have ε = UNLIKELY / (K·j·(j−1)²) each, and
 
     Σ_k Σ_{j ≥ 2} (j−1)·ε = UNLIKELY·Σ_{j ≥ 2} 1/(j·(j−1)) = UNLIKELY
 
@@ -22,14 +22,14 @@ from itertools import groupby, islice
 
 from ..store import ChainRecord, Transaction, Twins
 
-#: Two independent paths of a study are ever named with at most this probability.
+#: The largest probability that two independent paths of a study are ever named.
 UNLIKELY = 1e-6
-#: The numbers of states after which digests are compared. With fewer than 16 no beginning is unlikely enough. A chain
-#: whose first 65,536 states are still likely leaves its circle about once in 65,536 steps.
+#: The numbers of states after which digests are compared. Fewer than 16 states are never unlikely enough. If the first
+#: 65,536 states of a chain are still likely, it leaves its circle about once in 65,536 steps.
 CHECKPOINTS = frozenset(2**power for power in range(4, 17))
 _MODULUS = 2**61 - 1  # a prime
 _MULTIPLIER = 1_164_413_355_737_928_301
-#: Pairs of paths that are named.
+#: The largest number of pairs that are named.
 MOST_NAMED = 20
 
 
@@ -39,9 +39,9 @@ def digested(digest: int, state: int) -> int:
 
 
 def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple[str, ...]:
-    """A sentence for each two paths that repeat each other, unless that is likely by chance.
+    """A sentence for each pair of paths that repeat each other, unless that is likely by chance.
 
-    ``only``: of this chain.
+    ``only``: check this chain only.
     """
     if transaction.study.paths < 2 or (only is not None and only.begun < 2):
         return ()
@@ -54,7 +54,7 @@ def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple
 
 
 def needed_surprise(chains: int, path: int) -> float:
-    """How unlikely, in nats, what a path and an earlier one have in common must be."""
+    """How unlikely, in nats, the common states of a path and an earlier one must be."""
     return math.log(chains * path * (path - 1) ** 2 / UNLIKELY)
 
 
@@ -73,15 +73,15 @@ def _unlikely(transaction: Transaction) -> Iterator[tuple[ChainRecord, Twins]]:
             common = pair.first, pair.length
             if common not in known:
                 states = islice(transaction.walk(chain, pair.first), pair.length)
-                known[common] = surprise(states, needed_surprise(chains, chain.paths))  # enough for its last path
+                known[common] = surprise(states, needed_surprise(chains, chain.paths))  # the level of the last path
             if known[common] >= needed:
                 yield chain, pair
 
 
 def surprise(states: Iterator[int], enough: float = math.inf) -> float:
-    """How unlikely the transitions between these states are under the law that suits them best, in nats.
+    """How unlikely the transitions between these states are, in nats, under the law that fits them best.
 
-    Only as many of them are looked at as are needed for a surprise of ``enough``.
+    The function stops reading as soon as the surprise reaches ``enough``.
     """
     exits: Counter[int] = Counter()
     counts: Counter[tuple[int, int]] = Counter()
@@ -98,5 +98,5 @@ def surprise(states: Iterator[int], enough: float = math.inf) -> float:
 
 
 def _growth(count: int) -> float:
-    """What one more adds to n·log n."""
+    """The increase of n·log n when n grows by one."""
     return (count + 1) * math.log(count + 1) - (count * math.log(count) if count else 0.0)

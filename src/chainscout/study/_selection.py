@@ -1,4 +1,4 @@
-"""Which chain is next: the largest index, one chain at a time or a batch with the pending rule (MATH §6)."""
+"""The choice of the next chain: the largest index, one chain at a time or a batch with the pending rule (MATH §6)."""
 
 import heapq
 import math
@@ -9,12 +9,12 @@ from . import _budget
 from ._index import LiveIndex
 from ._transitions import Walker
 
-#: Another path is cheap while first observations are at most this part of a chain's transitions. Where it is not, a
+#: Another path is cheap while first observations are at most this part of a chain's transitions. If it is not cheap, a
 #: worker stays with a chain whose index is at least that part of the largest one (benchmarks/bench_workers.py).
 CHEAP, CLOSE = 0.05, 0.5
-#: So many of a worker's chains are looked at, because others may have changed their indices.
+#: The number of a worker's chains that are checked, because other workers may have changed their indices.
 MOST_COMPARED = 8
-#: So many chains without a transition are compared.
+#: The number of chains without a transition that are compared.
 MOST_UNSEEN = 64
 
 
@@ -45,24 +45,24 @@ def _expired(transaction: Transaction) -> list[ChainRecord]:
 
 
 def _pending(chain: ChainRecord) -> int:
-    """What leases will bring. A free chain that is blocked had one lease, which has expired and brings nothing."""
+    """The observations that leases will bring. A free chain that is blocked had one lease, which has expired."""
     return 0 if chain.blocked else chain.pending
 
 
 def _expected(chain: ChainRecord) -> int:
-    """T with what leases will bring."""
+    """T plus the observations that leases will bring."""
     return chain.transitions + _pending(chain)
 
 
 def _free_index(live: LiveIndex, chain: ChainRecord) -> float:
-    """The index without what an expired lease was promised."""
+    """The index without the promise of an expired lease."""
     return live.expected_index(chain, 0) if chain.blocked else chain.index
 
 
 def preferred(
     transaction: Transaction, live: LiveIndex, walker: Walker, without: Set[int], continuing: bool
 ) -> ChainRecord | None:
-    """The chain for a worker: the next one, or one with nearly the same index that the worker walks already.
+    """The chain for a worker: the next one, or one with nearly the same index that the worker already walks.
 
     A new path costs a first observation, which brings no transition: W workers on K chains pay up to W·K of them.
     ``continuing``: the latest path of the worker's name counts as its own.
@@ -73,7 +73,7 @@ def preferred(
     if continuing and transaction.open_path(chain, walker.name) is not None:
         return chain
     left = _budget.remaining(transaction)
-    if chain.transitions == 0:  # its own one first, then one that nobody has begun, of those that can be paid
+    if chain.transitions == 0:  # among affordable chains: first its own, then one that nobody has begun
         found = (c for c in transaction.top(MOST_UNSEEN) if c.transitions == 0 and c.cost <= left)
         unseen = [c for c in found if c.number not in without] or [chain]
         return min(unseen, key=lambda c: (not walker.walks(c), c.observations + c.pending, c.number))
@@ -136,7 +136,7 @@ def batch(transaction: Transaction, live: LiveIndex, number: int, without: Set[i
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
     """The index with this many more observations pending.
 
-    A chain without a transition gets the observations that bring its first one, and no more.
+    A chain without a transition gets only the observations that bring its first one.
     """
     if chain.transitions == 0:
         return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf

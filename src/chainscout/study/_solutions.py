@@ -1,8 +1,8 @@
-"""Certificates of chains that grow: each begins where the last search ended, while this process has the study open.
+"""Certificates of growing chains: each starts from the last search, while this process has the study open.
 
-A solution of ``sharp`` is the choice of its free numbers. Every choice gives a valid bound, so an old one is only a
-little less tight than a new one, and costs a tenth of it. Solutions are kept in memory and are not stored: a study that
-is opened again searches anew.
+A solution of ``sharp`` is the choice of its free numbers. Every choice gives a valid bound. The bound from an old
+choice is only a little less tight than one from a new search, and costs a tenth of it. Solutions are kept in memory and
+are not stored: a study that is opened again makes a new search.
 """
 
 import math
@@ -13,15 +13,15 @@ from ..certificates import EXITS, sharp
 from ..counts import Counts
 from ..store import ChainRecord, RowRecord, StudyRecord
 
-#: A new search is made when T has grown by so much since the last one, or when T·b has grown by so much.
+#: A new search is made when T has grown by the first factor since the last one, or when T·b has grown by the second.
 GROWTH = 1.25
 WORSE = 1.1
-#: A certificate that is at most so many times the target is always that of a new search from the counts alone, so that
-#: what a study stops by does not depend on what this process has in memory.
+#: A certificate of at most this many times the target always comes from a new search from the counts alone. So the
+#: moment when a study stops does not depend on the memory of this process.
 NEAR = 1.25
-#: More rows than this are not followed one by one.
+#: If more rows than this have changed, a new search is made.
 MOST_ROWS = 32
-#: Bytes that the solutions of a study may take, and about how many a row and an entry of a chain take.
+#: The bytes that the solutions of a study may take, and about how many a row and an entry of a chain take.
 MOST_BYTES = 64_000_000
 ROW_BYTES, ENTRY_BYTES = 1_000, 200
 
@@ -38,17 +38,17 @@ class _Solution:
 
     @property
     def bytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximately how much memory it takes."""
         return ROW_BYTES * len(self.seen) + ENTRY_BYTES * sum(map(len, self.seen.values()))
 
     def bound(self, rows: dict[int, dict[int, int]], size: int) -> float:
-        """b of these counts, from the last search as far as that is good enough."""
+        """b for these counts, from the last search if that is good enough."""
         counts = Counts.over(rows, size)
         total = counts.total
         changed = [x for x, row in rows.items() if self.seen.get(x) != row]
         found = math.inf
         if rows.keys() == self.seen.keys() and total < GROWTH * self.searched and 0 < len(changed) <= MOST_ROWS:
-            for x in changed:  # the bound holds when the last of them is in place
+            for x in changed:  # the bound is valid after the last of them
                 found = self.running.moved(counts, x)
         if found == math.inf or found * total > WORSE * self.excess:
             found = self.running.full(counts)
@@ -60,15 +60,15 @@ class _Solution:
 
 
 class Solutions:
-    """The last searches of the chains that moved last."""
+    """The last searches of the chains that moved most recently."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, _Solution] = OrderedDict()
         self._bytes = 0
 
     def bound(self, study: StudyRecord, chain: ChainRecord, rows: Mapping[int, RowRecord]) -> tuple[float, float]:
-        """b of a closed chain with at least one transition and two states, and its `ChainRecord.error`."""
-        solution = self._known.pop(chain.number, None)  # what raises leaves no solution behind
+        """b for a closed chain with at least one transition and two states, and its `ChainRecord.error`."""
+        solution = self._known.pop(chain.number, None)  # an error leaves no solution behind
         if solution is None:
             solution = _Solution(chain.size, math.log(study.chains / study.delta))
         self._bytes -= solution.bytes

@@ -1,4 +1,4 @@
-"""Why a study stops: the rule that finds a reason, and what lets the study go on."""
+"""The end of a study: the rule that finds a reason to stop, and what lets the study continue."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from ._questions import Answering
 from ._solutions import Solutions
 from .views import EventKind, StopReason
 
-#: What lets a stopped study go on.
+#: What lets a stopped study continue.
 _WAYS_ON = {
     StopReason.BUDGET: "extend it with a larger budget",
     StopReason.TARGET_LOSS: "extend it with a smaller target loss",
@@ -43,7 +43,7 @@ def settle(
         return
     reason = _reason(transaction, live, looked)
     if reason is not None:
-        if study.chains <= _certificate.FEW:  # what is shown of a small study that has stopped is of its last moment
+        if study.chains <= _certificate.FEW:  # a small stopped study shows the certificates of its last moment
             _history.draw(transaction, _certificate.refresh_each(transaction))
             _evidence.keep(transaction)
         if study.unmet and answering is not None and study.chains <= _certificate.FEW:
@@ -54,7 +54,7 @@ def settle(
 
 
 def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReason | None:
-    """``looked``: answers were just computed, or a chain was set aside."""
+    """The reason to stop now, or None. ``looked``: answers were just computed, or a chain was set aside."""
     study = transaction.study
     if study.questions:
         answered = _answered(transaction, looked)
@@ -63,7 +63,7 @@ def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReas
     if study.target_loss is not None and _certificate.is_met(transaction, study.target_loss):
         if _certificate.largest(transaction) <= study.target_loss:
             return StopReason.TARGET_LOSS
-        # A chain that was set aside moves no more and may never meet the target: there is nothing left to do.
+        # A chain that was set aside does not move any more and may never meet the target: nothing is left to do.
         if study.aside < study.chains:
             return StopReason.TARGET_LOSS_OF_THE_REST
     if study.budget is not None:
@@ -82,7 +82,7 @@ def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReas
 
 
 def _answered(transaction: Transaction, looked: bool) -> StopReason | None:
-    """Whether the questions are answered as was asked, of the chains that are not set aside at least."""
+    """The reason to stop if the questions of all chains, or of all that are not set aside, are answered well enough."""
     study = transaction.study
     if study.worst is not None:
         return StopReason.WORST if study.unmet == 0 else None
@@ -117,14 +117,14 @@ def check_going(transaction: Transaction) -> None:
 
 
 def finished(reason: StopReason) -> StudyFinished:
-    """The error that says why a study stopped, and what lets it go on."""
+    """The error that says why a study stopped, and what lets it continue."""
     return StudyFinished(f"the study is finished ({reason.words}); {_WAYS_ON[reason]} to go on", reason)
 
 
 def nothing_free(transaction: Transaction, without: int = 0) -> Exception:
-    """The error that says why no chain can be had now: the budget is used, or every chain is held or set aside.
+    """The error that says why no chain is available: the budget is used, or every chain is held or set aside.
 
-    ``without``: how many chains the caller does not want.
+    ``without``: how many chains the caller excludes.
     """
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains and not without:
@@ -136,6 +136,6 @@ def nothing_free(transaction: Transaction, without: int = 0) -> Exception:
 
 
 def check_not_stopped(study: StudyRecord) -> None:
-    """Raises ``StudyFinished`` if a stop is recorded. A deadline that has passed stops who asks, not who tells."""
+    """Raises ``StudyFinished`` if a stop is recorded. A passed deadline stops asking, but not telling."""
     if study.stop_reason is not None:
         raise finished(StopReason(study.stop_reason))

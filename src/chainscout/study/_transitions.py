@@ -1,7 +1,7 @@
-"""What a tell does: it continues a path and counts a transition, or begins a path; and what ends a path.
+"""The effect of a tell: it continues a path and counts a transition, or begins a path. Also the end of a path.
 
-A transition x → y is counted only if one and the same walk saw x and then y. Whatever is not known to continue a path
-begins a new one: that costs one observation, and can never falsify a bound.
+A transition x → y is counted only if the same walk saw x and then y. An observation that is not known to continue a
+path begins a new path: that costs one observation, and can never make a bound false.
 """
 
 import heapq
@@ -17,36 +17,37 @@ from ._index import LiveIndex
 from ._repetition import CHECKPOINTS, digested
 from .views import EventKind
 
-#: Who walks the paths of plain tells.
+#: The walker of the paths of plain tells.
 MAIN = "main"
-#: A chain is set aside after so many paths in a row that ended without a transition (MATH §1).
+#: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
 MOST_BARREN = 10
 
 
 class Walker:
-    """One open study, or one worker: it remembers its own path of each chain, and continues no other.
+    """One open study, or one worker. It remembers its own path of each chain, and continues no other path.
 
-    ``since``: the caller said that the processes stand where the study left them, when it had so many observations. So
-    the latest path of the same name is continued, if nobody has walked it since; None: the caller did not say so.
+    ``since``: the caller said that the processes stand where the study left them, when it had this many observations.
+    So the latest path of the same name is continued if nobody has walked it since then. None: the caller did not say
+    so.
     """
 
     def __init__(self, name: str, *, warns: bool = True) -> None:
         self.name = name
-        #: Whether it is warned of paths without a transition.
+        #: Whether it warns about paths without a transition.
         self.warns = warns
         self.since: int | None = None
-        #: What is stored with its plain tells, and how many observations the study had when it was opened.
+        #: The number that is stored with its plain tells, and how many observations the study had when it was opened.
         self.teller = 1 + secrets.randbits(62)
         self.opened = 0
-        #: Whether nobody can have written down a place before it, because the study is new.
+        #: Whether the study is new, so that no caller can have noted a path and step of it before.
         self.is_first = False
-        #: Chain number → the number that its next path will have, as this walker was told.
+        #: Chain number → the number that its next path will have, as this walker was last told.
         self._offered: dict[int, int] = {}
-        #: Chain number → the token of its latest lease, until the lease is over as far as the walker knows.
+        #: Chain number → the token of its latest lease, until the lease has ended as far as the walker knows.
         self.tokens: dict[int, str] = {}
         #: Chain → the number of its path, and how many observations it had when this walker last told one.
         self._known: dict[str, tuple[int, int]] = {}
-        #: The indices of its chains as it last saw them, and a heap of them whose old entries are dropped when met.
+        #: The indices of its chains as it last saw them, and a heap of them. Old entries are dropped when they come up.
         self._indices: dict[int, float] = {}
         self._order: list[tuple[float, int]] = []
 
@@ -67,7 +68,7 @@ class Walker:
         return found
 
     def note(self, chain: ChainRecord) -> bool:
-        """Notes the index of a chain that it walks. Gives whether it knew it."""
+        """Notes the index of a chain that it walks. Returns whether the index was known already."""
         knew = self._indices.get(chain.number) == chain.index
         if not knew:
             self._indices[chain.number] = chain.index
@@ -79,7 +80,7 @@ class Walker:
         return chain.name in self._known
 
     def latest(self, chain: str) -> int | None:
-        """The number of the path that it has walked last, if it has told an observation of the chain."""
+        """The number of the path that it walked last, if it has told an observation of the chain."""
         known = self._known.get(chain) if isinstance(chain, str) else None
         return None if known is None else known[0]
 
@@ -89,7 +90,7 @@ class Walker:
         if known is not None:
             number, steps = known
             path = transaction.path(chain, number)
-            # With another number of steps, somebody else has walked the path, or this walker does not know where.
+            # If the number of steps differs, somebody else has walked the path, or this walker has lost track of it.
             if path is None or path.ended or path.steps != steps:
                 return None
         elif self.since is None:
@@ -99,21 +100,21 @@ class Walker:
             if path is not None and transaction.study.observations != self.since:
                 later = transaction.log(chain, self.since)
                 path = None if any(line.path == path.number for line in later) else path
-        return None if path is None or path.token is not None else path  # a lease's path is its holder's
+        return None if path is None or path.token is not None else path  # a leased path belongs to its holder
 
     def remember(self, chain: str, path: PathRecord) -> None:
-        """Notes where its path stands; to be called when the transaction is stored."""
+        """Notes where its path stands. Call it after the transaction is stored."""
         self._known[chain] = path.number, path.steps
 
     def offer(self, chain: ChainRecord) -> tuple[int, int]:
-        """The place at which its next path begins."""
+        """The path number and step at which its next path begins."""
         self._offered[chain.number] = chain.paths + 1
         return chain.paths + 1, 1
 
     def begins(self, chain: ChainRecord, number: int) -> bool:
-        """Whether a path of this number is begun by this walker's own process.
+        """Whether this walker's own process begins a path of this number.
 
-        Else the caller names a place that was written down before a crash, and its process may be another one.
+        If not, the caller names a path that it noted before a crash, and its process may be a different one now.
         """
         return self.is_first or self.since is not None or self._offered.get(chain.number) == number
 
@@ -124,7 +125,7 @@ class Walker:
 
 
 def main_path(transaction: Transaction, chain: ChainRecord, walker: Walker) -> PathRecord | None:
-    """The path of the process that plain calls speak of: the chain's one, or the one that the walker continues."""
+    """The path that plain calls refer to: the chain's only path, or the one that the walker continues."""
     if not transaction.study.shared:
         return walker.path(transaction, chain)
     path = transaction.path(chain, chain.paths)
@@ -132,7 +133,7 @@ def main_path(transaction: Transaction, chain: ChainRecord, walker: Walker) -> P
 
 
 def left_path(transaction: Transaction, chain: ChainRecord, walker: Walker) -> PathRecord | None:
-    """The path that nobody continues if the process was started anew: `main_path`, or the latest of plain tells."""
+    """The path that ends when the process is started again: `main_path`, or the latest path of plain tells."""
     path = main_path(transaction, chain, walker)
     if path is None and not transaction.study.shared:
         path = transaction.open_path(chain, walker.name)
@@ -148,10 +149,10 @@ def next_place(transaction: Transaction, chain: ChainRecord, walker: Walker) -> 
 def own_path(
     transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None, *, warns: bool = True
 ) -> tuple[PathRecord, bool]:
-    """The path that a plain tell continues, or a new one; and whether the walker goes on with it.
+    """The path that a plain tell continues, or a new one; and whether the walker continues it from now on.
 
-    ``number``: the caller says which path it continues. Unless that is the walker's own, or begins here, it is a retry,
-    which says nothing of where the process is now. ``warns``: of paths without a transition.
+    ``number``: the path that the caller continues. Unless it is the walker's own path, or begins here, this is a retry,
+    which does not say where the process is now. ``warns``: warn about paths without a transition.
     """
     own = walker.path(transaction, chain)
     path = own if number is None else transaction.path(chain, number)
@@ -168,14 +169,14 @@ def own_path(
 
 
 def warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Walker) -> None:
-    """Says so when a program makes a walker for every observation: it would never count a transition."""
+    """Warns a program that makes a new walker for every observation: it would never count a transition."""
     before = None if walker.walks(chain) or chain.paths == 0 else transaction.open_path(chain, walker.name)
     if before is None or before.steps != 1 or before.token is not None:
         return
     if walker.name == MAIN:
         line = transaction.observation(before, 1)
         if line is None or line.number > walker.opened:
-            return  # of a program that works beside this one
+            return  # the path belongs to another program
         advice = (
             "a study that is opened again begins new paths; if the process stands where the study left it, say so with "
             "Study.open(where, continuing=True)"
@@ -193,7 +194,7 @@ def warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Wal
 
 
 def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathRecord:
-    """A new path, without an observation. Where a chain is one process, the path before it ends."""
+    """A new path, without an observation. If the chain is one process, the path before it ends."""
     if transaction.study.shared:
         before = transaction.path(chain, chain.paths)
         if before is not None and not before.ended:
@@ -211,7 +212,7 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
 
 
 def next_draw(transaction: Transaction, path: PathRecord) -> dict[str, Any]:
-    """Names the draw that was issued for a path and not told, and how many observations were told when it ended."""
+    """Identifies the draw of a path that was issued but not told, and how many observations were told at its end."""
     place = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
     return {**place, "told": transaction.study.observations}
 
@@ -224,7 +225,7 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
         study.first_cost += chain.cost
         live.reindex(chain)
     else:
-        live.count(transaction, chain, path.last, state)  # what the rule raises, it raises before anything is changed
+        live.count(transaction, chain, path.last, state)  # an error of the rule comes before any change
         chain.barren = 0
     # A plain tell can continue a path after its lease has ended. Nobody knows when its draw was issued; 0 says so.
     issued_unknown = path.issued == 0 and path.last is not None and path.token is None and not study.shared
@@ -254,7 +255,7 @@ def check_named(chain: ChainRecord, walker: Walker) -> None:
 
 
 def check_observations(chain: ChainRecord, observations: int | None) -> None:
-    """Raises ``OutOfStep`` unless the chain has so many observations. None: whatever it has."""
+    """Raises ``OutOfStep`` unless the chain has this many observations. None: no check."""
     if observations is not None and chain.observations != observations:
         raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
 
@@ -278,15 +279,15 @@ def is_repeated(
 
 
 def teller_of(transaction: Transaction, path: PathRecord, step: int) -> int:
-    """Who told this observation, which exists."""
+    """The teller of this observation, which must exist."""
     line = None if step == path.steps else transaction.observation(path, step)
     return path.teller if line is None else line.teller
 
 
 def check_retry(transaction: Transaction, chain: ChainRecord, path: PathRecord, step: int, walker: Walker) -> None:
-    """Raises ``OutOfStep`` if a program that works beside this one told the observation: then it is not the same one.
+    """Raises ``OutOfStep`` if another program told the observation since this one opened the study.
 
-    It is the same one if this open study told it, or if it was there when the study was opened, as after a crash.
+    It is a true retry if this open study told it, or if it was there when the study was opened (after a crash).
     """
     if teller_of(transaction, path, step) != walker.teller:
         line = transaction.observation(path, step)
@@ -298,7 +299,7 @@ def check_retry(transaction: Transaction, chain: ChainRecord, path: PathRecord, 
 def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     """Ends a path. A chain whose last paths ended without a transition is set aside."""
     path.ended, path.issued = True, 0
-    if path.steps <= 1:  # also a path that never gave its first state
+    if path.steps <= 1:  # this includes a path that never gave its first state
         chain.barren += 1
         if chain.barren >= MOST_BARREN:
             set_aside(transaction, chain, f"its last {chain.barren} paths brought no transition")
@@ -307,18 +308,18 @@ def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
 
 
 def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None:
-    """Takes the chain out of the choice."""
+    """Excludes the chain from the choice."""
     if not chain.aside:
         chain.aside = True
         transaction.study.aside += 1
         transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason)
         if chain.transitions:
-            _certificate.refresh(transaction, chain)  # it is not refreshed when other chains move
+            _certificate.refresh(transaction, chain)  # later moves of other chains do not refresh it
         transaction.save(chain)
 
 
 def take_up(transaction: Transaction, chain: ChainRecord) -> None:
-    """Puts a chain that was set aside back into the choice."""
+    """Includes a chain that was set aside in the choice again."""
     if chain.aside:
         chain.aside, chain.barren = False, 0
         transaction.study.aside -= 1

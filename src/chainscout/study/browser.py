@@ -1,7 +1,7 @@
-"""A study for readers from outside: a page of chains, who holds what, how fast it goes.
+"""A study for outside readers: a page of chains, the leases, the pace.
 
-Nothing here reads all chains or the whole log unless its docstring says so: a page costs the same for ten chains and
-for 100,000.
+A function reads all chains or the whole log only if its docstring says so. A page costs the same for ten chains and for
+100,000.
 """
 
 from collections.abc import Hashable, Sequence
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Browser"]
 
-#: Observations over which the pace is taken.
+#: The number of observations over which the pace is measured.
 _WINDOW = 1000
 
 
 class Browser:
-    """What a study shows a page at a time."""
+    """Reads a study page by page."""
 
     def __init__(self, study: "Study") -> None:
         self.study = study
         self._lock, self._store = study._lock, study._store
 
     def notes(self) -> tuple[str, ...]:
-        """What must be said of the place where the study is kept."""
+        """Notes about the place where the study is stored."""
         return self._store.notes()
 
     def set_aside(self) -> dict[str, str]:
@@ -57,7 +57,7 @@ class Browser:
         Certificates are the stored ones.
         """
         one_of(order, "order", ORDERS)
-        if "\0" in search:  # no database can look for it
+        if "\0" in search:  # no database can search for this character
             return 0, []
         with self._lock, self._store.reading() as transaction:
             number, found = transaction.listed(search, order, descending, offset, limit)
@@ -83,7 +83,7 @@ class Browser:
             return self.study._find(transaction, name).number
 
     def leases(self, limit: int) -> list[LeaseLine]:
-        """Who holds what; the lease that ends first comes first."""
+        """The leases. The one that ends first comes first."""
         with self._lock, self._store.reading() as transaction:
             return [
                 LeaseLine(
@@ -98,32 +98,32 @@ class Browser:
             ]
 
     def certificate(self, chains: Sequence[int] | None = None) -> StudyCertificate:
-        """What is stored of the certificates of these chains, or of all; `ChainLine.certified` says of which moment."""
+        """The stored certificates of these chains, or of all. `ChainLine.certified` says from which moment each is."""
         with self._lock, self._store.reading() as transaction:
             found = transaction.every() if chains is None else map(transaction.numbered, chains)
             return _diagnosis.noted(transaction, _certificate.stored(transaction, found))
 
     def checks(self) -> Diagnosis | None:
-        """What the checks of all chains together said when that was last kept; None if it never was.
+        """The last stored result of the checks of all chains together; None if there is none.
 
-        `Study.checks` goes on from there.
+        `Study.checks` continues from there.
         """
         with self._lock, self._store.reading() as transaction:
             return _evidence.stored(transaction)
 
     def states(self, chain: str) -> Sequence[Hashable]:
-        """The chain's states as far as they are known; numbered ones as a range, however many there are."""
+        """The chain's known states. Numbered states are a range, however many there are."""
         with self._lock, self._store.reading() as transaction:
             known = self.study._labels.all(transaction, self.study._find(transaction, chain))
             return range(known) if isinstance(known, int) else known
 
     def outlines(self) -> list[Outline]:
-        """What every chain is, by number. Reads all chains."""
+        """The fixed facts of every chain, by number. Reads all chains."""
         with self._lock, self._store.reading() as transaction:
             return list(transaction.outlines())
 
     def prior_counts(self, chain: int) -> dict[int, dict[int, int]]:
-        """The counts that the chain was warm-started from: x → y → N[x,y]."""
+        """The counts of the chain's warm start: x → y → N[x,y]."""
         with self._lock, self._store.reading() as transaction:
             prior = transaction.prior(transaction.numbered(chain))
             return {x: dict(row) for x, row in prior.items()}
@@ -131,7 +131,7 @@ class Browser:
     # -- over time
 
     def history(self, chain: int | None, after: int = 0) -> list[HistoryLine]:
-        """What was known earlier of a chain, or of the study as a whole: the lines after number ``after``."""
+        """The history of a chain, or of the whole study: the lines after number ``after``."""
         with self._lock, self._store.reading() as transaction:
             return list(transaction.history(None if chain is None else transaction.numbered(chain), after))
 
@@ -141,7 +141,7 @@ class Browser:
             return list(transaction.answer_lines(question, 0))
 
     def pace(self) -> Pace:
-        """How fast observations come in. The pace of a study that stands still falls."""
+        """How fast observations come in. While a study stands still, its pace falls."""
         with self._lock, self._store.reading() as transaction:
             told = transaction.study.observations
             if told == 0:

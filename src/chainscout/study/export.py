@@ -22,7 +22,7 @@ from .study import Study
 
 __all__ = ["FORMATS", "content", "plain", "problem", "write"]
 
-#: Entries of all matrices up to which they are written: every format has them all in memory.
+#: The largest number of matrix entries in an export. Every format holds them all in memory.
 _MOST_ENTRIES = 10_000_000
 
 
@@ -70,12 +70,12 @@ def problem(study: Study) -> Problem:
 
 
 def _export_json(study: Study) -> bytes:
-    """The document as JSON; an infinite number is null."""
+    """The document as JSON. An infinite number becomes null."""
     return json.dumps(_document(study), ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
 
 
 def _export_csv(study: Study) -> bytes:
-    """One line an entry: chain, states, count, estimate and interval."""
+    """One line for each entry: chain, states, count, estimate and interval."""
     _check_size(study)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -110,7 +110,7 @@ def _export_toml(study: Study) -> bytes:
     return toml_text(problem(study)).encode()
 
 
-#: What each format of the whole study writes.
+#: Format of the whole study → the function that writes it.
 _WHOLE: dict[str, Callable[[Study], bytes]] = {
     "json": _export_json,
     "csv": _export_csv,
@@ -122,7 +122,7 @@ FORMATS = (*_WHOLE, *(suffix[1:] for suffix in formats.SUFFIXES))
 
 
 def content(study: Study, kind: str, *, chain: str | None = None, start: Hashable = None) -> bytes:
-    """What a file of this format would hold."""
+    """The content of a file of this format."""
     if kind in _WHOLE:
         return _of_all(study, kind, chain, start)
     found = formats.files(_model(study, chain, start), Path(f"model.{kind}"))
@@ -186,14 +186,14 @@ def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
 
 
 def plain(value: Any) -> Any:
-    """A value for a CSV file. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    """A value for a CSV file. If a spreadsheet would read a text as a formula, an apostrophe is put before it."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
 
 
 def _check_size(study: Study) -> None:
-    """Refuses matrices that are too many or too large to be written entry by entry."""
+    """Raises ``InputError`` if the matrices have too many entries."""
     entries = sum(outline.size**2 for outline in Browser(study).outlines())
     if entries > _MOST_ENTRIES:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What a study shows of itself: a line, a table as text, one for notebooks, and one that follows the study there."""
+"""The views of a study: one line, a table as text, a table for notebooks, and one that is updated live there."""
 
 import math
 import threading
@@ -22,7 +22,7 @@ __all__ = ["following", "html", "line", "live", "text"]
 
 #: A live table takes at most this share of the time.
 _SHARE = 0.05
-#: A chain with more states is not asked how many of them were never left.
+#: For a chain with more states, the number of states never left is not counted.
 _MOST_STATES = 10_000
 _COLUMNS = ("chain", "states", "observations", "loss ≤", "rows")
 
@@ -40,7 +40,7 @@ def line(study: "Study") -> str:
 
 
 def text(study: "Study") -> str:
-    """The study as a person wants to see it printed: its chains, what is known of them, and what is not."""
+    """The printed study: its chains, what is known about them, and what is not."""
     try:
         rows, notes = _content(study)
     except ChainscoutError:
@@ -58,7 +58,7 @@ def html(study: "Study") -> str:
 
 
 def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
-    """The chains that are least known, and what must be said below them."""
+    """The chains with the largest bounds, and the notes below them."""
     browser, state = Browser(study), study.progress()
     total, lines = browser.page(order="certificate", descending=True, limit=MOST)
     rows = []
@@ -79,9 +79,9 @@ def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
 
 
 def live(study: "Study", every: float = 1.0) -> None:
-    """Shows the study in a notebook, and keeps what is shown up to date until the study is finished or closed.
+    """Shows the study in a notebook, and updates the table until the study is finished or closed.
 
-    ``every``: seconds between two looks at the study.
+    ``every``: seconds between two updates.
     """
     real_number(every, "every", above=0.0, meaning="seconds between two looks at the study")
     _show(study, every)
@@ -89,7 +89,7 @@ def live(study: "Study", every: float = 1.0) -> None:
 
 @contextmanager
 def following(study: "Study", every: float = 1.0) -> Iterator[None]:
-    """As ``live``, for a block: what is shown at its end is what the study holds then."""
+    """Like ``live``, for a ``with`` block. The table at the end of the block shows the study at that moment."""
     update, over = _show(study, every)
     try:
         yield
@@ -99,7 +99,7 @@ def following(study: "Study", every: float = 1.0) -> Iterator[None]:
 
 
 def _show(study: "Study", every: float) -> tuple[Callable[["Study"], None], threading.Event]:
-    """Shows the study. Gives what shows it again in the same place, and what ends the thread that does so."""
+    """Shows the study. Returns a function that updates the table, and an event that ends the updating thread."""
     try:
         from IPython.display import display
     except ImportError:
@@ -108,7 +108,7 @@ def _show(study: "Study", every: float) -> tuple[Callable[["Study"], None], thre
         ) from None
     over = threading.Event()
     handle = display(study, display_id=True)
-    if handle is None:  # this is no notebook: IPython, if it runs at all, has printed the study once
+    if handle is None:  # this is not a notebook: IPython, if it runs at all, has printed the study once
         return (lambda _: None), over
     arguments = weakref.ref(study), handle.update, over, every
     threading.Thread(target=_follow, args=arguments, name="live study", daemon=True).start()
@@ -118,7 +118,7 @@ def _show(study: "Study", every: float) -> tuple[Callable[["Study"], None], thre
 def _follow(
     reference: "weakref.ref[Study]", update: Callable[["Study"], None], over: threading.Event, every: float
 ) -> None:
-    """Updates what is shown while somebody has the study, and a last time when it is finished."""
+    """Updates the table while the study is in use, and a last time when it is finished."""
     pause = every
     while not over.wait(pause):
         study = reference()
@@ -133,4 +133,4 @@ def _follow(
         if finished:
             return
         pause = max(every, (time.monotonic() - begun) / _SHARE)
-        del study  # while this thread sleeps, it keeps nothing alive
+        del study  # this thread must not keep the study alive while it sleeps

@@ -1,4 +1,4 @@
-"""What a study is created with: one record of settings, the checks of each, and the stored records that they become."""
+"""The settings of a study: one record, the check of each setting, and the stored records made from them."""
 
 import json
 import math
@@ -51,7 +51,7 @@ _PATHS = ("own", "shared")
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """The settings of a study. None means 'not given': a new study takes the default, one that exists keeps its own."""
+    """The settings of a study. None means 'not given': a new study takes the default, an existing one keeps its own."""
 
     #: Observations, or cost units if ``costs`` are given; no end if not given.
     budget: float | None = None
@@ -77,11 +77,11 @@ class StudySettings:
     open_states: bool | Sequence[str] | None = None
     #: Counts to begin with.
     warm_start: Mapping[str, Counts] | None = None
-    #: What is wanted of the chains: name → a question, a line, or a list; or the same for all chains.
+    #: The questions about the chains: name → a question, a line, or a list; or the same for all chains.
     questions: Any = None
-    #: The study stops when every answer is at most so wide.
+    #: The study stops when every answer is at most this wide.
     target_width: float | None = None
-    #: The study stops when of every answer it is known whether it is below this.
+    #: The study stops when it is known for every answer whether it is below this limit.
     limit: float | None = None
     #: The study stops when one chain is known to have the 'highest' or the 'lowest' answer of all.
     worst: str | None = None
@@ -92,9 +92,9 @@ class StudySettings:
         return {name: value for name, value in found.items() if value is not None}
 
     def checked(self) -> "StudySettings":
-        """The same settings with the defaults, and with those that need no chains in their common form.
+        """The same settings, checked and with the defaults.
 
-        Raises ``InputError`` for the first bad one; ``content`` checks the rest against the chains.
+        Raises ``InputError`` for the first bad one. ``content`` checks the settings that depend on the chains.
         """
         values = _DEFAULTS | self.given()
         if self.policy is None and (self.target_width, self.limit, self.worst) != (None, None, None):
@@ -159,7 +159,7 @@ class StudySettings:
                 _begin_warm(chain, rows.get(number, {}))
                 chain.asking = chain.transitions + next_look(0) if name in asked else 0
                 live.begin(chain, rows.get(number, {}))
-                if policy.answering and name not in asked:  # nothing is wanted of it
+                if policy.answering and name not in asked:  # no question is about this chain
                     chain.sums = (math.inf, 0.0, 0.0)
                     live.reindex(chain)
                 chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
@@ -187,7 +187,7 @@ def _checked_deadline(value: Any) -> float | None:
     return None if value is None else real_number(value, "deadline", meaning="seconds since 1970")
 
 
-#: Setting → its check, which gives the setting's common form. The other settings are checked against the chains.
+#: Setting → its check, which returns the normal form. The other settings are checked against the chains.
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "delta": failure_probability,
     "certificate": lambda value: one_of(value, "certificate", _CERTIFICATES),
@@ -202,7 +202,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 
 
 def deadline_text(seconds: float) -> str:
-    """A deadline as people read it, and can give it again."""
+    """A deadline as a text that people can read and give again."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):  # beyond the years that have a date
@@ -238,7 +238,7 @@ def numbers_by_chain(values: Mapping[str, float] | None, what: str, chains: Mapp
 
 
 def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
-    """Refuses names of chains that do not exist."""
+    """Raises ``InputError`` for names of chains that do not exist."""
     unknown = [name for name in names if name not in chains]
     if unknown:
         hint = did_you_mean(unknown[0], chains)
@@ -249,12 +249,12 @@ def check_known(names: Any, what: str, chains: Mapping[str, Any]) -> None:
 
 
 class _States:
-    """The states of all chains, checked. Equal lists of labels are kept once."""
+    """The states of all chains, checked. Equal lists of labels are stored once."""
 
     def __init__(self, chains: Mapping[str, int | Sequence[Hashable]], opened: frozenset[str]) -> None:
         self.names = [checked_name(name) for name in chains]
         self.sizes: list[int] = []
-        #: Place → a list of labels; and each chain's place, None for states that are numbered or open.
+        #: Place → a list of labels; and each chain's place, None for numbered or open states.
         self.lists: dict[int, tuple[Label, ...]] = {}
         self.places: list[int | None] = []
         #: Chain → the states of an open chain that are known beforehand.
@@ -312,7 +312,7 @@ def _warm_rows(warm_start: Mapping[str, Counts] | None, states: _States) -> dict
 
 
 def _begin_warm(chain: ChainRecord, rows: dict[int, RowRecord]) -> None:
-    """Adds the counts that the chain begins with, as if they had been observed before the study."""
+    """Adds the counts of a warm start, as if they had been observed before the study."""
     for row in rows.values():
         chain.transitions += row.exits
         chain.prior += row.exits

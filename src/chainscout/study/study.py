@@ -48,19 +48,19 @@ from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, Quest
 
 __all__ = ["Study"]
 
-#: Observations that are planned at once.
+#: The largest number of observations that ``ask`` plans at once.
 _MOST_PLANNED = 1_000_000
-#: Lines of the log that are read at a time.
+#: The number of log lines that are read at a time.
 _PAGE = 1000
-#: A name that no chain has is compared with those of at most so many chains.
+#: An unknown name is compared with the names of at most this many chains.
 _MOST_COMPARED = 1000
 
 
 class Study:
-    """One budget, many chains. ``create`` makes a study, ``open`` goes on with one; several workers can share it.
+    """One budget, many chains. ``create`` makes a study, ``open`` continues one; several workers can share it.
 
-    Every method may be called from any thread. What changes the study is durable before the method returns, and a
-    method that raises has changed nothing, except that expired leases end when somebody asks for a lease.
+    Every method may be called from any thread. A change is durable before the method returns. A method that raises an
+    error has changed nothing, except that expired leases end when somebody asks for a lease.
     """
 
     # -- beginning, opening, ending
@@ -73,7 +73,7 @@ class Study:
         self._main = Walker(MAIN)
         self._solutions, self._answering = Solutions(), Answering(self._labels)
         self._lock = threading.RLock()
-        # A rule may need other functions when no end is in sight, and a budget can be added while the study is open.
+        # A rule may need other functions without a budget, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
 
     @classmethod
@@ -124,10 +124,10 @@ class Study:
         continuing: bool = False,
         patience: float = PATIENCE,
     ) -> Self:
-        """The study that exists at ``where``. Its chains begin new paths at their next tells.
+        """The existing study at ``where``. Its chains begin new paths at their next tells.
 
-        ``policy``: needed if the study's policy is not built in; it must be the one that the study was created with.
-        ``read_only``: the study cannot be changed through this object; a policy that is not built in may be left out.
+        ``policy``: needed if the study's policy is not built in. It must be the policy that created the study.
+        ``read_only``: the study cannot be changed through this object. A policy that is not built in may be left out.
         ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
         ``patience``: seconds that a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
@@ -151,11 +151,11 @@ class Study:
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
 
-    # A line, a table, and tables for notebooks, where ``study.live()`` shows one that follows the study.
+    # A line, a table, and tables for notebooks; ``study.live()`` shows one that is updated there.
     __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
 
     def close(self) -> None:
-        """Gives up the connection to the database. The study can be opened again."""
+        """Closes the connection to the database. The study can be opened again."""
         with self._lock:
             self._store.close()
 
@@ -169,7 +169,7 @@ class Study:
 
     def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None,
                target_width: float | None = None) -> None:  # fmt: skip
-        """Gives the study another budget (the whole, not what is added), target or deadline. A finished one goes on."""
+        """Sets another budget (the whole, not the increase), target or deadline. A finished study continues."""
         given = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline, target_width=target_width)
         if not given.given():
             raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
@@ -243,7 +243,7 @@ class Study:
     def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
         """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer.
 
-        ``without``: chains that it must not be.
+        ``without``: chains that are excluded.
         """
         if number is not None:
             number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
@@ -275,15 +275,15 @@ class Study:
     ) -> Step:
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
 
-        Gives where the path's next observation belongs.
+        Returns the path and the step of the path's next observation.
 
         It continues the path that this open study walks on the chain, or begins one: the first tell of a chain begins a
         path, unless the study was opened with ``continuing=True``.
 
-        ``path``, ``step``: the path's number, and the observation's number in it, from 1; they make a retry safe. The
-        same observation again changes nothing; another state at a step that was told is an error.
-        ``token``: of the lease under which the path is held.
-        ``begin``: the process was started anew, and the state begins a new path, whose number the study gives.
+        ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe: the
+        same observation again changes nothing, and another state at a step that was told is an error.
+        ``token``: the token of the lease that holds the path.
+        ``begin``: the process was started again, and the state begins a new path. The study gives the path its number.
         """
         if begin and (path is not None or step is not None):
             raise InputError("a state that begins a path has neither path nor step: the study gives the path's number")
@@ -307,16 +307,16 @@ class Study:
     ) -> None:
         """Adds an observation of a source that this program drives to the end of the study.
 
-        ``path``, ``step``: of a source that repeats itself. Raises ``OutOfStep`` unless this is the next observation of
-        this path of this open study, or of a new path of that number; and, if they are given, unless the chain has so
-        many ``observations``: nobody has told it before.
+        ``path``, ``step``: for a source that repeats itself. Raises ``OutOfStep`` unless this is the next observation
+        of this path of this open study, or of a new path of that number.
+        ``observations``: raises ``OutOfStep`` unless the chain has this many: then nobody else has told this one.
         """
         with self._lock:
             told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
             self._main.remember(chain, told)
 
     def continue_path(self, chain: str) -> ChainProgress:
-        """Says that the process of this chain stands where plain tells left it, and gives where that is."""
+        """Declares that the process of this chain stands where plain tells left it. Returns that place."""
         with self._lock, self._store.reading() as transaction:
             record = self._find(transaction, chain)
             path = transaction.open_path(record, MAIN)
@@ -336,7 +336,7 @@ class Study:
         repeating: bool = False,
         observations: int | None = None,
     ) -> tuple[PathRecord, bool]:
-        """The path, and whether whoever told this goes on with it; a retry says nothing of that."""
+        """The path, and whether the teller continues it; a retry does not say so."""
         walked = self._main.latest(name) if number is None else number
         with self._lock, self._store.writing(name, walked) as transaction:
             chain = self._find(transaction, name)
@@ -361,7 +361,7 @@ class Study:
                 _lease.sweep(transaction, live)
                 _budget.check_price(transaction, chain.cost, "the observation")
                 path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
-                if step is not None:  # it raises unless it is the next one
+                if step is not None:  # raises unless it is the next one
                     _transitions.is_repeated(transaction, chain, path, step, position)
                 path.teller = self._main.teller
             else:
@@ -390,7 +390,7 @@ class Study:
                     transaction, live, pairs, self._find, self._labels, self._main
                 ):
                     if position is None:
-                        position = self._labels.position(transaction, chain, state)  # it can be new twice in a batch
+                        position = self._labels.position(transaction, chain, state)  # a batch can repeat a new state
                     if position is None:
                         position = self._labels.discover(transaction, chain, state)
                     path.teller = self._main.teller
@@ -403,10 +403,10 @@ class Study:
     def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
         """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
 
-        Gives where that one belongs.
+        Returns the path and the step of the next observation.
         ``lost``: an observation was lost with the path; the certificate will say so.
-        ``token``: of the lease whose path it is; without one, the path is the one that this open study walks, or else
-        the latest one of plain tells; in a study with shared paths, the chain's one path.
+        ``token``: of the lease that holds the path. Without a token, the path is the one that this open study walks, or
+        else the latest path of plain tells; in a study with shared paths, the chain's only path.
         """
         following = self._restart(chain, token, lost)
         if following is None:
@@ -415,7 +415,7 @@ class Study:
         return Step(following.number, following.steps + 1)
 
     def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
-        """The path that comes next under the lease, or None without a lease."""
+        """The next path under the lease, or None without a lease."""
         with self._lock, self._store.writing() as transaction:
             chain, live = self._find(transaction, name), self._live(transaction.study)
             following = _lease.leave(transaction, live, chain, self._main, token, lost)
@@ -423,13 +423,13 @@ class Study:
         return following
 
     def lose(self, chain: str) -> None:
-        """Notes that an observation was made and can never be told. The certificate will say so."""
+        """Notes that an observation was made but can never be told. The certificate will say so."""
         with self._lock, self._store.writing() as transaction:
             transaction.happened(EventKind.OBSERVATION_LOST.value, self._find(transaction, chain))
             transaction.study.lost += 1
 
     def set_aside(self, chain: str, reason: str, *, token: str | None = None) -> None:
-        """Asks for the chain no more: its source has ended, or does not work. The certificate will say so.
+        """Stops asking for the chain: its source has ended, or does not work. The certificate will say so.
 
         ``take_up`` takes it up again. ``token``: of a lease that is given back with it.
         """
@@ -455,7 +455,7 @@ class Study:
     # -- leases
 
     def worker(self, name: str, *, renews: bool = True) -> Worker:
-        """A worker of this study, which gives leases: ``with study.worker("rig 7") as worker: …``.
+        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``.
 
         ``renews``: whether it renews its leases by itself, in a thread, while this process lives.
         """
@@ -479,7 +479,7 @@ class Study:
         """A lease of the best chain. Raises ``StudyFinished`` or ``NothingFree`` if there is none."""
         with self._lock, self._store.writing() as transaction:
             live = self._live(transaction.study)
-            # Expired leases end and stops are recorded even if there is nothing to give.
+            # Expired leases end and stops are recorded even if no chain is free.
             _lease.sweep(transaction, live)
             self._settle(transaction, live)
             excluded = frozenset(self._find(transaction, name).number for name in without)
@@ -506,7 +506,7 @@ class Study:
             transaction.save_path(path)
 
     def give_back(self, chain: str, token: str, *, lost: bool = False) -> None:
-        """Ends a lease. ``lost``: its worker cannot go on, as when a lease expires."""
+        """Ends a lease. ``lost``: its worker cannot continue; the effect is that of an expired lease."""
         with self._lock, self._store.writing() as transaction:
             record, live = self._find(transaction, chain), self._live(transaction.study)
             path = _lease.held_path(transaction, record, token)
@@ -524,19 +524,19 @@ class Study:
             return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
-        """What is known of each chain's loss, times its weight, at this moment."""
+        """The bound on each chain's loss, times its weight, at this moment."""
         with self._lock, self._store.reading() as transaction:
             return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 
     def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
         """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
 
-        ``target_loss``, ``target_width``: what for; if none is given, what the study aims at.
+        ``target_loss``, ``target_width``: the target; if none is given, the study's own.
         """
         return _plan.plan(self, target_loss, target_width)
 
     def repeated_paths(self) -> tuple[str, ...]:
-        """A sentence for each two paths that repeat each other, as those of workers with one seed do."""
+        """A sentence for each pair of paths that repeat each other, for example because two workers have one seed."""
         with self._lock, self._store.reading() as transaction:
             return _repetition.repeated(transaction)
 
@@ -555,11 +555,11 @@ class Study:
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
-        """What is known of a question about a chain, from the chain's log in one pass; a registered one is kept.
+        """The answer to a question about a chain, from one pass over the chain's log; a registered one is stored.
 
-        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ, and
-        of a registered question its share of it. ``method``, ``asked``, ``losses``: as ``chainscout.answer`` takes
-        them. What the study was warm-started with is not read.
+        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ, or
+        for a registered question its share of δ. ``method``, ``asked``, ``losses``: see ``chainscout.answer``. The
+        counts of a warm start are not read.
         """
         return _answers.answered(self, chain, question, delta, method=method, asked=asked, losses=losses)
 
@@ -569,11 +569,11 @@ class Study:
             return self._answering.lines(transaction)
 
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
-        """One question put to all K chains, with δ/K each, so that all answers hold together."""
+        """The answers of all K chains to one question, with δ/K each, so that all hold together."""
         return _answers.of_all_chains(self, question, losses)
 
     def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
-        """Write what is known to a file, in the format that its name ends in: docs/studies.md, docs/model-checkers.md.
+        """Writes the estimates to a file. Its name's ending is the format: docs/studies.md, docs/model-checkers.md.
 
         ``chain``, ``start``: for the formats of model checkers, which hold one chain: its name, and its initial state
         (None: the states in which its paths began).
@@ -602,7 +602,7 @@ class Study:
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why the study stopped; None while it goes on."""
+        """Why the study stopped; None while it continues."""
         with self._lock, self._store.reading() as transaction:
             return _stop.stop_reason(transaction)
 
@@ -624,7 +624,7 @@ class Study:
             return list(range(known) if isinstance(known, int) else known)
 
     def state_from_text(self, chain: str, text: str) -> Hashable:
-        """The state that a text means: a label of the chain as it is written, or else a whole number."""
+        """The state that a text stands for: a label of the chain, or else a whole number."""
         with self._lock, self._store.reading() as transaction:
             return self._labels.from_text(self._find(transaction, chain), text)
 
@@ -645,7 +645,7 @@ class Study:
 
     @property
     def knows_policy(self) -> bool:
-        """Whether the policy's rule is here. It need not be where a study is only read."""
+        """Whether the policy's rule is available. A study that is only read does not need it."""
         return not isinstance(self._policy, AbsentPolicy)
 
     @property
@@ -653,12 +653,12 @@ class Study:
         """Whether other processes can advance the study at the same time."""
         return self._store.is_shared
 
-    # -- what happened
+    # -- the log and the events
 
     def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
-        """Every observation in order, or a chain's.
+        """All observations in order, or those of one chain.
 
-        ``after``: begins after the observation of this number.
+        ``after``: begins after the observation with this number.
         """
         while True:
             with self._lock, self._store.reading() as transaction:
@@ -674,16 +674,16 @@ class Study:
             after = lines[-1].number
 
     def events(self, after: int = 0, limit: int | None = None) -> list[EventLine]:
-        """What happened besides observations, in order.
+        """The other events, in order.
 
-        ``after``: begins after the event of this number; a negative number counts from the end.
-        ``limit``: at most so many events.
+        ``after``: begins after the event with this number; a negative number counts from the end.
+        ``limit``: the largest number of events.
         """
         with self._lock, self._store.reading() as transaction:
             after = after if after >= 0 else max(0, transaction.study.events + after)
             return [EventLine.stored(transaction, event) for event in islice(transaction.events(after), limit)]
 
     def audit(self) -> None:
-        """Reads the whole log and raises ``FileError`` if anything that the study keeps is not what the log says."""
+        """Reads the whole log, and raises ``FileError`` if anything that the study stores differs from it."""
         with self._lock, self._store.reading() as transaction:
             _audit.audit(transaction)

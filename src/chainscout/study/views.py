@@ -1,4 +1,4 @@
-"""What a study shows of itself, as plain records."""
+"""The views of a study, as plain records."""
 
 import math
 from collections.abc import Hashable
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class StoredEnum(StrEnum):
-    """Names that a study stores. A stored text that is none of them is damage."""
+    """Names that a study stores. Any other stored text means that the study is damaged."""
 
     @classmethod
     def _missing_(cls, value: object) -> None:
@@ -36,7 +36,7 @@ class StoredEnum(StrEnum):
 
 
 class _View:
-    """A record that is shown."""
+    """A record for display."""
 
     @classmethod
     def of(cls, record: Any, **others: Any) -> Self:
@@ -46,7 +46,7 @@ class _View:
 
 
 class EventKind(StoredEnum):
-    """What can happen to a study besides an observation. The value is what is stored and shown."""
+    """The events of a study besides observations. The value is stored and shown."""
 
     CREATED = "created"
     EXTENDED = "extended"
@@ -64,14 +64,14 @@ class EventKind(StoredEnum):
 
 
 class StopReason(StoredEnum):
-    """Why a study stopped. The value is what is stored; ``words`` is what people read."""
+    """Why a study stopped. The value is stored; ``words`` is shown."""
 
     BUDGET = "budget"
     #: The target loss is certified for every chain.
     TARGET_LOSS = "target_loss"
-    #: The target loss is certified for every chain but some that were set aside.
+    #: The target loss is certified for every chain, except chains that were set aside.
     TARGET_LOSS_OF_THE_REST = "target_loss_of_the_rest"
-    #: Every answer is as narrow as was asked; or every one but those of chains that were set aside.
+    #: Every answer has the target width; or every answer except those of chains that were set aside.
     TARGET_WIDTH = "target_width"
     TARGET_WIDTH_OF_THE_REST = "target_width_of_the_rest"
     #: Every answer is known to be below the limit, or not to be.
@@ -89,12 +89,12 @@ class StopReason(StoredEnum):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the aim was reached for every chain but some that were set aside."""
+        """Whether the aim was reached for every chain except some that were set aside."""
         return self in _OF_THE_REST
 
     @property
     def lacks_chains(self) -> bool:
-        """Whether a chain that is taken up lets the study go on."""
+        """Whether the study continues if a chain is taken up."""
         return self.leaves_out or self is StopReason.ALL_SET_ASIDE
 
 
@@ -115,16 +115,16 @@ _OF_THE_REST = frozenset(
 
 @dataclass(frozen=True)
 class Progress(_View):
-    """Where a study stands. Every number is read from the study; none is counted."""
+    """The progress of a study. Every number is stored, so reading it is cheap."""
 
     chains: int
     observations: int
-    #: What was spent and what can be spent, in ``unit``: observations, or cost units where observations have costs.
+    #: The spent amount and the amount that can be spent, in ``unit``: observations, or cost units if they have costs.
     used: float
     budget: float | None
     unit: Literal["observations", "cost units"]
     target_loss: float | None
-    #: What the questions must be answered to: a width, a limit, or which chain is worst ('highest' or 'lowest').
+    #: The aim of the answers: a width, a limit, or the worst chain ('highest' or 'lowest').
     target_width: float | None
     limit: float | None
     worst: str | None
@@ -137,7 +137,7 @@ class Progress(_View):
     shared: bool
     #: Paths begun: the first observation of each brings no transition.
     paths: int
-    #: What these first observations cost: their number, unless observations have costs.
+    #: The cost of these first observations: their number, unless observations have costs.
     first_cost: float
     #: Leases that workers hold now.
     leases: int
@@ -165,7 +165,7 @@ class Progress(_View):
 
 @dataclass(frozen=True)
 class ChainProgress(_View):
-    """Where one chain stands."""
+    """The progress of one chain."""
 
     #: States known.
     states: int
@@ -175,7 +175,7 @@ class ChainProgress(_View):
     transitions: int
     #: Paths begun.
     paths: int
-    #: Where the next plain tell of this open study belongs: the path's number, and its own number in the path, from 1.
+    #: The place of this open study's next plain tell: the path's number, and its own number in the path, from 1.
     path: int
     step: int
     #: The state that this path is in; None if the next plain tell begins it.
@@ -187,7 +187,7 @@ class ChainProgress(_View):
 
 
 class Step(NamedTuple):
-    """Where an observation belongs."""
+    """The place of an observation."""
 
     #: The number of its path in the chain, and its own number in the path, from 1.
     path: int
@@ -196,7 +196,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class LogLine:
-    """One observation, in the user's words."""
+    """One observation, with the user's labels."""
 
     #: The observation's number in the study, from 1.
     number: int
@@ -214,7 +214,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class EventLine:
-    """Something else that happened."""
+    """One event."""
 
     number: int
     time: float
@@ -224,7 +224,7 @@ class EventLine:
 
     @classmethod
     def stored(cls, transaction: "Transaction", event: "Event") -> Self:
-        """An event in the user's words."""
+        """An event with the user's labels."""
         chain = None if event.chain is None else transaction.numbered(event.chain).name
         return cls(event.number, event.time, EventKind(event.kind), chain, event.detail)
 
@@ -269,7 +269,7 @@ class QuestionLine(_View):
     estimate: float | None
     #: Completed episodes of the replay; None if the answer is not from a replay.
     episodes: int | None
-    #: The state whose next exit the replay waits for; None: it waits for none, or for the start of a path.
+    #: The state whose next exit the replay waits for; None: it does not wait, or it waits for the start of a path.
     waiting_for: Hashable | None
     #: The chain's transitions that the answer was computed from.
     transitions: int
@@ -279,7 +279,7 @@ class QuestionLine(_View):
 
     @property
     def width(self) -> float:
-        """How far the ends are apart."""
+        """The distance between the ends."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
 
 
