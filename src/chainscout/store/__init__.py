@@ -1,4 +1,4 @@
-"""Where studies are kept: one schema for SQLite and PostgreSQL, and the same records in memory."""
+"""Storage of studies: one schema for SQLite and PostgreSQL, and the same records in memory."""
 
 from .memory import MemoryStore
 from .opening import PATIENCE, Where, backup, check_place, exists, find, holds_database, make

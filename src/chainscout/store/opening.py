@@ -1,4 +1,4 @@
-"""Where a study is kept: at a path (SQLite), at a postgresql:// address, or in memory. Makes and opens its store."""
+"""Makes and opens the store of a study: at a path (SQLite), at a postgresql:// address, or in memory."""
 
 import os
 from contextlib import closing
@@ -23,9 +23,9 @@ __all__ = ["PATIENCE", "Where", "backup", "check_place", "exists", "find", "hold
 #: A path, a postgresql:// address, or None for memory.
 Where = str | os.PathLike[str] | None
 
-#: How every SQLite file begins.
+#: The first bytes of every SQLite file.
 _SQLITE = b"SQLite format 3\0"
-#: Rows of a new study that are written at a time.
+#: The number of rows of a new study that are written at a time.
 _PAGE = 10_000
 
 
@@ -66,9 +66,9 @@ def find(where: Where, read_only: bool = False, patience: float = PATIENCE) -> S
 
 
 def backup(where: Where, copy: Where, *, without_log: bool = False) -> None:
-    """Makes a copy of a study in a new file, whoever writes to the study meanwhile.
+    """Copies a study to a new file. Other processes may write to the study meanwhile.
 
-    ``without_log``: copies what the file alone has, if its write-ahead log is lost.
+    ``without_log``: copies the file without its write-ahead log, for the case that the log is lost.
     """
     if _is_address(where) or _is_address(copy):
         raise InputError("a study in PostgreSQL is copied by pg_dump and pg_restore, which come with PostgreSQL")
@@ -82,7 +82,7 @@ def backup(where: Where, copy: Where, *, without_log: bool = False) -> None:
 
 
 def check_place(where: Where) -> None:
-    """Raises `InputError` if ``where`` is neither a path nor an address. Does not look there."""
+    """Raises `InputError` if ``where`` is neither a path nor an address. It does not check what is there."""
     if where is not None and not _is_address(where):
         _path(where)
 
@@ -101,7 +101,7 @@ def exists(where: Where) -> bool:
 
 
 def holds_database(where: Where) -> bool:
-    """Whether ``where`` is the address of a database, or a file that SQLite has made."""
+    """Whether ``where`` is the address of a database, or a SQLite file."""
     if where is None or _is_address(where):
         return where is not None
     try:
@@ -141,7 +141,7 @@ def _check_format(database: Database) -> None:
 
 
 def _fill(database: Database, content: Content) -> None:
-    """Makes the tables and writes the study into them, in one transaction; then closes the connection."""
+    """Makes the tables and writes the study into them in one transaction, then closes the connection."""
     labels = (codec.label_list_columns(k, found) for k, found in content.label_lists.items())
     chains = (codec.chain_columns(chain, content.floor) for chain in content.chains)
     states = (

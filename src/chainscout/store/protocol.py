@@ -1,4 +1,4 @@
-"""What a study needs of a store: transactions over records that the study reads, changes and saves.
+"""The interface of a store: transactions over records that the study reads, changes and saves.
 
 **Atomicity.** A transaction that ends without an error has stored all its changes, durably where the store is on disk.
 A transaction that ends with an error, whatever the error is, has changed nothing: neither the stored study nor the
@@ -41,7 +41,7 @@ from .records import (
 
 __all__ = ["ORDERS", "Store", "Transaction"]
 
-#: What chains can be sorted by → the field of `ChainRecord`.
+#: The name of an order of chains → the field of `ChainRecord` that it sorts by.
 ORDERS = {
     "number": "number",
     "name": "name",
@@ -124,7 +124,7 @@ class Transaction(Protocol):
     def open_path(self, chain: ChainRecord, worker: str) -> PathRecord | None:
         """The latest path of a worker on a chain, unless it has ended.
 
-        A path that was given back without an observation is passed over if the one before it can be continued.
+        A path that was given back without an observation is skipped if the one before it can be continued.
         """
 
     def paths(self, chain: ChainRecord) -> Iterator[PathRecord]:
@@ -137,7 +137,7 @@ class Transaction(Protocol):
         """
 
     def drawing(self) -> Iterator[PathRecord]:
-        """The paths whose next draw was issued and is neither told nor given up, by chain and number."""
+        """The paths whose next draw was issued but neither told nor given up, by chain and number."""
 
     def twins(self) -> Iterator[Twins]:
         """The stored prefixes that another path of the chain had before, by chain, second path and length."""
@@ -167,13 +167,13 @@ class Transaction(Protocol):
         """
 
     def draws(self, chain: ChainRecord | None, after: int) -> npt.NDArray[np.int64]:
-        """The same as columns, without who told it and when: number, chain, path, step, state, number of issue."""
+        """The same as columns, without teller and time: number, chain, path, step, state, number of issue."""
 
     def events(self, after: int) -> Iterator[Event]:
         """The events after number ``after``, in order."""
 
     def history(self, chain: ChainRecord | None, after: int) -> Iterator[HistoryLine]:
-        """The lines of history after number ``after``, of a chain or of the study as a whole, in order."""
+        """The lines of history after number ``after``, of a chain or of the whole study, in order."""
 
     def questions(self, chain: ChainRecord | None = None) -> list[QuestionRecord]:
         """The questions about a chain, or all of them, by number. A changed one must be given to `save_question`."""
@@ -190,15 +190,15 @@ class Transaction(Protocol):
         """
 
     def outlines(self) -> Iterator[Outline]:
-        """What every chain is, by number."""
+        """The fixed facts of every chain, by number."""
 
     def kept(self, chain: int | None) -> bytes | None:
-        """What `keep` kept of a chain by number, or of all chains together; None if nothing."""
+        """The standing that `keep` stored for a chain by number, or for all chains together; None if there is none."""
 
     def check_whole(self) -> None:
         """Raises `FileError` if the database itself finds that it is damaged.
 
-        What the transaction reads afterwards comes from the database and from no cache.
+        Afterwards the transaction reads from the database and not from a cache.
         """
 
     # -- changing, in a writing transaction only
@@ -226,26 +226,26 @@ class Transaction(Protocol):
         """
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
-        """Adds a last line of history, of a chain or of the study as a whole, and counts it in `study.lines`."""
+        """Appends a line of history, of a chain or of the whole study, and counts it in `study.lines`."""
 
     def keep(self, chain: int | None, content: bytes) -> None:
-        """Keeps where the checks of a chain stand, or of all chains together, in place of what was kept before."""
+        """Stores the standing of the checks of a chain, or of all chains together. It replaces the old one."""
 
     def save_question(self, question: QuestionRecord) -> None:
-        """Stores a question whose answer changed, adds its answer as a line, and counts that in `study.answers`."""
+        """Stores a question whose answer changed, adds its answer as a line, and counts the line in `study.answers`."""
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
-        """Adds a last event and counts it in `study.events`."""
+        """Appends an event and counts it in `study.events`."""
 
 
 class Store(Protocol):
-    """Where one study is kept."""
+    """The store of one study."""
 
     #: Whether `writing` is refused.
     read_only: bool
     #: Whether other processes can change the study at the same time.
     is_shared: bool
-    #: Whether the policy asks for the least sampled chain. Whoever opens a study sets this before the first `writing`.
+    #: Whether the policy asks for the least sampled chain. It must be set before the first `writing`.
     floor: bool
 
     def reading(self) -> AbstractContextManager[Transaction]:
@@ -260,7 +260,7 @@ class Store(Protocol):
         """
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the place that whoever looks at the study should read."""
+        """Sentences about the storage that readers of the study should see."""
 
     def close(self) -> None:
-        """Gives up what the store holds open. A store on disk opens it again in the next transaction."""
+        """Closes the connections of the store. A store on disk connects again in the next transaction."""

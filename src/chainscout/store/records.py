@@ -1,4 +1,4 @@
-"""What a store keeps of a study: plain records that the study changes and the store saves."""
+"""The stored records of a study: plain data that the study changes and the store saves."""
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class StudyRecord:
-    """The study as a whole: what it was created with, and its running totals.
+    """The whole study: its settings, and its running totals.
 
     The fields are in the order of the columns.
     """
@@ -40,7 +40,7 @@ class StudyRecord:
     )
 
     chains: int
-    #: Σ_k S_k², over the states known so far where they are open.
+    #: Σ_k S_k²; for open chains, over the states known so far.
     pairs: int
     #: How many chains have states that are all known beforehand, and Σ S² over these chains.
     closed: int
@@ -57,21 +57,21 @@ class StudyRecord:
     #: In observations, or in cost units if there are costs; None: open-ended.
     budget: float | None = None
     target_loss: float | None = None
-    #: What the questions must be answered to, one of three: a width, a limit that each answer is on one side of, or
-    #: which chain is the worst ('highest' or 'lowest').
+    #: The aim of the answers, one of three: a width, a limit that each answer is on one side of, or the worst chain
+    #: ('highest' or 'lowest').
     target_width: float | None = None
     limit: float | None = None
     worst: str | None = None
     #: Seconds since 1970.
     deadline: float | None = None
-    #: The costs of the cheapest and of the dearest observation.
+    #: The costs of the cheapest and of the most expensive observation.
     least_cost: float = 1.0
     largest_cost: float = 1.0
-    #: Running totals. They are stored, so that opening a study counts nothing.
+    #: Running totals. They are stored, so that opening a study does not count anything.
     observations: int = 0
     #: How many paths have an observation: the first one brings no transition.
     paths: int = 0
-    #: What these first observations cost.
+    #: The cost of these first observations.
     first_cost: float = 0.0
     #: How many draws were issued: each observation, lost or told, is one of them.
     issues: int = 0
@@ -86,7 +86,7 @@ class StudyRecord:
     #: How many lines of history there are, and how many observations there were at the last one of the whole study.
     lines: int = 0
     drawn: int = 0
-    #: The number of observations at which the checks' statistics go on; None: they are not kept, or go on no more.
+    #: The number of observations at which the checks continue; None: their standing is not stored, or they have ended.
     judge_at: int | None = None
     #: How many questions are registered, how many of them are not answered well enough, and how many lines of answers
     #: there are.
@@ -94,23 +94,23 @@ class StudyRecord:
     unmet: int = 0
     answers: int = 0
     stop_reason: str | None = None
-    #: How many transactions have changed the study. What was read is still true while this number is the same.
+    #: How many transactions have changed the study. Records that were read stay valid while this number is the same.
     changes: int = 0
 
     @property
     def priced(self) -> bool:
-        """Whether the budget is in cost units, because an observation may cost something else than one."""
+        """Whether the budget is in cost units, because an observation may have a cost other than one."""
         return not self.least_cost == 1.0 == self.largest_cost
 
     @property
     def unit(self) -> Literal["observations", "cost units"]:
-        """What the budget is counted in."""
+        """The unit of the budget."""
         return "cost units" if self.priced else "observations"
 
 
 @dataclass(slots=True)
 class ChainRecord:
-    """One chain: what it is, its counts except the rows, and its place in the order.
+    """One chain: its fixed facts, its counts except the rows, and its place in the order.
 
     The fields are in the order of the columns. The labels come last because they are stored in another table.
     """
@@ -135,8 +135,8 @@ class ChainRecord:
     paths: int = 0
     #: Running sums of the policy's terms. They are stored, so that a resumed study continues with the same bits.
     sums: tuple[float, ...] = ()
-    #: What ``ask`` orders by: the policy's index, with T + pending for T, times ω**power; infinite before the first
-    #: transition.
+    #: The number that ``ask`` sorts by: the policy's index, with T + pending instead of T, times ω**power; infinite
+    #: before the first transition.
     index: float = math.inf
     #: The T at which the index is computed next (MATH §6, Blocks).
     look: int = 0
@@ -144,7 +144,7 @@ class ChainRecord:
     certificate: float = math.inf
     variability: float = 0.0
     certified: int = 0
-    #: At that T, the largest error of a probability out of a state that was left 100 times; infinite: no bound on it.
+    #: At that T, the largest error of a probability out of a state that was left 100 times; infinite: no bound.
     error: float = math.inf
     #: The T at which the answers to its questions are computed next; 0: it has no questions.
     asking: int = 0
@@ -154,7 +154,7 @@ class ChainRecord:
     #: How many paths in a row ended without a transition.
     barren: int = 0
     aside: bool = False
-    #: Whether it cannot be given to another worker now, because its one process is held.
+    #: Whether no other worker can have it now, because its only process is held.
     blocked: bool = False
     #: How many pairs of states were discovered (open states only).
     discovered: int = 0
@@ -180,13 +180,13 @@ class PathRecord:
     chain: int
     #: The path's number in its chain, from 1.
     number: int
-    #: Who walks it; where paths are shared, who walked it last.
+    #: The worker that walks it; if paths are shared, the worker that walked it last.
     worker: str
     #: How many observations it has.
     steps: int = 0
     #: The position of the last state; None before the first observation.
     last: int | None = None
-    #: Whether nobody continues it.
+    #: Whether it has ended: nobody continues it.
     ended: bool = False
     token: str | None = None
     expires: float | None = None
@@ -194,9 +194,9 @@ class PathRecord:
     promised: int = 0
     #: The number of the draw that its next observation comes from, in the order of issue; 0: none was issued.
     issued: int = 0
-    #: Who told its last observation; 0 before the first one.
+    #: The teller of its last observation; 0 before the first one.
     teller: int = 0
-    #: A digest of all its states in their order; paths of one seed have the same after the same number of steps.
+    #: A digest of all its states in order. Paths from one seed have the same digest after the same number of steps.
     digest: int = 0
     #: Whether the store has it already.
     stored: bool = False
@@ -273,12 +273,12 @@ class QuestionRecord:
     transitions: int = 0
     #: Whether the answer is good enough.
     met: bool = False
-    #: What else must be said of the answer, a line each.
+    #: Notes about the answer, one line each.
     notes: str = ""
 
     @property
     def width(self) -> float:
-        """How far the ends are apart."""
+        """The distance between the ends."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
 
 
@@ -309,13 +309,13 @@ def plug_in_variability(size: int, rows: Mapping[int, RowRecord]) -> float:
 
 
 class Outline(NamedTuple):
-    """What a chain is, without its observations."""
+    """The fixed facts of a chain, without its observations."""
 
     #: S; for a chain with open states, the number of states known now.
     size: int
     open: bool
     weight: float
-    #: Whether the chain began with counts from before.
+    #: Whether the chain had a warm start.
     warm: bool
 
 
@@ -335,17 +335,17 @@ class Observation(NamedTuple):
     #: The number of its draw in the order of issue, lost draws included; 0: it is not known, because a plain tell
     #: continued a path of a lease.
     issued: int
-    #: Who told it: a number of the open study or of the lease, which no other one has.
+    #: Its teller: a unique number of the open study or of the lease.
     teller: int
 
 
 class Prefix(NamedTuple):
-    """What a path began with. Paths that began alike stand side by side in the order of the fields."""
+    """The beginning of a path. In the order of the fields, paths that began alike are next to each other."""
 
     chain: int
     #: How many states it has.
     length: int
-    #: `PathRecord.digest` when the path had so many.
+    #: `PathRecord.digest` when the path had this many states.
     digest: int
     path: int
 
@@ -361,7 +361,7 @@ class Twins(NamedTuple):
 
 
 class HistoryLine(NamedTuple):
-    """What was known of a chain, or of all chains together, at an earlier moment."""
+    """The certificate and the variability of a chain, or of all chains together, at an earlier moment."""
 
     #: The line's number in the study, from 1.
     number: int
@@ -395,7 +395,7 @@ class AnswerLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a study other than an observation."""
+    """An event of a study that is not an observation."""
 
     number: int
     time: float

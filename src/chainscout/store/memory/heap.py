@@ -1,4 +1,4 @@
-"""The smallest of many keys that change one at a time: a heap that drops an outdated entry when it meets one."""
+"""A heap for the smallest of many keys that change one at a time. It drops an outdated entry when it finds one."""
 
 from heapq import heapify, heappop, heappush, heapreplace
 
@@ -6,7 +6,7 @@ __all__ = ["Heap"]
 
 
 class Heap:
-    """The numbers 0 … n−1, ordered by (key, number). A number with the key None is left out."""
+    """The numbers 0 … n−1, ordered by (key, number). Numbers with the key None are left out."""
 
     __slots__ = ("_entries", "_keys")
 

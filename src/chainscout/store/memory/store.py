@@ -1,4 +1,4 @@
-"""A study in memory: the records themselves, and a heap where a database has an indexed column.
+"""A study in memory: the records themselves, and a heap in place of a database's indexed column.
 
 This is the inner loop of every study without a file, so it allocates as little as possible for each transaction.
 """
@@ -43,7 +43,7 @@ _QUESTION = [field.name for field in fields(QuestionRecord) if field.name not in
 _question_values = attrgetter(*_QUESTION)
 _study_values, _chain_values, _path_values = attrgetter(*_STUDY), attrgetter(*_CHAIN), attrgetter(*_PATH)
 
-# SQLite ignores the case of ASCII letters and of no others, so the search in memory does the same.
+# SQLite ignores the case of ASCII letters only, so the search in memory does the same.
 _LOWER = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 
 
@@ -74,7 +74,7 @@ class MemoryStore:
         #: Chain → its paths, by number − 1; and the paths under a lease.
         self._paths: dict[int, list[PathRecord]] = {}
         self._held: dict[tuple[int, int], PathRecord] = {}
-        #: Chain → what its paths began with.
+        #: Chain → the prefixes of its paths.
         self._prefixes: dict[int, list[Prefix]] = {}
         #: The log: the chain, the path, the step, the state, the time, the issue and the teller of each observation.
         self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int], array[int]] = (
@@ -286,7 +286,7 @@ class MemoryStore:
         return (Outline(c.size, c.open, c.weight, c.prior > 0) for c in self.chains)
 
     def check_whole(self) -> None:
-        """Does nothing: memory is taken to be sound."""
+        """Does nothing: memory is assumed to be sound."""
 
     # -- changing
 
@@ -365,7 +365,7 @@ class MemoryStore:
         self._events.append(Event(self.study.events, self.now, kind, number, detail))
 
     def _shorten(self, changed: Iterable[int]) -> None:
-        """Cuts off what a transaction added: the totals in the records say how long everything was before."""
+        """Removes the additions of a transaction. The totals in the records say how long everything was before."""
         for column in self._log:
             del column[self.study.observations :]
         del self._events[self.study.events :]
@@ -410,7 +410,7 @@ class _Writing:
         self.counts: dict[int, tuple[RowRecord, dict[int, int], dict[int, tuple[int, int, int]] | None]] = {}
         #: Rows that were added or replaced: where, at which position, and what was there.
         self.replaced: list[tuple[dict[int, RowRecord], int, RowRecord | None]] = []
-        #: Chain → where its checks stood.
+        #: Chain → the standing of its checks.
         self.kept: dict[int | None, bytes | None] = {}
 
     def __enter__(self) -> MemoryStore:

@@ -1,7 +1,7 @@
 """Records to columns and back, exactly: doubles to the bit, sparse counts, labels, and a check sum of every row.
 
-Every observation passes through this module. So it turns records into rows, and rows into records, by the places of
-their values and not by their names.
+Every observation passes through this module. So, to be fast, it converts records and rows by the positions of their
+values and not by their names.
 """
 
 import json
@@ -115,7 +115,7 @@ def study_fields(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def stamp(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What another change of the study has otherwise in its row."""
+    """The values of the study's row that differ after every change of the study."""
     return values[_CHANGES], values[-1]
 
 
@@ -208,12 +208,12 @@ def event_record(number: int, time: float, kind: str, chain: int | None, detail:
 
 
 def evidence_columns(chain: int | None, content: bytes) -> dict[str, Any]:
-    """Where the checks of a chain stand, or of all chains together."""
+    """The row of the standing of the checks, of a chain or of all chains together."""
     return _with_check_sum([-1 if chain is None else chain, content], _EVIDENCE_COLUMNS)
 
 
 def evidence_record(values: Sequence[Any]) -> bytes:
-    """Where the checks stand, from a row."""
+    """The standing of the checks, from its row."""
     values = [values[0], bytes(values[1]), values[2]]
     _check(values, _EVIDENCE_COLUMNS, f"where the checks of chain {values[0]!r} stand")
     return bytes(values[1])
@@ -242,12 +242,12 @@ def history_line(values: Sequence[Any]) -> HistoryLine:
 
 
 def prior_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
-    """The counts that one state of a chain was warm-started from."""
+    """The row of the warm-start counts of one state of a chain."""
     return _with_check_sum([chain, state, _pack_counts(record.counts)], _PRIOR_COLUMNS)
 
 
 def prior_record(values: Sequence[Any]) -> tuple[int, dict[int, int]]:
-    """A state's position, and the counts that it was warm-started from."""
+    """A state's position, and its warm-start counts."""
     _check(values, _PRIOR_COLUMNS, f"what state {values[1]!r} of chain {values[0]!r} began with")
     return values[1], _unpack_counts(values[2])
 
@@ -291,7 +291,7 @@ def pack_json(value: Any) -> str:
 
 
 def unpack_json(text: str) -> Any:
-    """What `pack_json` packed. Raises `FileError` if the text is damaged."""
+    """The inverse of `pack_json`. Raises `FileError` if the text is damaged."""
     try:
         return json.loads(text)
     except ValueError:
@@ -319,7 +319,7 @@ def _unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
 
 
 def _check_sum(values: Iterable[Any]) -> int:
-    """CRC-32 of a row's values: a database page that lost a bit is noticed before its numbers are used."""
+    """CRC-32 of a row's values. So a changed bit in a database page is noticed before its numbers are used."""
     return zlib.crc32(repr(tuple(values)).encode())
 
 

@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL have in common: SQLAlchemy compiles a statement once, and the driver itself runs it."""
+"""The common part of SQLite and PostgreSQL: SQLAlchemy compiles a statement once, and the driver itself runs it."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ PATIENCE = 600.0
 
 
 def taken(where: str) -> InputError:
-    """The error of a caller who wants to make a study where something exists already."""
+    """The error for a new study at a place where something already exists."""
     return InputError(
         f"{where} exists already: go on with it (by ask, tell or learn on the command line, by Study.open in Python), "
         "or give the new study another name"
@@ -33,16 +33,16 @@ Wanted = tuple[Executable, Mapping[str, Any]]
 
 
 class Begun(NamedTuple):
-    """What was read with the beginning of a transaction."""
+    """The results of the reads that were sent with the beginning of a transaction."""
 
-    #: What the first statement has found: a row, or None.
+    #: The result of the first statement: a row, or None.
     first: Any
-    #: What was wanted besides, by name; nothing where that saves no time.
+    #: The other results, by name; empty if reading them early saves no time.
     foreseen: Mapping[str, list[Any]]
 
 
 class _Compiled(NamedTuple):
-    """A statement in the words of one database."""
+    """A statement in the dialect of one database."""
 
     text: str
     names: list[str]
@@ -53,19 +53,19 @@ class _Compiled(NamedTuple):
 class Database:
     """One connection to one database. SQLite and PostgreSQL each have a subclass for what differs."""
 
-    #: What begins a transaction that reads, and one that writes.
+    #: The statements that begin a reading and a writing transaction.
     begin_reading = "BEGIN"
     begin_writing = "BEGIN"
     #: Whether ``SELECT … FOR UPDATE`` is needed to keep other writers out.
     locks_rows = False
-    #: Whether what a transaction reads can be read with its beginning.
+    #: Whether reads can be sent together with the beginning of a transaction.
     foresees = False
-    #: What a transaction is inside of.
+    #: The context manager around every transaction.
     guard: AbstractContextManager[None] = nullcontext()
 
     def __init__(self, dialect: Dialect, where: str, read_only: bool, patience: float) -> None:
         self.dialect = dialect
-        #: What messages call this database.
+        #: The name of this database in messages.
         self.where = where
         self.read_only = read_only
         #: Seconds that a writer waits for its turn.
@@ -77,7 +77,7 @@ class Database:
     # -- statements
 
     def compiled(self, statement: Executable) -> _Compiled:
-        """The statement in the words of this database; compiled once."""
+        """The statement in the dialect of this database; compiled once."""
         known = self._known.get(statement)
         if known is None:
             made = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
@@ -117,7 +117,7 @@ class Database:
         return cursor
 
     def make_alone(self) -> None:
-        """Waits until nobody else makes a study at this place; others wait until the transaction ends."""
+        """Waits until nobody else creates a study at this place. Others wait until the transaction ends."""
 
     def make_tables(self) -> None:
         """Makes the tables and indices of a study."""
@@ -140,9 +140,9 @@ class Database:
     def transaction(
         self, write: bool, first: Executable | None = None, wanted: Mapping[str, Wanted] | None = None
     ) -> Iterator[Begun]:
-        """A transaction that commits unless an error leaves it. Gives the row that its ``first`` statement finds.
+        """A transaction that commits unless it raises an error. It yields the row that its ``first`` statement finds.
 
-        ``wanted``: what the caller will read next, by name.
+        ``wanted``: the statements whose results the caller will read next, by name.
         """
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
@@ -157,7 +157,7 @@ class Database:
             self.commit()
         except BaseException as error:
             self._undo()
-            if isinstance(error, UnicodeEncodeError):  # the driver could not encode a text that was to be written
+            if isinstance(error, UnicodeEncodeError):  # the driver could not encode a text
                 raise InputError(f"a text that is no UTF-8 cannot be stored: {shown(error.object)}") from None
             if not isinstance(error, ChainscoutError) and isinstance(error, Exception):
                 meaning = self.meaning(error, committing)
@@ -168,7 +168,7 @@ class Database:
             self.guard.__exit__(None, None, None)
 
     def begin(self, write: bool, first: Executable | None, wanted: Mapping[str, Wanted]) -> Begun:
-        """Begins a transaction, and reads with it what the first statement finds."""
+        """Begins a transaction, and runs the first statement with it."""
         self.execute(self.begin_writing if write else self.begin_reading, {})
         return Begun(None if first is None else self.run(first).fetchone(), {})
 
@@ -186,7 +186,7 @@ class Database:
         self.execute("COMMIT", {})
 
     def roll_back(self) -> None:
-        """Ends the transaction if one is open, and changes nothing."""
+        """Ends the transaction, if one is open, without any change."""
         if self.in_transaction():
             self.execute("ROLLBACK", {})
 
@@ -194,7 +194,7 @@ class Database:
         try:
             if self._connection is not None:
                 self.roll_back()
-        except Exception:  # the connection is of no use any more, and the database has rolled back by itself
+        except Exception:  # the connection is unusable, and the database has rolled back by itself
             self.disconnect()
 
     def connect(self) -> None:
@@ -216,7 +216,7 @@ class Database:
         """Raises `FileError` if the database finds that it is damaged."""
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the database that whoever looks at the study should read."""
+        """Sentences about the database that readers of the study should see."""
         return ()
 
     def now(self) -> float:
@@ -224,12 +224,12 @@ class Database:
         raise NotImplementedError
 
     def busy(self) -> Busy:
-        """The error of a writer whose turn did not come."""
+        """The error for a writer whose turn did not come in time."""
         held = f"another process has held the write lock of {self.where} for {self.patience:g} seconds"
         return Busy(f"{held}: nothing was changed")
 
     def meaning(self, error: Exception, committing: bool) -> ChainscoutError | None:
-        """The driver's error in our words, or None if it is not an error of the driver."""
+        """The driver's error as one of ours, or None if it is not an error of the driver."""
         raise NotImplementedError
 
     def close(self) -> None:

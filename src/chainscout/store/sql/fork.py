@@ -1,11 +1,12 @@
-"""Keeps a process from being forked while one of its threads is inside SQLite.
+"""Prevents a fork of the process while one of its threads is inside SQLite.
 
-A child has only the thread that forked, and all locks as they were. SQLite has locks of its own, for its memory and for
-its table of open files, that no child could ever take if another thread held them at that moment. So a fork waits until
-every other thread has left SQLite; one that stays inside for long, as in an audit, is not waited for any longer.
+A child process has only the thread that forked, and all locks as they were. SQLite has its own locks, for its memory
+and for its table of open files. If another thread held them during the fork, the child could never take them. So a fork
+waits until every other thread has left SQLite, but not longer than a limit: an audit stays inside for long.
 
-Every observation passes here, so there is no lock. A thread first says that it is inside and then looks whether another
-one forks; who forks first says so and then looks who is inside. So at least one of them sees the other.
+Every observation passes here, so there is no lock. A thread first notes that it is inside, and then checks whether
+another thread forks. A forking thread first notes that it forks, and then checks which threads are inside. So at least
+one of them sees the other.
 """
 
 import os
@@ -15,11 +16,11 @@ from types import TracebackType
 
 __all__ = ["INSIDE", "pause"]
 
-#: Seconds that a fork waits, and seconds between two looks.
+#: Seconds that a fork waits, and seconds between two checks.
 _PATIENCE = 5.0
 _LOOK = 0.001
 
-#: How deep inside each thread is.
+#: Thread → how many times it has entered.
 _threads: dict[int, int] = {}
 _forking = False
 
@@ -47,12 +48,12 @@ class _Inside:
             _threads[me] = depth - 1
 
 
-#: ``with INSIDE:`` is around everything that calls SQLite.
+#: ``with INSIDE:`` surrounds everything that calls SQLite.
 INSIDE = _Inside()
 
 
 def pause() -> None:
-    """Lets another thread fork in the middle; the caller is in no call of SQLite."""
+    """Lets another thread fork now. The caller must not be in a call of SQLite."""
     me = threading.get_ident()
     depth = _threads.pop(me)
     with INSIDE:

@@ -1,9 +1,9 @@
 """PostgreSQL, through psycopg. Every writer first locks the study's one row, so writers queue there.
 
-Waiting for answers is what costs time. So a transaction is two messages, if all goes well: one begins it and reads what
-the caller is about to need, and one has the changes and the commit. Both name statements that were prepared once, with
-values written into the message: the server plans nothing, and the driver sends and waits once. A change of one row of
-several tables is one statement, a change of many rows is one statement over arrays.
+Most of the time goes into waiting for answers. So a transaction usually takes two messages: one begins it and reads
+what the caller will need, and one has the changes and the commit. Both call statements that were prepared once, with
+the values written into the message. So the server plans nothing, and the driver sends and waits once. A change of one
+row in each of several tables is one statement. A change of many rows is one statement over arrays.
 """
 
 import re
@@ -30,7 +30,7 @@ _RESTART = 30.0
 _CLOCK = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBERS = frozenset((int, float))
-#: 'chst' in ASCII: tells the locks of chainscout from those of other programs.
+#: 'chst' in ASCII: distinguishes the locks of chainscout from those of other programs.
 _MAKING = 0x63687374
 
 
@@ -57,7 +57,7 @@ class Postgres(Database):
             raise MissingExtraError("a study in PostgreSQL", "postgres") from None
         try:
             url = make_url(address).set(drivername="postgresql+psycopg")
-        except (ArgumentError, ValueError):  # a port that is no number
+        except (ArgumentError, ValueError):  # for example a port that is not a number
             raise InputError("an address of PostgreSQL must be of the form postgresql://user@host/database") from None
         make_dialect: Any = url.get_dialect()
         dialect = make_dialect(dbapi=psycopg)
@@ -67,7 +67,7 @@ class Postgres(Database):
         self._psycopg = psycopg
         self._arguments = dialect.create_connect_args(url)
         self._reached = False
-        #: What the server has prepared on this connection, what it is yet to prepare, and how often it was asked to.
+        #: The statements that are prepared on this connection, those still to be prepared, and the number of requests.
         self._prepared: dict[tuple[Executable, ...], _Prepared] = {}
         self._new: list[tuple[Executable, ...]] = []
         self._asked = 0
@@ -85,8 +85,8 @@ class Postgres(Database):
         positional, named = self._arguments
         while self._connection is None:
             try:
-                # Transactions are begun and ended by statements, as with SQLite. The driver would wait for the server
-                # to prepare a statement, and let it go after each rollback.
+                # Statements begin and end transactions, as with SQLite. The driver's own way would wait for the server
+                # to prepare a statement, and would drop it after each rollback.
                 self._connection = self._psycopg.connect(*positional, **named, autocommit=True, prepare_threshold=None)
             except self._psycopg.Error as error:
                 if time.monotonic() > patience or not _may_pass(error):
@@ -133,7 +133,7 @@ class Postgres(Database):
         return _PLACE.findall(self.compiled(statement).text)
 
     def _preparations(self) -> list[str]:
-        """What prepares the statements that were called and are not prepared yet."""
+        """The commands that prepare the statements which were called but are not prepared yet."""
         return [f"PREPARE {self._prepared[together].name} AS {self._joined(together)}" for together in self._new]
 
     def _joined(self, together: tuple[Executable, ...]) -> str:
@@ -170,7 +170,7 @@ class Postgres(Database):
         return self._send(self._call((one,), [{**self.compiled(one).constants, **(parameters or {})}]))
 
     def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
-        """From here on, nothing that is sent is waited for before the commit."""
+        """Sends the last changes. From here on, no answer is awaited before the commit."""
         if changes and all(len(parameters) == 1 for _, parameters in changes):
             self._last = self._together([(statement.one, parameters[0]) for statement, parameters in changes])
         else:
@@ -189,7 +189,7 @@ class Postgres(Database):
 
     def roll_back(self) -> None:
         """Undoes the transaction, whatever state it is in."""
-        for together in self._new:  # the server may not have come so far: they get other names next time
+        for together in self._new:  # the server may not have prepared them: they get other names next time
             self._prepared.pop(together, None)
         self._new.clear()
         self._last = ""
@@ -213,7 +213,7 @@ class Postgres(Database):
         return bool(self._connection.info.transaction_status != idle)
 
     def make_alone(self) -> None:
-        """Takes a lock of the server for making a study in this schema: tables made at once would be an error."""
+        """Takes a lock of the server for creating a study in this schema: two at once would be an error."""
         [(schema, path)] = self.query("SELECT current_schema(), current_setting('search_path')")
         if schema is None:
             raise InputError(
@@ -227,7 +227,7 @@ class Postgres(Database):
         return bool(self.query("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'study'"))
 
     def can_store(self, text: str) -> bool:
-        """Whether PostgreSQL can hold this text: it has no texts with a zero in them."""
+        """Whether PostgreSQL can hold this text: a text with the character NUL cannot be stored."""
         return super().can_store(text) and "\0" not in text
 
     def now(self) -> float:
@@ -253,7 +253,7 @@ class Postgres(Database):
 
 
 def literal(value: float | str | bytes | None) -> str:
-    """A value as PostgreSQL reads it in a statement, exactly; of the type that its place has."""
+    """An exact literal for a value in a PostgreSQL statement. Its type follows from its position."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes):
@@ -268,7 +268,7 @@ def literal(value: float | str | bytes | None) -> str:
 def array(values: Sequence[float | str | bytes | None]) -> str:
     """An array as PostgreSQL reads it.
 
-    psycopg's own way also allows arrays of arrays. It takes five times longer, which is most of the time of a batch.
+    psycopg's own function also allows arrays of arrays. It takes five times longer, which is most of a batch's time.
     """
     if _NUMBERS.issuperset(map(type, values)):
         return "{" + repr(list(values))[1:-1] + "}"  # exact, for doubles too
@@ -287,7 +287,7 @@ def _element(value: float | str | bytes | None) -> str:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether the server may answer a little later: it is starting, stopping or not there yet."""
+    """Whether the server may answer a little later, because it is starting, stopping or not there yet."""
     text = str(error)
     return any(sign in text for sign in ("starting up", "shutting down", "refused", "No such file", "recovery"))
 

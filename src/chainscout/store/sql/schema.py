@@ -67,7 +67,7 @@ def _number(name: str = "number") -> Column[Any]:
 def _columns(record: Any, without: str = "") -> Iterator[Column[Any]]:
     """A column for every field of a record, in the order of the fields. The field ``number`` is the primary key."""
     hints = get_type_hints(record)
-    for name in record.__match_args__:  # of a dataclass and of a NamedTuple: the fields
+    for name in record.__match_args__:  # the fields of a dataclass or a NamedTuple
         hint = hints[name]
         if name == "number":
             yield _number()
@@ -77,7 +77,7 @@ def _columns(record: Any, without: str = "") -> Iterator[Column[Any]]:
 
 
 def _part(name: str) -> Column[Any]:
-    """One of the columns that are the primary key together."""
+    """One column of a primary key of several columns."""
     return Column(name, BigInteger, primary_key=True, autoincrement=False)
 
 
@@ -98,8 +98,8 @@ chain = Table(
     "chain",
     metadata,
     *_columns(ChainRecord, without="labels"),
-    #: T with what leases will bring, if the policy asks for the least sampled chain; else NULL, and the index of this
-    #: column is empty.
+    #: T plus the observations that leases will bring, if the policy asks for the least sampled chain. Otherwise NULL,
+    #: and the index of this column is empty.
     Column("least", BigInteger),
     #: Whether it moved since its certificate was computed.
     _column("stale", Integer),
@@ -134,7 +134,7 @@ path = Table(
 _partial("path_held", path.c.token.is_not(None), path.c.expires, path.c.chain, path.c.number)
 Index("path_worker", path.c.chain, path.c.worker, path.c.number)
 
-#: What paths began with. The key is the whole row, so paths that began alike lie side by side.
+#: The beginnings of paths. The key is the whole row, so paths that began alike are next to each other.
 prefix = Table("prefix", metadata, *map(_part, Prefix._fields), sqlite_with_rowid=False)
 
 row = Table(
@@ -152,7 +152,7 @@ row = Table(
     sqlite_with_rowid=False,
 )
 
-#: The counts that a study was warm-started from. The log does not contain them.
+#: The counts of a warm start. The log does not contain them.
 prior = Table(
     "prior",
     metadata,
@@ -178,11 +178,11 @@ Index("state_label", state.c.chain, state.c.label, unique=True)
 log = Table("log", metadata, *_columns(Observation))
 Index("log_chain", log.c.chain, log.c.number)
 
-#: What the page and the report draw: a line of the study as a whole has no chain.
+#: The lines that the page and the report draw. A line of the whole study has no chain.
 history = Table("history", metadata, *_columns(HistoryLine), _column("check_sum", BigInteger))
 Index("history_chain", history.c.chain, history.c.number)
 
-#: Where the checks stand, so that they go on without the log: of each chain, and of all together (chain −1).
+#: The standing of the checks, so that they continue without the log: of each chain, and of all together (chain −1).
 evidence = Table(
     "evidence",
     metadata,

@@ -7,10 +7,11 @@ lock with one connection and, while it holds the lock, makes a check point with 
 commit in between, in this process or in any other, so the pattern that triggers the bug cannot arise. (SQLite's own
 check point when the last connection closes holds the whole file exclusively.)
 
-**The mark.** A check point also writes into the file that its log is still needed, and a count of such check points;
-the log then takes the first part back. So the file alone says 'open', and the file with its log says 'closed', as does
-the file when SQLite has put the log away. `sqlite_files.check_log` reads both: a file that says 'open' and has no log,
-and a log with another count, are refused. (The place is ``PRAGMA user_version``, which SQLite leaves to its users.)
+**The mark.** A check point also writes two things into the file: that its log is still needed, and a count of such
+check points. The log then takes the first one back. So the file alone says 'open', and the file with its log says
+'closed'. The file also says 'closed' when SQLite has removed the log. `sqlite_files.check_log` reads both. It refuses a
+file that says 'open' and has no log, and a log with another count. (The mark is in ``PRAGMA user_version``, which
+SQLite leaves to its users.)
 """
 
 import os
@@ -36,18 +37,18 @@ from .statements import Bulk
 
 __all__ = ["Sqlite", "open_file"]
 
-#: A check point is due after this many transactions of one connection, or after they changed this many rows; an opened
-#: study makes one if its log has at least this size. After a check point the log is written again from its beginning,
-#: because writing where the file exists costs about half as much as growing it.
+#: A check point is due after this many transactions of one connection, or after they changed this many rows. Opening a
+#: study makes one if its log has at least this size. After a check point the log is written from its beginning again,
+#: because overwriting costs about half as much as growing the file.
 _CHECKPOINT_EVERY = 100
 _CHECKPOINT_ROWS = 100_000
 _CHECKPOINT_SIZE = 32 * 2**20
-#: Kilobytes of the file that a connection keeps in memory: the upper levels of the indices of a million chains.
+#: Kilobytes of the file that a connection keeps in memory: enough for the upper index levels of a million chains.
 _CACHE = 64 * 1024
-#: SQLite waits by itself for this long (milliseconds) before our loop asks again.
+#: SQLite itself waits for this long (milliseconds) before our loop tries again.
 _BUSY = 1_000
 
-#: Bytes of a log that somebody keeps from being put away.
+#: A note is shown if a log of at least this many bytes cannot be removed because of a reader.
 _LARGE_LOG = 4 * _CHECKPOINT_SIZE
 
 #: How many connections this process has to each file. Whoever opens or closes a file holds the gate.
@@ -67,7 +68,7 @@ class Sqlite(Database):
         """``alone``: the file is read without its log."""
         super().__init__(dialects.dialect(paramstyle="qmark"), str(path), read_only, patience)
         self._alone = alone
-        #: The file itself, wherever links lead later.
+        #: The real file, even if links change later.
         self.path = Path(os.path.realpath(path))
         self._uri = f"file:{quote(str(self.path))}?mode={'ro' if read_only else 'rw'}"
         self._names = tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm"))
@@ -120,7 +121,7 @@ class Sqlite(Database):
 
     def disconnect(self) -> None:
         if self._connection is not None and not self.read_only:
-            with suppress(sqlite3.Error, Busy):  # whoever holds the lock will close the file too
+            with suppress(sqlite3.Error, Busy):  # the holder of the lock will close the file too
                 self._settle(time.monotonic())
         with _GATE:
             _IN_USE[self.path] -= self._connection is not None
@@ -135,7 +136,7 @@ class Sqlite(Database):
             )
 
     def _check_files(self) -> None:
-        """Raises `FileError` if the names of the study's files are those of other files by now, or of none."""
+        """Raises `FileError` if the names of the study's files now belong to other files, or to none."""
         found = tuple(map(files.identity, self._names))
         if found == self._files:
             return
@@ -155,7 +156,7 @@ class Sqlite(Database):
         return self._connection.execute(text, parameters)
 
     def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
-        """The cursor after one statement. Values are bound by their places, which takes half as long as by names."""
+        """The cursor after one statement. Values are bound by position, which takes half as long as by name."""
         text, names, constants = self.compiled(statement.one if isinstance(statement, Bulk) else statement)
         given = {**constants, **(parameters or {})} if constants else parameters
         return self.execute(text, [given[name] for name in names] if given else ())
@@ -165,7 +166,7 @@ class Sqlite(Database):
         self._connection.executemany(text, ([given[name] for name in names] for given in parameters))
 
     def commit(self) -> None:
-        """Ends the transaction. What was read without locks must be of one moment."""
+        """Ends the transaction. Data that were read without locks must belong to one moment."""
         super().commit()
         if self._frozen is not None and self._has_changed():
             raise FileError(f"{self.where} was written while it was read: read it again")
@@ -216,7 +217,7 @@ class Sqlite(Database):
                 helper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         finally:
             self.execute("ROLLBACK", {})
-        # Unless a reader holds a part of it, all of the log is in the file, and the next commit begins the log anew.
+        # Unless a reader holds a part of it, the whole log is in the file now, and the next commit starts a new log.
         self._settle(end)
 
     def _needs_mark(self) -> bool:
@@ -228,7 +229,7 @@ class Sqlite(Database):
         return int(mark)
 
     def _mark_of_the_file(self) -> int:
-        """The mark of the file without its log. Whoever holds the write lock keeps it as it is."""
+        """The mark of the file without its log. It cannot change while the write lock is held."""
         mark = files.mark_of_the_file(self.path)
         return self._mark() if mark is None else mark
 
@@ -244,8 +245,8 @@ class Sqlite(Database):
     def _settle(self, end: float) -> None:
         """Takes back the mark of a check point that has ended or was cut off.
 
-        Then the log has the count of the file, whatever became of the check point, and however many were cut off: one
-        more, while a check point is under way, is all that the two ever differ by. It waits for its turn until the
+        Then the log has the count of the file, whatever happened to the check point, and however many were cut off. So
+        the two counts never differ by more than one, and only during a check point. It waits for its turn until the
         moment ``end`` of the monotonic clock.
         """
         if not self.in_transaction() and files.is_open(self._mark()):
@@ -256,7 +257,7 @@ class Sqlite(Database):
             self._set_mark(files.closed(self._mark_of_the_file()))
 
     def notes(self) -> tuple[str, ...]:
-        """Says so if a reader keeps the write-ahead log from being put away."""
+        """A note if a reader prevents the removal of the write-ahead log."""
         size = files.log_size(self.path)
         if size < _LARGE_LOG:
             return ()
@@ -272,7 +273,7 @@ class Sqlite(Database):
             raise FileError(f"{self.where} is damaged: {found[0]}")
 
     def copy_to(self, path: Path) -> None:
-        """Makes a new file with the study as it is at this moment, whoever writes to it."""
+        """Makes a new file with the study as it is at this moment. Others may write to the study meanwhile."""
         with files.new_file(path) as partial:
             copy = Sqlite(partial, read_only=False)
             with closing(copy), self.transaction(write=False):
@@ -307,7 +308,7 @@ class Sqlite(Database):
         return None
 
     def _because_of_its_folder(self) -> str:
-        """Why a folder that cannot be written is the obstacle, or nothing if it is not."""
+        """Why a read-only folder is the obstacle; empty if it is not."""
         if files.can_be_written(self.path):
             return ""
         if not self.read_only:
@@ -324,8 +325,8 @@ def open_file(path: Path, read_only: bool, patience: float) -> Sqlite:
     """The study in an existing file. Raises `FileError` if it is not a study, or if its log is damaged."""
     _check_kind(path)
     files.check_local(path)
-    # Where this process has the file open, the log was checked before. It must not be checked again, because closing
-    # the index of the log would take away this process's locks.
+    # If this process has the file open already, the log was checked before. It must not be checked again, because
+    # closing the index of the log would release this process's locks.
     real = Path(os.path.realpath(path))
     with INSIDE, _GATE:
         if not _IN_USE[real]:
@@ -349,9 +350,9 @@ def _check_kind(path: Path) -> None:
 def _check_file(path: Path) -> None:
     """Raises `FileError` if this is not the file of a study.
 
-    Only SQLite may open the file. When a process closes a file, POSIX takes away all locks that this process has on the
-    file, whoever opened it. Without the locks, another process that closes the study takes itself for the last one and
-    removes the write-ahead log, while this process still writes to it.
+    Only SQLite may open the file. When a process closes a file, POSIX releases all locks that this process has on the
+    file, no matter which part of the process opened it. Without the locks, another process that closes the study
+    believes that it is the last one, and removes the write-ahead log while this process still writes to it.
     """
     with closing(Sqlite(path, read_only=True)) as reader, reader.transaction(write=False):
         ((mark,),) = reader.query("PRAGMA application_id")

@@ -1,7 +1,7 @@
-"""What a study in SQLite needs of its files beyond what SQLite does itself.
+"""The files of a study in SQLite: the work that SQLite does not do itself.
 
-This module makes a new file under a temporary name, reads files in folders that cannot be written, refuses network file
-systems, and finds a write-ahead log that is missing, is another study's or has lost transactions.
+This module makes a new file under a temporary name, reads files in read-only folders, refuses network file systems, and
+detects a write-ahead log that is missing, belongs to another study or has lost transactions.
 """
 
 import os
@@ -62,12 +62,12 @@ def new_file(path: Path) -> Iterator[Path]:
         raise FileError(f"{path} could not be made: {error}") from None
     finally:
         for suffix in ("", "-wal", "-shm"):
-            with suppress(OSError):  # in a folder that cannot be written even a missing file cannot be removed
+            with suppress(OSError):  # in a read-only folder even removing a missing file fails
                 partial.with_name(partial.name + suffix).unlink(missing_ok=True)
 
 
 def _reach_disk(folder: Path) -> None:
-    """Waits until the names in a folder are on the disk. Windows has no way to ask for that."""
+    """Waits until the names in a folder are on the disk. Windows has no such function."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -77,25 +77,25 @@ def _reach_disk(folder: Path) -> None:
         os.close(handle)
 
 
-#: Seconds after which a file that was never completed is what a killed process has left.
+#: Seconds after which an incomplete file counts as left over from a killed process.
 _LEFTOVER = 3600.0
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Removes what processes left that were killed while they made a study of this name."""
+    """Removes incomplete files of this name from processes that were killed."""
     for found in path.parent.glob(f".{escape(path.name)}.*.partial*"):
         with suppress(OSError):
             if time.time() - found.stat().st_mtime > _LEFTOVER:
                 found.unlink()
 
 
-# -- which file a name means
+# -- the file behind a name
 
 #: Device and inode.
 Identity = tuple[int, int]
 
-#: The table of mounted file systems, where the system has one, and the kinds that are shared by machines. SQLite's
-#: locks and the index of its log are of one machine.
+#: The table of mounted file systems, if the system has one, and the kinds that several machines share. SQLite's locks
+#: and the index of its log work on one machine only.
 MOUNTS = Path("/proc/self/mounts")
 _NETWORK = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "ncpfs", "davfs",
@@ -105,7 +105,7 @@ _NETWORK = (
 
 
 def identity(path: Path | str) -> Identity | None:
-    """What a name means now; None if there is no such file."""
+    """The file that a name refers to now; None if there is no such file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -129,9 +129,9 @@ def check_local(path: Path) -> None:
 
 
 def network_mount(path: Path, table: str) -> tuple[str, str] | None:
-    """Where a network file system is mounted that a path is on, and its kind; None if the path is on none.
+    """The mount point and the kind of the network file system that holds a path; None if the path is not on one.
 
-    ``table``: as /proc/mounts. The last line of the longest mount point counts.
+    ``table``: in the format of /proc/mounts. The last line of the longest mount point counts.
     """
     best, kind = Path("/"), ""
     for line in table.splitlines():
@@ -144,24 +144,24 @@ def network_mount(path: Path, table: str) -> tuple[str, str] | None:
     return (str(best), kind) if kind in _NETWORK else None
 
 
-# -- a file in a folder that cannot be written: an archive, a mount that is read-only, another user's folder
+# -- a file in a read-only folder: an archive, a read-only mount, another user's folder
 #
-# A reader of a file in WAL mode needs the index of the log beside the file, and SQLite makes the index if it is
-# missing. Where SQLite cannot make it, and no write-ahead log holds anything that is not in the file yet, SQLite can be
-# told that the file does not change ('immutable'). Then it reads the file alone, and locks nothing. Another user may
-# still write to the file, so a reader compares the file's stamp before and after each transaction.
+# A reader of a file in WAL mode needs the index of the log next to the file, and SQLite makes the index if it is
+# missing. If SQLite cannot make it, and the write-ahead log holds nothing that is not in the file, SQLite can be told
+# that the file does not change ('immutable'). Then it reads the file alone, and locks nothing. Another user may still
+# write to the file, so a reader compares the file's stamp before and after each transaction.
 
 #: Inode, size and time of the last change.
 Stamp = tuple[int, int, int]
 
 
 def can_be_written(path: Path) -> bool:
-    """Whether a new file can be made beside this one."""
+    """Whether a new file can be made in the same folder."""
     return os.access(_beside(path, "").parent, os.W_OK)
 
 
 def log_size(path: Path) -> int:
-    """Bytes of the write-ahead log beside a file; 0 if there is none."""
+    """Bytes of the write-ahead log of a file; 0 if there is none."""
     try:
         return _beside(path, "-wal").stat().st_size
     except OSError:
@@ -169,7 +169,7 @@ def log_size(path: Path) -> int:
 
 
 def stamp(path: Path) -> Stamp | None:
-    """What identifies the content of a file that SQLite must read as immutable; None if SQLite can read it as usual."""
+    """The stamp of a file that SQLite must read as immutable; None if SQLite can read it as usual."""
     if can_be_written(path) or log_size(path) > 0:
         return None
     if _beside(path, "-wal").exists() and _beside(path, "-shm").exists():
@@ -186,7 +186,7 @@ def _beside(path: Path, ending: str) -> Path:
     return real.with_name(real.name + ending)
 
 
-# -- the mark: whether the file needs a log, and how many check points marked it, from a random number on
+# -- the mark: whether the file needs a log, and a count of check points that starts at a random number
 
 _MOST_MARKS = 1 << 30
 
@@ -226,17 +226,17 @@ def _connection(path: Path, options: str) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(os.path.realpath(path))}?{options}", uri=True)
 
 
-# -- a write-ahead log that is missing, or is another study's, or has lost transactions which were acknowledged
+# -- a write-ahead log that is missing, belongs to another study, or has lost acknowledged transactions
 #
-# The mark tells the first two. A log that was cut off is shorter than its index says, if the index is still there: a
+# The mark detects the first two. A log that was cut off is shorter than its index says, if the index is still there: a
 # commit is in the index only when it is on the disk.
 #
-# When the first connection opens a file after a crash, SQLite takes the log up to the first frame whose check sum is
-# wrong and forgets the rest. A write that a crash has cut off looks like this. So does a bit that the disk has changed,
-# but then the frames behind it were acknowledged. The two cases can be told apart, because a transaction is written to
-# the log only when the one before is on the disk: if two or more commits stand behind the last frame that SQLite
-# accepted, the first of these commits was acknowledged. (Damage to the very last transaction cannot be told from a
-# write that was cut off.)
+# When the first connection opens a file after a crash, SQLite takes the log up to the first frame with a wrong check
+# sum and drops the rest. A write that a crash has cut off looks like this. So does a bit that the disk has changed, but
+# then the frames after it were acknowledged. The two cases can be distinguished, because a transaction is written to
+# the log only when the one before is on the disk: if two or more commits follow the last frame that SQLite accepted,
+# the first of these commits was acknowledged. (Damage to the very last transaction looks like a write that was cut
+# off.)
 #
 # The formats are those of sqlite.org/walformat.html.
 
@@ -246,10 +246,10 @@ _INDEX = 48  # the wal-index begins with two copies of its header; a writer chan
 
 
 def check_log(path: Path) -> None:
-    """Raises `FileError` if the write-ahead log of a study is not the one that belongs to it, or is damaged.
+    """Raises `FileError` if the write-ahead log of a study does not belong to it, or is damaged.
 
-    No connection of this process may be open, and nobody may have opened the file since it was left: SQLite forgets
-    what it finds cut off.
+    No connection of this process may be open, and nobody may have opened the file since it was closed: SQLite drops the
+    parts that it finds cut off.
     """
     for attempt in range(_ATTEMPTS):  # other processes may make check points, or close the file, in between
         mark = mark_of_the_file(path)
@@ -266,8 +266,8 @@ def check_log(path: Path) -> None:
     if log_size(path) <= _HEADER:
         return
     try:
-        # The last process that closes a file puts its log away, and the damage would be gone with it. A reader leaves
-        # the log alone.
+        # The last process that closes a file removes its log, and with it the evidence of damage. A reader does not
+        # touch the log.
         with closing(_connection(path, "mode=ro")) as reader:
             reader.execute("PRAGMA schema_version").fetchone()  # now SQLite has read the log
             salt, commits = _commits(_beside(path, "-wal"))
@@ -275,7 +275,7 @@ def check_log(path: Path) -> None:
     except (sqlite3.Error, OSError):
         return  # the connection that opens the file next will report the error
     if salt != accepted_salt:
-        return  # another process has put the log away and begins a new round
+        return  # another process has removed the log and begins a new round
     behind = sum(frame > last for frame in commits)
     if behind > 1:
         raise FileError(
@@ -283,7 +283,7 @@ def check_log(path: Path) -> None:
         )
 
 
-#: How often a file and its log are compared before they are believed not to fit.
+#: How often a file and its log are compared before they count as not matching.
 _ATTEMPTS = 5
 
 
@@ -301,7 +301,7 @@ def _misfit(path: Path, mark: int) -> str:
         if header[16:24] == salt and size < _HEADER + last * (_FRAME.size + page):
             return "its write-ahead log, which holds the last observations, was cut off"
     except OSError:
-        pass  # without an index the log is what SQLite finds in it
+        pass  # without an index, SQLite decides how much of the log is valid
     try:
         with closing(_connection(path, "mode=ro")) as reader:
             ((with_log,),) = reader.execute("PRAGMA user_version")

@@ -1,6 +1,6 @@
 """Every statement that a study runs, written once for both databases.
 
-Conditions are literals and not parameters where they must match the condition of a partial index.
+A condition that must match the condition of a partial index is a literal and not a parameter.
 """
 
 from collections.abc import Iterable
@@ -168,7 +168,7 @@ def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
 # -- the study and its lists of labels
 
 get_study = select(study)
-#: What another change of the study has otherwise.
+#: The columns that differ after every change of the study.
 STAMP = ("changes", "check_sum")
 lock_study = select(study).with_for_update()
 add_study = _insert(study)
@@ -184,8 +184,8 @@ _free = select(chain).where(chain.c.aside == literal("0"), chain.c.blocked == li
 
 add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
-#: The columns of a chain and of a path that an observation seldom changes and that have indices. A statement that does
-#: not name them leaves the pages of these indices alone, which are a third of what a commit would write.
+#: The columns of a chain and of a path that have indices and that an observation seldom changes. A statement that does
+#: not name them does not touch the pages of these indices. This saves a third of what a commit writes.
 SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "error", "aside", "blocked", "stale")
 SELDOM_OF_PATH = ("worker",)
 move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
@@ -194,7 +194,7 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
-#: The stamp of the study, and the number of the best chain, which an index alone says.
+#: The stamp of the study, and the number of the best chain, which comes from an index alone.
 get_stamp = select(*(study.c[name] for name in STAMP), best.with_only_columns(_number).scalar_subquery())
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
 #: Chains and their certificates, largest first.
@@ -242,10 +242,10 @@ twins = (
 add_prefix = _insert(prefix)
 get_prefixes = select(prefix).where(prefix.c.chain == bindparam("chain")).order_by(*prefix.primary_key.columns)
 
-# -- what is read with the beginning of a transaction, to save round trips
+# -- reads at the beginning of a transaction, to save round trips
 
-#: A chain, one of its paths and the row of the state that the path is in; nothing, if the study has as many changes as
-#: the caller knows of.
+#: A chain, one of its paths and the row of the state that the path is in; nothing if the study has not changed since
+#: the caller last read it.
 needed = (
     select(chain, path, row)
     .select_from(
@@ -260,9 +260,9 @@ PARTS_OF_NEEDED = (
     slice(len(chain.columns), len(chain.columns) + len(path.columns)),
     slice(len(chain.columns) + len(path.columns), None),
 )
-#: The leases whose time is over by the server's clock, which is a little later than the beginning of the transaction.
+#: The leases that have expired by the server's clock, which is a little later than the beginning of the transaction.
 expired_now = held.where(path.c.expires <= extract("epoch", func.clock_timestamp()))
-#: So many of the largest certificates are read: one more than the chains that a tell changes.
+#: The number of largest certificates that are read: one more than the chains that a tell changes.
 WORST = 2
 
 # -- rows and states
@@ -323,7 +323,7 @@ answers_after = _ordered(
 add_event = _insert(event)
 events_after = _ordered(select(event).where(event.c.number > bindparam("after")), event.c.number)
 
-# -- what only readers ask: chains searched, sorted and paged by the database
+# -- queries of readers: chains searched, sorted and paged by the database
 #
 # None of these statements has an index of its own. An index would cost every writer, and a database reads 100,000
 # chains in tens of milliseconds.

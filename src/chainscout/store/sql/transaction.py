@@ -1,4 +1,4 @@
-"""A study in a database. A transaction reads what it must, changes it in memory, and writes it before the commit."""
+"""A study in a database. A transaction reads the records it needs, changes them in memory, then writes them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ from .statements import Bulk
 
 __all__ = ["SqlStore", "SqlTransaction"]
 
-#: Rows fetched at a time where all of them are read.
+#: The number of rows fetched at a time when all of them are read.
 _PAGE = 1000
 _chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
 _seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
@@ -42,7 +42,7 @@ _MOST_KEPT = 50_000
 
 
 class _Cache:
-    """The records that transactions have read. They are still true while nobody else has changed the study."""
+    """The records that transactions have read. They stay valid while nobody else changes the study."""
 
     def __init__(self) -> None:
         #: `StudyRecord.changes` when the records were read; −1: nothing is kept.
@@ -50,12 +50,12 @@ class _Cache:
         self.chains: dict[int, ChainRecord] = {}
         self.numbers: dict[str, int] = {}
         self.rows: dict[tuple[int, int], RowRecord] = {}
-        #: Chain → all its rows by position, of the chains for which all were read.
+        #: Chain → all its rows by position, for chains whose rows were all read.
         self.whole: dict[int, dict[int, RowRecord]] = {}
         self.paths: dict[tuple[int, int], PathRecord] = {}
-        #: Chain and label in JSON → position, of open states: they are only ever added to.
+        #: Chain and label in JSON → position, for open states. Entries are only added.
         self.positions: dict[tuple[int, str], int] = {}
-        #: What the database has in the columns that seldom change, as far as it is known.
+        #: The stored values of the columns that seldom change, as far as they are known.
         self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
         self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
 
@@ -68,7 +68,7 @@ class _Cache:
                 self.positions.clear()
 
     def has(self, name: str, path: int | None) -> bool:
-        """Whether it has a chain, this path of it, and the row of the state that the path is in."""
+        """Whether a chain, this path of it, and the row of the state that the path is in are all here."""
         chain = self.numbers.get(name)
         if chain is None or chain not in self.chains:
             return False
@@ -106,13 +106,13 @@ class SqlTransaction:
         cache = self._cache = store.cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
-        #: Whether anything was saved, and whether anything of it was written already.
+        #: Whether anything was saved, and whether a part of it was written already.
         self._saved = self._flushed = False
         self._changed: dict[int, ChainRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._changed_questions: dict[int, QuestionRecord] = {}
-        #: Statements that add rows, and the rows that are to be written.
+        #: Statements that add rows, and the rows to write.
         self._added: dict[Bulk, list[dict[str, Any]]] = {}
         self._foreseen = foreseen
         for values in foreseen.get("needed", ()):
@@ -129,12 +129,12 @@ class SqlTransaction:
                 self._rows[key] = RowRecord() if row[0] is None else codec.row_record(row)
 
     def _all(self, statement: Executable, **parameters: Any) -> list[Any]:
-        """What a statement finds, with all changes so far in the database."""
+        """The rows that a statement finds, after all changes so far are written to the database."""
         self._flush()
         return list(self._database.run(statement, parameters).fetchall())
 
     def _pages(self, statement: Executable, key: int, after: int, **parameters: Any) -> Iterator[list[Any]]:
-        """What a statement finds after a number, a page at a time. ``key``: the place of the number in a row."""
+        """The rows that a statement finds after a number, page by page. ``key``: the place of the number in a row."""
         while True:
             found = self._all(statement, after=after, limit=_PAGE, **parameters)
             yield found
@@ -204,7 +204,7 @@ class SqlTransaction:
         if aside:
             found = self._all(statements.worst_aside, limit=1)
             return float(found[0][1]) if found else 0.0
-        # The chains that were saved and not written yet are left out of what the database says.
+        # Chains that were saved but not written yet are removed from the result of the database.
         known = [chain.certificate for chain in self._changed.values() if not chain.aside]
         foreseen = None if self._flushed else self._foreseen.get("worst")
         if foreseen is None or len(self._changed) >= statements.WORST:
@@ -302,7 +302,7 @@ class SqlTransaction:
     def position(self, chain: ChainRecord, label: Hashable) -> int | None:
         key = chain.number, codec.pack_json(label)
         position = self._cache.positions.get(key)
-        if position is None:  # nothing to flush: what was discovered is known
+        if position is None:  # no flush is needed: discovered states are known already
             found = self._database.run(statements.get_position, {"chain": key[0], "label": key[1]}).fetchone()
             if found is not None:
                 position = self._cache.positions[key] = codec.state_record(found)[0]
@@ -368,7 +368,7 @@ class SqlTransaction:
         pages = self._pages(statements.answers_after, 0, after, question=question)
         return (codec.answer_line(values) for page in pages for values in page)
 
-    # -- what only readers ask
+    # -- queries of readers
 
     def listed(
         self, search: str, order: str, descending: bool, offset: int, limit: int
@@ -462,7 +462,7 @@ class SqlTransaction:
         self._add(statements.add_event, values)
 
     def _flush(self) -> None:
-        """Writes what was saved, so that the database can search it."""
+        """Writes the saved records, so that the database can search them."""
         if self._saved or self._added or self._changed_rows:
             changes = self._changes()
             if changes:
@@ -470,7 +470,7 @@ class SqlTransaction:
                 self._database.change(changes)
 
     def _changes(self) -> list[tuple[Bulk, list[dict[str, Any]]]]:
-        """What was saved and is not written yet: statements, each with its sets of parameters."""
+        """The changes that were saved but not written yet: statements, each with its sets of parameters."""
         cache = self._cache
         changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
         if self._changed:
@@ -511,7 +511,7 @@ class SqlTransaction:
         return changes
 
     def _add(self, statement: Bulk, columns: dict[str, Any]) -> None:
-        """Adds a row to those that are written next."""
+        """Adds a row to the rows that are written next."""
         rows = self._added.get(statement)
         if rows is None:
             self._added[statement] = [columns]
@@ -538,9 +538,9 @@ def _sparingly(
     seldom: Callable[[Any], Any],
     known: dict[Any, Any],
 ) -> tuple[Bulk, list[dict[str, Any]]]:
-    """The update of these rows; where the columns that seldom change are as the database has them, without naming them.
+    """The update of these rows. Columns that seldom change are named only for rows in which they have changed.
 
-    ``known``: what the database has in these columns, as far as it is known.
+    ``known``: the stored values of these columns, as far as they are known.
     """
     is_known = len(lines) == 1 and known.get(key(lines[0])) == seldom(lines[0])
     for line in lines:
@@ -583,7 +583,7 @@ class SqlStore:
                 yield transaction
                 transaction.finish()
         except BaseException:
-            self.forget()  # its records were changed, and the study was not
+            self.forget()  # the records were changed, but the stored study was not
             raise
 
     def forget(self) -> None:
@@ -592,11 +592,11 @@ class SqlStore:
         self.known_row = None
 
     def _first(self) -> Executable:
-        """What a transaction reads first: the study's row, or whether it is the one that is known."""
+        """The first read of a transaction: the study's row, or a check whether it is still the known one."""
         return statements.get_study if self.database.foresees or self.known_row is None else statements.get_stamp
 
     def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:
-        """What a transaction is likely to read, as far as it can be read with the beginning."""
+        """The reads that a transaction is likely to need and that can be sent with its beginning."""
         wanted: dict[str, Wanted] = {}
         if self.database.foresees:
             if isinstance(chain, str) and self.database.can_store(chain):
