@@ -1,10 +1,9 @@
-"""Simulated runs that stop by answers: each chain has a question, and the run ends when every answer is narrow enough.
+"""Simulated runs for answers: each chain has a question, and the run ends when every answer is narrow enough.
 
-Here the idea that an index depends on counts alone does not hold: `widest` goes by the state of a replay. But a chain's
-path in a replication depends on (seed, replication, chain) alone, and so does its answer after T transitions. So the
-answers of each chain are computed once, at the moments at which a study would compute them (`Curve`), and a policy's
-run is a way through the curves. Drawing and replaying are compiled; a live study on simulated sources makes the same
-choices, one by one.
+Here an index does not depend on counts alone: `widest` uses the state of a replay. But a chain's path in a replication
+depends on (seed, replication, chain) alone, and so does its answer after T transitions. So the answers of each chain
+are computed once, at the moments at which a study would compute them (`Curve`), and a policy's run is a way through the
+curves. Drawing and replaying are compiled. A live study on simulated sources makes the same choices, one by one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,9 +51,9 @@ def _drawing(interpreted: bool) -> Any:
 
 
 class Curve:
-    """The answer to a question about one simulated chain, as it grows.
+    """The answer to a question about one simulated chain, as the chain grows.
 
-    ``number``: of the chain in its problem. ``delta``: the probability that the bounds fail.
+    ``number``: the chain's number in its problem. ``delta``: the probability that the bounds fail.
     """
 
     def __init__(
@@ -66,12 +65,12 @@ class Curve:
         self._running = Running(question, chain.states, delta)
         self._decks = Decks.empty(chain.size)
         self._last = -1
-        #: The T of each look, and how wide the answer was then.
+        #: The T of each evaluation, and the width of the answer at that moment.
         self.transitions: list[int] = [0]
         self.widths: list[float] = [float("inf")]
 
     def look(self, number: int) -> tuple[int, float]:
-        """T and the width at look ``number``; before the first look, 0 and infinite."""
+        """T and the width at evaluation ``number``; before the first one, 0 and infinite."""
         while len(self.transitions) <= number:
             before, after = self.transitions[-1], next_look(self.transitions[-1])
             self._take(after - before + (self._last < 0))
@@ -80,7 +79,7 @@ class Curve:
         return self.transitions[number], self.widths[number]
 
     def _take(self, number: int) -> None:
-        """Draws so many observations, and deals their cards."""
+        """Draws ``number`` observations, and deals their cards."""
         path = np.zeros(number, dtype=np.int64)
         size, interpreted = self._decks.size, is_off()
         call(_drawing(interpreted), (self._words, self._gamma, size, self._table, path), interpreted)
@@ -105,14 +104,14 @@ def curves(
 
 @dataclass(frozen=True)
 class Run:
-    """What a policy needed."""
+    """The result of one run of a policy."""
 
     #: Whether all targets were met; if not, the budget was used.
     finished: bool
     observations: int
     #: The observations of each chain.
     pulls: tuple[int, ...]
-    #: The chains one after the other: (chain, so many observations of it).
+    #: The order of sampling: (chain, number of consecutive observations).
     choices: tuple[tuple[int, int], ...] = ()
 
 
@@ -126,7 +125,7 @@ def run(
     seed: int = 0,
     replication: int = 0,
 ) -> Run:
-    """Observes until every chain's answer is at most as wide as its target, or until the budget is used.
+    """Samples until every chain's answer is at most as wide as its target, or until the budget is used.
 
     ``known``: the curves of the same seed and replication; they are extended as far as needed.
     """
@@ -143,7 +142,7 @@ def run(
 
 
 def _followed(known: Sequence[Curve], targets: Sequence[float], choices: npt.NDArray[np.int64]) -> Run:
-    """The first moment of a row of choices at which every chain's last look is narrow enough."""
+    """The first moment in a sequence of choices at which every chain's last answer is narrow enough."""
     events: list[tuple[int, int, float]] = []
     for number, curve in enumerate(known):
         times = np.flatnonzero(choices == number)  # observation T + 1 of a chain brings its transition T
@@ -164,7 +163,7 @@ def _pulls(choices: npt.NDArray[np.int64], chains: int) -> tuple[int, ...]:
 
 
 def _widest(known: Sequence[Curve], targets: Sequence[float], budget: int) -> Run:
-    """Widest first. Between two looks a chain's index stands still, unless its answer is infinitely wide."""
+    """Widest first. Between two evaluations a chain's index is constant, unless its answer is infinitely wide."""
     chains = len(known)
     made = [0] * chains  # transitions
     looks = [0] * chains
@@ -193,7 +192,7 @@ def _widest(known: Sequence[Curve], targets: Sequence[float], budget: int) -> Ru
 
 
 def _blocks(made: list[int], sums: list[tuple[float, float, float]]) -> Iterator[tuple[int, int]]:
-    """The chain that is next, and for how many transitions its index stands still. Every chain has one first."""
+    """The next chain, and for how many transitions its index is constant. Every chain first gets one transition."""
     for k in range(len(made)):
         yield k, 1
     while True:

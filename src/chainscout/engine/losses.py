@@ -1,4 +1,4 @@
-"""The losses of simulated counts, of many replications and chains at a time."""
+"""The losses of simulated counts, for many replications and chains at a time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from .options import Options
 
 Array = npt.NDArray[np.float64]
 
-#: Losses of about this many probabilities are computed at a time.
+#: The number of probabilities whose losses are computed at a time.
 SLAB = 1 << 20
 
 

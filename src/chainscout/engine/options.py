@@ -1,4 +1,4 @@
-"""How replications are run, in one record: what ``compare`` is told, and what every engine reads."""
+"""The options of a run, in one record: ``compare`` makes it, and every engine reads it."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,20 +13,20 @@ from ..policies import Policy, settings
 from ..problems import Problem
 from ..validation import one_of, real_number, seed_number, shown, truth_value, whole_number
 
-#: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits. ``gpu`` runs one thread a replication
+#: ``python`` interprets the loop, ``cpu`` compiles it; both give the same bits. ``gpu`` runs one thread per replication
 #: on an NVIDIA GPU, on the same paths: in double precision with the same choices, or faster in single precision.
 ENGINES = ("python", "cpu", "gpu", "gpu:float32")
 
-#: Stands for the fastest engine that this machine has.
+#: The name for the fastest engine of this machine.
 AUTO = "auto"
 
-#: In restless mode a chain is observed at least this often in a row: every block loses one transition.
+#: In restless mode a chain is observed at least this many times in a row, because every block loses one transition.
 RESTLESS_BLOCK = 50
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a run is told besides its problem, policy, budgets and replications. Its values are checked when it is made.
+    """The options of a run besides problem, policy, budgets and replications. They are checked on construction.
 
     ``weights``: how much each chain's loss counts to the policy. ``batch``: chains are chosen this many at a time.
     ``restless``: every chain moves at every step. ``horizon``: whether the policy knows the budget. ``distance`` and
@@ -70,7 +70,7 @@ class Options:
 
     @property
     def shortest(self) -> int:
-        """How often a chosen chain is observed at least."""
+        """The least number of observations of a chosen chain."""
         return RESTLESS_BLOCK if self.restless else 1
 
     def known(self, budget: int) -> int | None:
@@ -89,14 +89,14 @@ def _weight(value: Any) -> float:
     return real_number(value, "weights", above=0.0, meaning="how much a chain's loss counts")
 
 
-#: What a run does if it is told nothing else.
+#: The default options.
 DEFAULT = Options()
 
 
 def check(problem: Problem, policy: str | Policy, budgets: Sequence[int], options: Options) -> Policy:
-    """The policy as it faces these budgets, in increasing order, if it can be run with these options.
+    """The policy for these budgets, in increasing order, if it can be run with these options.
 
-    What cannot be run is refused here, before anything is simulated, written or sent.
+    An impossible run is refused here, before anything is simulated, written or sent.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"a run needs a Problem, not {shown(problem)}")
@@ -109,14 +109,14 @@ def check(problem: Problem, policy: str | Policy, budgets: Sequence[int], option
 
 
 def whole_budget(budget: Any) -> int:
-    """A budget that can be counted: counts are floats, which hold every whole number up to there."""
+    """A checked budget. Its limit is the largest number up to which floats hold every whole number."""
     return whole_number(budget, "a budget", meaning="a number of observations", most=MOST_TRANSITIONS)
 
 
 def passes(problem: Problem, policy: Policy, budgets: Sequence[int], horizon: bool) -> list[list[int]]:
     """The budgets, in order, in groups that one pass over a replication can read.
 
-    A budget reaches a policy through its constants alone. Where they are the same for two budgets, so are the choices.
+    A policy depends on the budget only through its constants. If they are equal for two budgets, so are the choices.
     """
     if not horizon or len(budgets) == 1:
         return [list(budgets)]
@@ -142,7 +142,7 @@ def resolved(engine: str) -> str:
 
 
 def workers(engine: str) -> tuple[int, Callable[[], None]]:
-    """How many threads an engine wants, and what each of them does first: one a core, or one a GPU, which it uses."""
+    """How many threads an engine needs, and what each does first: one per core, or one per GPU, which it selects."""
     if engine.startswith("gpu"):
         from . import gpu
 

@@ -1,6 +1,6 @@
-"""A policy's functions as the loops of the CPU and the kernels of the GPU call them.
+"""A policy's functions in the form that the loops of the CPU and the kernels of the GPU call.
 
-Rules take and give tuples, whose lengths compiled code must know: functions over tuples are written out by length.
+Rules take and return tuples. Compiled code must know their lengths, so functions over tuples are written out by length.
 """
 
 import math
@@ -12,28 +12,28 @@ from typing import Any
 from ..policies import Policy
 from ..policies.policy import replaced
 
-#: The index of a chain of which nothing is known, before and after its first observations are planned.
+#: The index of an unknown chain, before and after its first observations are planned.
 FIRST, NEVER = math.inf, -math.inf
 
 
 def unbound(*arguments: Any) -> Any:
-    """Stands for a policy's function until a loop is specialised for the policy."""
+    """A placeholder for a policy's function until a loop is specialised for the policy."""
     raise AssertionError("this loop must be specialised before it is called")
 
 
 def no_entry(count: float, exits: float, constants: Any) -> float:
-    """Stands where a rule has no ``entry``."""
+    """A placeholder for a rule without ``entry``."""
     return 0.0
 
 
 def no_floor(observations: float) -> float:
-    """Stands where a rule has no ``floor``."""
+    """A placeholder for a rule without ``floor``."""
     return 0.0
 
 
 @dataclass(frozen=True)
 class RuleParts:
-    """What every loop is made of, on the CPU and on the GPU: a policy's functions, and what they are given."""
+    """The parts of every loop, on the CPU and on the GPU: a policy's functions, and their arguments."""
 
     terms: Callable[..., Any] | None
     index: Callable[..., Any]
@@ -70,7 +70,7 @@ class RuleParts:
 
     @property
     def names(self) -> dict[str, Any]:
-        """What the names mean that every loop calls."""
+        """The names that every loop calls → their functions."""
         return {
             "terms": self.terms,
             "index": self.index,

@@ -1,4 +1,4 @@
-"""Replications of one policy on one problem: a pure function of its arguments, whatever the engine."""
+"""Replications of one policy on one problem: a pure function of its arguments, with every engine."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,9 +28,9 @@ def run(
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """→ loss[budget, replication, chain] and pulls[budget, replication, chain].
 
-    ``budgets`` may come in any order, repeated too. A replication depends on (seed, its number) alone, so that a range
-    can be cut anywhere. Every budget gives what it would give alone: a policy whose constants depend on n begins anew
-    for each, on the same paths; all others read every budget in one pass. A loss is NaN while a chain has shown no
+    ``budgets`` may come in any order, and may repeat. A replication depends on (seed, its number) alone, so a range can
+    be cut anywhere. Every budget gives the same result as alone: a policy whose constants depend on n starts again for
+    each budget, on the same paths; all others read every budget in one pass. A loss is NaN while a chain has no
     transition. Without ``fetch`` the arrays stay in the memory of the device that made them (CuPy's).
     """
     if not isinstance(replications, range) or replications.step != 1 or replications.start < 0:
@@ -51,7 +51,7 @@ def run(
 def _on_cpu(
     problem: Problem, policy: Policy, budgets: list[int], replications: range, options: Options, fetch: bool
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Losses and pulls, some lanes at a time; they are here already, so that there is nothing to ``fetch``."""
+    """Losses and pulls, some lanes at a time. They are in the host's memory already: nothing to ``fetch``."""
     prepared = prepare(problem, policy, options.known(budgets[-1]), options)
     stationary = losses.stationary_laws(problem, prepared.blocks, options)
     loss = np.zeros((len(budgets), len(replications), len(problem)))
@@ -73,7 +73,7 @@ def _on_cpu(
 def _on_gpu(
     problem: Problem, policy: Policy, budgets: list[int], replications: range, options: Options, fetch: bool
 ) -> tuple[Any, Any]:
-    """Losses and pulls. The kernel computes the paper's loss; for others it gives the counts, as many as have room."""
+    """Losses and pulls. The kernel computes the paper's loss. For other losses it returns counts, as memory allows."""
     from . import gpu
 
     if (options.distance, options.row_weights) == ("squared", "empirical"):
@@ -106,7 +106,7 @@ def _joined(parts: Sequence[Any]) -> Any:
 def trace(
     problem: Problem, policy: str | Policy, budget: int, replication: int = 0, options: Options = DEFAULT
 ) -> tuple[npt.NDArray[np.int64], Array]:
-    """The chain observed at each step of one replication, and the index that it was observed for."""
+    """The chain observed at each step of one replication, and its index at that step."""
     budget = int(_budgets([budget])[0])
     replication = replication_number(replication)
     chosen = check(problem, policy, [budget], options)

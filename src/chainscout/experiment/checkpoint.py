@@ -1,4 +1,4 @@
-"""Finished tasks on disk, so that an interrupted experiment goes on where it stopped."""
+"""Finished tasks on disk, so that an interrupted experiment continues where it stopped."""
 
 import json
 import os
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Outcome = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
-#: What is told of the run that the tasks belong to.
+#: The file with the settings of the run that the tasks belong to.
 ABOUT = "run.json"
 
 
 class Checkpoint:
-    """A directory with one file a finished task, and what they are tasks of."""
+    """A directory with one file for each finished task, and the settings of their run."""
 
     def __init__(self, path: Path, problem: Problem, budgets: tuple[int, ...], settings: Mapping[str, Any]) -> None:
         self.path = path
@@ -53,13 +53,13 @@ class Checkpoint:
         try:
             with open(self._file(task), "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 loss, pulls = file["loss"], file["pulls"]
-        except Exception:  # whatever the reader raises on bytes that are no archive of arrays
-            return None  # not there, or damaged by a crash: it is run again
+        except Exception:  # the reader may raise anything on bytes that are not an archive of arrays
+            return None  # missing, or damaged by a crash: the task is run again
         right = loss.shape == pulls.shape == shape and (loss.dtype, pulls.dtype) == (np.float64, np.int64)
         return (loss, pulls) if right else None
 
     def store(self, task: "Task", outcome: Outcome) -> None:
-        """Keeps an outcome; complete or not at all."""
+        """Stores an outcome, completely or not at all."""
         file = self._file(task)
         partial = _partial(file)
         try:

@@ -25,12 +25,12 @@ from .identity import identity
 from .results import Results
 from .tasks import Task, run_all
 
-#: What is compared if nothing else is asked for.
+#: The policies that are compared by default.
 DEFAULT_POLICIES = ("uniform", "ba-mc", "scout", "oracle")
 
-#: Steps of about a quarter of a second: the progress bar moves by this much, and this much is lost by Ctrl-C.
+#: Steps for about a quarter of a second: the progress bar moves by this much, and Ctrl-C loses this much.
 TASK_STEPS = {"cpu": 20_000_000, "python": 100_000, "gpu": 10_000_000_000}
-#: The engine runs this many replications side by side; a task of fewer takes as long.
+#: The engine runs this many replications together. A task of fewer takes just as long.
 SIDE_BY_SIDE = {"cpu": 4, "python": 4, "gpu": LAUNCH_LANES}
 #: Results stay on the GPU that made them if they take at most this part of its memory.
 DEVICE_SHARE = 0.3
@@ -66,14 +66,14 @@ def compare(
     """Every policy on the same paths; losses and pulls at every budget, in increasing order and each once.
 
     ``problem``: a problem, or what ``problems.find`` finds: the name of a built-in one, a file, a directory.
-    A chain's path depends on (seed, replication, chain) alone, so that policies are compared in pairs, and the result
-    is the same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets
-    the quantile that is reported. ``weights``: how much each chain's loss counts to the policies. ``batch``: chains
-    are chosen this many at a time. ``restless``: every chain moves at every step. ``horizon``: whether policies know
-    the budget; a policy whose rule depends on it is run anew for each one, on the same paths. ``distance`` and
-    ``row_weights`` choose another loss, as in :func:`chainscout.losses.loss`. ``checkpoint``: a directory that finished
-    tasks are kept in, and taken from. Ctrl-C raises :class:`Interrupted`, a KeyboardInterrupt that carries what was
-    finished.
+    A chain's path depends on (seed, replication, chain) alone. So policies are compared in pairs, and the result is the
+    same to the bit for every number of threads, every ``executor`` and every cut into tasks. ``delta`` sets the
+    quantile that is reported. ``weights``: how much each chain's loss counts for the policies. ``batch``: chains are
+    chosen this many at a time. ``restless``: every chain moves at every step. ``horizon``: whether policies know the
+    budget; a policy whose rule depends on it is run again for each budget, on the same paths. ``distance`` and
+    ``row_weights`` choose another loss, as in :func:`chainscout.losses.loss`. ``checkpoint``: a directory for finished
+    tasks; a later run takes them from there. Ctrl-C raises :class:`Interrupted`, a KeyboardInterrupt that carries the
+    finished replications.
     """
     if isinstance(problem, str):
         problem = find(problem)
@@ -93,7 +93,7 @@ def compare(
         row_weights=row_weights,
     )
     known = steps if options.horizon else (None,)
-    for policy in chosen.values():  # what cannot be run is refused before anything is written or sent
+    for policy in chosen.values():  # an impossible run is refused before anything is written or sent
         engines.check(problem, policy, steps, options)
     settings: dict[str, Any] = {
         "replications": number,
@@ -132,7 +132,7 @@ def compare(
 
 
 def _policies(policies: Sequence[str | Policy]) -> dict[str, Policy]:
-    """The policies under the names that they were asked for."""
+    """The policies by the names under which they were given."""
     if isinstance(policies, (str, Policy)):
         policies = [policies]
     named: dict[str, Policy] = {}
@@ -164,7 +164,7 @@ def _iterated(values: Any, wanted: str) -> list[Any]:
 def _cuts(replications: int, longest: int, engine: str, results: int = 0) -> list[tuple[int, int]]:
     """Ranges of replications: about TASK_STEPS each, and at least eight if there are enough replications.
 
-    A GPU of this machine must have room for their ``results`` each, a loss and a number of pulls.
+    A GPU of this machine must have room for the ``results`` of each, a loss and a number of pulls.
     """
     kind = engine.partition(":")[0]
     together = SIDE_BY_SIDE[kind]
@@ -178,7 +178,7 @@ def _cuts(replications: int, longest: int, engine: str, results: int = 0) -> lis
 
 
 def _length(problem: Problem, policy: Policy, budgets: tuple[int, ...], options: engines.Options) -> int:
-    """The observations of one replication of a policy, over all the passes that it takes."""
+    """The observations of one replication of a policy, over all its passes."""
     rule = policy.facing(options.known(budgets[-1]))
     return sum(group[-1] for group in engines.passes(problem, rule, budgets, options.horizon))
 
@@ -193,10 +193,10 @@ def _device_arrays(options: engines.Options, shape: tuple[int, ...]) -> Any:
 
 
 def _empty(arrays: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Losses and pulls that nothing is known of yet."""
+    """Empty arrays for losses and pulls."""
     try:
         return arrays.full(shape, np.nan), arrays.zeros(shape, dtype=np.int64)
-    except (MemoryError, ValueError):  # ValueError: beyond what an array may have
+    except (MemoryError, ValueError):  # ValueError: larger than any array can be
         raise InputError(
             f"the results of {shape[2]:,} replications take {16 * math.prod(shape):,} bytes, and there is no room for"
             " them: choose fewer replications, policies or budgets"

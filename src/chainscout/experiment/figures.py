@@ -1,4 +1,4 @@
-"""The figure of an experiment: loss against budget, and who got the samples."""
+"""The figure of an experiment: loss against budget, and the allocation of samples."""
 
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     from .results import Results
 
-#: Okabe and Ito's colours, which colour-blind readers tell apart; markers tell them apart in print.
+#: Okabe and Ito's colours, which colour-blind readers can distinguish. Markers distinguish the lines in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 MARKERS = "osD^vPX*"
 
-#: More chains than these do not fit in a panel, nor longer names.
+#: The largest number of chains in a panel, and the largest length of a name.
 MOST_CHAINS, LONGEST_NAME = 12, 24
 
 
@@ -32,7 +32,7 @@ def figure(results: "Results") -> Figure:
 
 
 def plain(name: str) -> str:
-    """A name as matplotlib shows it unchanged: a pair of $ would begin a formula, and a long name hide the figure."""
+    """A name that matplotlib shows unchanged: a pair of $ would be a formula, and a long name would hide the figure."""
     short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
     return short.replace("$", r"\$")
 

@@ -21,7 +21,7 @@ LARGEST = 1 << 31
 
 
 def save(results: Results, path: str | os.PathLike[str]) -> None:
-    """Writes ``results``; complete or not at all."""
+    """Writes ``results``, completely or not at all."""
     target = as_path(path)
     if results.loss.nbytes >= LARGEST:
         raise InputError(
@@ -55,7 +55,7 @@ def save(results: Results, path: str | os.PathLike[str]) -> None:
                 variable = file.createVariable(name, array.dtype, dimensions)
                 variable[:] = array
                 if array.dtype.kind == "S":
-                    variable._Encoding = b"utf-8"  # by this xarray knows that the characters are text
+                    variable._Encoding = b"utf-8"  # tells xarray that the characters are text
         partial.replace(target)
     except (OSError, ValueError) as error:
         raise FileError(f"{target} could not be written: {reason(error)}") from None
@@ -77,14 +77,14 @@ def load(path: str | os.PathLike[str]) -> Results:
         raise FileError(f"there is no file {where}") from None
     except (IsADirectoryError, PermissionError) as error:
         raise FileError(f"{where} cannot be read: {reason(error)}") from None
-    except Exception as error:  # whatever the reader raises on bytes that are not netCDF, or not ours
+    except Exception as error:  # the reader may raise anything on bytes that are not netCDF, or not ours
         raise FileError(f"{where} is damaged or is not a saved experiment ({shown(str(error))})") from None
     if made_by != FORMAT:
         raise FileError(f"{where} has format {made_by}, and this version of chainscout reads {FORMAT}")
     if not intact:
         raise FileError(f"{where} is damaged: its contents have changed since they were written")
     errors = Errors(str(where))
-    try:  # the check sum tells what was changed, not who made the file
+    try:  # the check sum detects changes, but does not prove who made the file
         problem = of_document(json.loads(texts["problem"]), errors)
         if problem is None:
             raise FileError("\n".join(errors.lines))

@@ -1,4 +1,4 @@
-"""What tells a policy from others of its name."""
+"""The identity of a policy: what distinguishes it from others of the same name."""
 
 import json
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from ..problems import Problem
 
 
 def identity(name: str, policy: Policy, problem: Problem, budgets: Sequence[int | None]) -> dict[str, Any]:
-    """A policy as an experiment's settings have it; parameters as JSON holds them.
+    """The description of a policy in an experiment's settings; parameters as in JSON.
 
-    ``rule`` is a digest of the functions that choose, and of the numbers that the policy prepares for the chains of
-    this problem at these budgets (None: no end is known): two policies that differ in it may choose otherwise.
+    ``rule`` is a digest of the policy's functions, and of the numbers that it prepares for the chains of this problem
+    at these budgets (None: unlimited). Two policies with different digests may choose differently.
     """
     rule = policy.facing(budgets[-1])
     functions = (rule.terms, rule.index, rule.entry, rule.summary, rule.floor)

@@ -19,7 +19,7 @@ class Rate(ProgressColumn):
 
 @contextmanager
 def bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over ``total`` steps on standard error; gives the function that advances it. A pipe gets nothing."""
+    """A bar over ``total`` steps on standard error. Yields the function that advances it. A pipe gets no output."""
     console = Console(stderr=True)
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
     if not (console.is_terminal or console.is_jupyter):

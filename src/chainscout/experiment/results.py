@@ -1,4 +1,4 @@
-"""What an experiment gives: losses and pulls of every replication, and all that is needed to repeat it."""
+"""The results of an experiment: losses and pulls of every replication, and everything needed to repeat it."""
 
 import json
 import os
@@ -33,7 +33,7 @@ DIMENSIONS = ("policy", "budget", "replication", "chain")
 class Results:
     """Losses and pulls, indexed (policy, budget, replication, chain); pulls are observations of the chain.
 
-    What a GPU has computed stays in its memory until ``loss`` or ``pulls`` is asked for; summaries are computed there.
+    Results of a GPU stay in its memory until ``loss`` or ``pulls`` is read. Summaries are computed there.
     """
 
     problem: Problem
@@ -42,9 +42,9 @@ class Results:
     #: The losses and pulls where they were computed: NumPy's arrays, or CuPy's.
     held_loss: Any
     held_pulls: Any
-    #: The shares of the budget that each policy aims at, (policy, chain); nan where it has no fixed aim.
+    #: The shares of the budget that each policy aims at, (policy, chain); nan if it has no fixed aim.
     targets: Array
-    #: Seed, engine, delta, weights, the policies' parameters, versions, …: with the problem, what repeats the run.
+    #: Seed, engine, delta, weights, the policies' parameters, versions, …: with the problem, they repeat the run.
     settings: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -52,13 +52,13 @@ class Results:
             _freeze(array)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle: what is on a GPU is brought home, so that it can be read where there is none."""
+        """For pickle: arrays on a GPU are copied to the host, so that they can be read on a machine without a GPU."""
         held = {"held_loss": self.loss, "held_pulls": self.pulls}
         return {field.name: held.get(field.name, getattr(self, field.name)) for field in fields(self)}
 
     @cached_property
     def loss(self) -> Array:
-        """The losses of all replications; nan where a chain has shown no transition yet."""
+        """The losses of all replications; nan while a chain has no transition."""
         return np.asarray(_freeze(at_home(self.held_loss)))
 
     @cached_property
@@ -88,15 +88,15 @@ class Results:
         return paper and self.problem.variability > 0
 
     def scale(self, budget: int) -> float:
-        """What a loss at this budget is multiplied by to be shown: n/Λ, or one."""
+        """The factor by which a loss at this budget is multiplied for display: n/Λ, or one."""
         return budget / self.problem.variability if self.is_normalised else 1.0
 
     def label(self, statistic: str) -> str:
-        """The name of a statistic as it is shown."""
+        """The displayed name of a statistic."""
         return f"n·{statistic}/Λ" if self.is_normalised else statistic
 
     def summary(self) -> list[dict[str, Any]]:
-        """One row a policy and budget: the three losses, their standard errors and their ratios to the oracle's."""
+        """One row for each policy and budget: the three losses, their standard errors, their ratios to the oracle's."""
         from .summary import summary
 
         return summary(self)
@@ -159,7 +159,7 @@ class Results:
         return load(path)
 
     def position(self, policy: str) -> int:
-        """Where a policy stands on the first axis."""
+        """The position of a policy on the first axis."""
         if policy not in self.policies:
             raise InputError(f"unknown policy {shown(policy)}: these results have {', '.join(self.policies)}")
         return self.policies.index(policy)
@@ -174,7 +174,7 @@ class Results:
 
 
 def _freeze(array: Any) -> Any:
-    """The array, never to be changed: statistics are computed once."""
+    """The array, made read-only, because statistics are computed only once."""
     if isinstance(array, np.ndarray):
         array.flags.writeable = False
     return array

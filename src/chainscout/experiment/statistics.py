@@ -1,8 +1,8 @@
 """The three losses of an experiment, with standard errors (MATH §3).
 
-Each statistic carries its influence values: how much every replication moves it. Standard errors of the statistic, of
-a ratio and of a difference between policies all follow from them (the delta method), with the pairing of replications
-taken into account: policies see the same paths.
+Each statistic carries its influence values: how much every replication moves it. The standard errors of the statistic,
+of a ratio and of a difference between policies follow from them (the delta method). They account for the pairing of
+replications: all policies see the same paths.
 """
 
 import math
@@ -21,7 +21,7 @@ NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Statistic:
-    """A value and its influence values, one a replication, which average zero."""
+    """A value and its influence values, one for each replication, with mean zero."""
 
     value: float
     influence: Array
@@ -40,7 +40,7 @@ class Statistic:
         return self.value - NORMAL * self.error, self.value + NORMAL * self.error
 
     def over(self, other: "Statistic") -> "Statistic":
-        """The ratio of two statistics of the same replications; nan where there is nothing to divide by."""
+        """The ratio of two statistics of the same replications; nan if the second is zero."""
         divisor = other.value or math.nan
         ratio = self.value / divisor
         return Statistic(ratio, (self.influence - ratio * other.influence) / divisor)
@@ -57,10 +57,10 @@ class Statistic:
 def largest_mean(loss: Array) -> Statistic:
     """max_k E[L_k] from ``loss`` (replication, chain); the error is that of the chain with the largest mean.
 
-    Where several chains come close to the largest mean (under the oracle all do) the largest of their estimates lies
-    above it on average, by at most :func:`most_bias` standard errors, and ratios to the oracle come out low by as much.
-    Splitting the sample, to choose the chain in one half and to take its mean in the other, would be too low instead
-    and has the larger error (docs/experiments.md has the figures).
+    If several chains are close to the largest mean (under the oracle all are), the largest of their estimates is too
+    high on average, by at most :func:`most_bias` standard errors. Ratios to the oracle are then too low by as much. A
+    split sample, which chooses the chain in one half and takes its mean in the other, would be too low instead and has
+    a larger error (docs/experiments.md has the figures).
     """
     means = loss.mean(axis=0)
     worst = int(means.argmax())
@@ -68,7 +68,7 @@ def largest_mean(loss: Array) -> Statistic:
 
 
 def most_bias(chains: int) -> float:
-    """√(2·log K): how far the largest of K estimated means can lie above the largest mean, in standard errors."""
+    """√(2·log K): how far the largest of K estimated means can be above the largest mean, in standard errors."""
     return math.sqrt(2 * math.log(chains))
 
 

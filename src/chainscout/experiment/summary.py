@@ -10,7 +10,7 @@ from ..engine.gpu import at_home
 if TYPE_CHECKING:
     from .results import Results
 
-#: The policy that losses are set against.
+#: The policy with which losses are compared.
 ORACLE = "oracle"
 
 
@@ -35,7 +35,7 @@ def summary(results: "Results") -> list[dict[str, Any]]:
 
 
 def differences(results: "Results", statistic: str) -> list[dict[str, Any]]:
-    """For each budget and pair of policies the paired difference, its 95 % interval, and by how much they differ."""
+    """For each budget and pair of policies the paired difference, its 95 % interval, and the relative difference."""
     rows = []
     for budget in results.budgets:
         for first, second in combinations(results.policies, 2):
@@ -58,7 +58,7 @@ def differences(results: "Results", statistic: str) -> list[dict[str, Any]]:
 
 
 def allocation(results: "Results") -> list[dict[str, Any]]:
-    """The mean share of the pulls of each chain at the largest budget, η, and what the policy aims at."""
+    """The mean share of each chain's pulls at the largest budget, η, and the policy's target share."""
     last = int(np.argmax(results.budgets))
     eta = results.problem.allocation if results.problem.variability else np.full(len(results.problem), np.nan)
     rows = []

@@ -24,7 +24,7 @@ from ..errors import ChainscoutError, InputError
 from ..policies import Policy
 from .checkpoint import Checkpoint, Outcome
 
-#: What tasks that wait on somebody else's executor may hold in bytes, and how many there may be.
+#: The largest number of bytes of tasks that wait on a given executor, and the largest number of such tasks.
 WAITING_BYTES, MOST_WAITING = 1 << 28, 1_000
 
 
@@ -48,7 +48,7 @@ class Task:
 def run_all(
     tasks: Sequence[Task], common: Mapping[str, Any], executor: Executor | None, kept: Checkpoint | None, progress: bool
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Every task with its outcome, as they are finished."""
+    """Every task with its outcome, in the order of completion."""
     waiting = []
     for task in tasks:
         outcome = kept.load(task) if kept else None
@@ -70,14 +70,14 @@ def _outcomes(
     if executor is not None:
         send, most = _by_pickle(tasks, common, executor)
         yield from _collected(tasks, send, most)
-    elif common["options"].engine == "python":  # holds the interpreter's lock: threads would only take turns
+    elif common["options"].engine == "python":  # it holds the interpreter's lock, so threads would only take turns
         for task in tasks:
             yield task, _run(task.policy, task.start, task.stop, common)
     else:
         threads, begin = engine.workers(common["options"].engine)
         pool = ThreadPoolExecutor(threads, initializer=begin)
         try:
-            # A few more than are running: enough to keep threads busy, and few to be left when one is interrupted.
+            # A few more tasks than threads: enough to keep threads busy, and few are left over after an interrupt.
             yield from _collected(tasks, lambda t: pool.submit(_run, t.policy, t.start, t.stop, common), 2 * threads)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -86,7 +86,7 @@ def _outcomes(
 def _collected(
     tasks: Sequence[Task], send: "Callable[[Task], Future[Outcome]]", most: int
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Outcomes as they come, with at most ``most`` tasks sent and not yet finished."""
+    """Outcomes in the order of completion, with at most ``most`` unfinished tasks at a time."""
     running: dict[Future[Outcome], Task] = {}
     left = iter(tasks)
     try:
@@ -119,7 +119,7 @@ def _run(policy: Policy, start: int, stop: int, common: Mapping[str, Any]) -> Ou
             raise ChainscoutError(f"the GPU failed: {str(error).splitlines()[0]}") from None
         if not module.startswith("numba."):
             raise
-        # numba says what is wrong below how it got there, and then where.
+        # numba's message has the way to the error first, then the error, then its place.
         why = next((line for line in str(error).splitlines() if line and not line.startswith("Failed in")), "")
         raise InputError(
             f"the policy {policy.name!r} cannot be compiled ({why}): rules use arithmetic, comparisons, loops and math"
@@ -127,13 +127,13 @@ def _run(policy: Policy, start: int, stop: int, common: Mapping[str, Any]) -> Ou
         ) from None
 
 
-# --- in other processes: rules travel by cloudpickle, which also takes those typed at a prompt ------------------
+# --- in other processes: rules are sent by cloudpickle, which also takes rules typed at a prompt -----------------
 
 
 def _by_pickle(
     tasks: Sequence[Task], common: Mapping[str, Any], executor: Executor
 ) -> "tuple[Callable[[Task], Future[Outcome]], int]":
-    """What sends a task, and how many may wait: enough for a large cluster, unless the problem is large too."""
+    """A function that sends a task, and how many may wait: enough for a large cluster, unless the problem is large."""
     shared = cloudpickle.dumps(dict(common))
     policies = {task.place: cloudpickle.dumps(task.policy) for task in tasks}
 
@@ -150,7 +150,7 @@ def run_pickled(version: str, common: bytes, policy: bytes, start: int, stop: in
     return _run(_policy(policy), start, stop, _common(common))
 
 
-# A rule that was unpickled twice would be two rules to the engine, each compiled: every task must get the same object.
+# A rule that is unpickled twice would be compiled twice. So every task must get the same object.
 @lru_cache(maxsize=64)
 def _policy(pickled: bytes) -> Policy:
     policy: Policy = cloudpickle.loads(pickled)
@@ -164,7 +164,7 @@ def _common(pickled: bytes) -> dict[str, Any]:
 
 
 def _bar(progress: bool, total: int) -> Any:
-    """A context that gives a function which advances the bar by a number of steps."""
+    """A context that yields a function which advances the bar by a number of steps."""
     if not progress:
         return nullcontext(lambda steps: None)
     from .progress import bar

@@ -15,12 +15,12 @@ _WRITERS: dict[str, dict[str, Callable[[Model], str | bytes]]] = {
     ".drn": {".drn": drn.text},
     ".umb": {".umb": umb.content},
 }
-#: How the names of these files end.
+#: The endings of the names of these files.
 SUFFIXES = tuple(_WRITERS)
 
 
 def files(model: Model, where: Path) -> dict[Path, bytes]:
-    """What a model is written as: the files and their content."""
+    """The files of a model, and their content."""
     found = {}
     for suffix, write in _WRITERS[where.suffix].items():
         content = write(model)
@@ -29,7 +29,7 @@ def files(model: Model, where: Path) -> dict[Path, bytes]:
 
 
 def read(where: Path, text: Callable[[Path], str]) -> MarkovChain:
-    """The chain of a file. ``text`` gives the text of a file, or refuses it."""
+    """The chain in a file. ``text`` returns the text of a file, or raises an error."""
     if where.suffix == ".umb":
         return umb.read(str(where))
     if where.suffix == ".tra":

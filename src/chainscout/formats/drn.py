@@ -1,4 +1,4 @@
-"""Storm's explicit format DRN: a line a state with its labels, a line a transition."""
+"""Storm's explicit format DRN: one line for each state with its labels, one line for each transition."""
 
 from ..chains import MarkovChain
 from .model import INITIAL, Model, chain_of, is_whole, refused
@@ -28,7 +28,7 @@ def read(file: str, content: str) -> MarkovChain:
     for begin, line in enumerate(lines, 1):
         key, _, value = line.partition(":")
         if line.startswith("@"):
-            # The value stands behind a colon or on the next line.
+            # The value comes after a colon or on the next line.
             header[key.strip()] = value.strip() or (lines[begin].strip() if begin < len(lines) else "")
         if line.strip() == "@model":
             break

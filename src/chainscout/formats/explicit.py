@@ -1,4 +1,4 @@
-"""PRISM's explicit files: transitions in a ``.tra`` file, labels in a ``.lab`` file beside it."""
+"""PRISM's explicit files: transitions in a ``.tra`` file, labels in a ``.lab`` file in the same folder."""
 
 import re
 
@@ -10,7 +10,7 @@ __all__ = ["labels_text", "read", "transitions_text"]
 
 
 def transitions_text(model: Model) -> str:
-    """The .tra file: the numbers of states and transitions, then a line a transition."""
+    """The .tra file: the numbers of states and transitions, then one line for each transition."""
     lines = [
         f"{x} {y} {written(low, high, exact=model.exact)}" for x in range(model.size) for y, low, high in model.row(x)
     ]
@@ -18,7 +18,7 @@ def transitions_text(model: Model) -> str:
 
 
 def labels_text(model: Model) -> str:
-    """The .lab file: numbered labels, then a line a state."""
+    """The .lab file: numbered labels, then one line for each state."""
     names = [INITIAL, "deadlock", *model.labels]
     lines = [" ".join(f'{number}="{name}"' for number, name in enumerate(names))]
     lines += [f"{x}: {'0 ' if x in model.initial else ''}{x + 2}" for x in range(model.size)]
@@ -26,7 +26,7 @@ def labels_text(model: Model) -> str:
 
 
 def read(file: str, transitions: str, labels_file: str, labels: str | None) -> MarkovChain:
-    """The chain of a .tra file, and of the .lab file beside it if there is one."""
+    """The chain of a .tra file, with the labels of its .lab file if there is one."""
     numbered = enumerate(transitions.splitlines(), 1)
     lines = [(number, line.split(maxsplit=2)) for number, line in numbered if line.strip()]
     if not lines or len(lines[0][1]) != 2 or not all(is_whole(part) for part in lines[0][1]):

@@ -1,4 +1,4 @@
-"""A chain as model checkers see it: numbered states with labels, probabilities or intervals of them, initial states."""
+"""A chain for model checkers: numbered states with labels, probabilities or intervals of them, initial states."""
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
@@ -17,7 +17,7 @@ _Array = npt.NDArray[np.float64]
 
 #: The label of the initial states in every format.
 INITIAL = "init"
-#: Labels that model checkers give themselves.
+#: Labels that model checkers assign themselves.
 _RESERVED = frozenset({INITIAL, "deadlock"})
 #: Words that cannot be names in the PRISM language (its manual, 'Names and labels').
 _WORDS = frozenset(
@@ -33,7 +33,7 @@ _WORDS = frozenset(
 class Model:
     """A Markov chain, or an interval Markov chain: every matrix whose entries lie in their intervals.
 
-    ``lower`` and ``upper`` are S × S, and the same array for an exact chain. An entry whose upper end is 0 is no
+    ``lower`` and ``upper`` are S × S, and the same array for an exact chain. An entry whose upper end is 0 is not a
     transition, and is not written.
     """
 
@@ -43,7 +43,7 @@ class Model:
     upper: _Array
     #: The positions of the initial states.
     initial: tuple[int, ...]
-    #: What a reader should know, in a line; formats without comments leave it out.
+    #: A comment of one line. Formats without comments leave it out.
     note: str = ""
 
     @property
@@ -69,16 +69,16 @@ class Model:
 
     @classmethod
     def of_chain(cls, chain: MarkovChain) -> "Model":
-        """The model of a chain. Its initial states are those that its initial law can draw; the law itself is lost."""
+        """The model of a chain. Its initial states are those with a positive initial probability; the law is lost."""
         matrix = np.asarray(chain.matrix)
         return cls.of_states(chain.states, matrix, matrix, map(int, np.flatnonzero(chain.initial)))
 
 
 def _labels(states: Sequence[Hashable]) -> tuple[str, ...]:
-    """The states' own labels where every format can write them.
+    """The states' own labels, if every format can write them.
 
-    Elsewhere other characters than letters, digits and '_' become '_', and 's_' stands before a number and
-    before a word that means something to PRISM. What would then be there twice gets a number.
+    Otherwise characters other than letters, digits and '_' become '_', and 's_' is put before a number and before a
+    reserved word of PRISM. Labels that would then be equal get a number.
     """
     found: dict[str, None] = {}
     kept = {state for state in states if isinstance(state, str) and _is_name(state)}
@@ -104,8 +104,8 @@ def chain_of(
 ) -> MarkovChain:
     """The chain that a file holds.
 
-    A state is called by the first label that it alone has. If there is a state without one, all are numbered. Several
-    initial states are equally likely, and without any all states are.
+    The name of a state is the first label that no other state has. If some state has no such label, all states are
+    numbered. Several initial states are equally likely. Without initial states, all states are equally likely.
     """
     if not 1 <= size <= DENSE_LIMIT:
         raise refused(file, "", f"a chain is read with 1 to {DENSE_LIMIT:,} states, and this file says {size:,}")
@@ -131,10 +131,10 @@ def chain_of(
 
 
 def is_whole(text: str) -> bool:
-    """Whether this is a whole number that a file can mean."""
+    """Whether this is a whole number of a possible size."""
     return len(text) <= 18 and text.isascii() and text.isdecimal()
 
 
 def refused(file: str, place: str, sentence: str) -> FileError:
-    """The error of a file that cannot be read as an exact Markov chain: file, place, sentence."""
+    """The error for a file that cannot be read as an exact Markov chain: file, place, sentence."""
     return FileError(": ".join(part for part in (file, place, sentence) if part))

@@ -12,12 +12,12 @@ _PROBABILITY = re.compile(rf"({_NUMBER})(?:\s*/\s*({_NUMBER}))?")
 
 
 def written(lower: float, upper: float, *, exact: bool) -> str:
-    """A probability, or the interval that it lies in, such that it reads back as the same numbers."""
+    """The text of a probability or of its interval. It reads back as the same numbers."""
     return repr(lower) if exact else f"[{lower!r},{upper!r}]"
 
 
 def probability(text: str, file: str, place: str) -> float:
-    """The probability that ``text`` writes."""
+    """The probability that ``text`` stands for."""
     if text.lstrip().startswith("["):
         raise refused(file, place, f"this is an interval, {text.strip()!r}, and only exact chains are read")
     found = _PROBABILITY.fullmatch(text.strip())

@@ -1,7 +1,7 @@
 """The PRISM language: one module with one variable, the number of the state. PRISM and Storm read it.
 
-What is read is this form alone. A program with several modules, constants or formulas is a model's description, and
-its states have to be built first: Storm and PRISM do that, and write one of the explicit formats.
+Only this form is read. A program with several modules, constants or formulas describes a model whose states must be
+built first. Storm and PRISM do that, and write one of the explicit formats.
 """
 
 import re

@@ -50,7 +50,7 @@ def read(file: str) -> MarkovChain:
     entries: dict[tuple[int, int], float] = {}
     if len(found.branch_to_target or ()) != system.num_branches:
         raise refused(file, "", "the number of transitions is not what the file says")
-    # A list that would say 'one each' may be left out.
+    # A list in which every entry is one may be left out.
     choices = found.state_to_choices or range(system.num_states + 1)
     branches = found.choice_to_branches or range(system.num_choices + 1)
     for x in range(system.num_states):

@@ -1,4 +1,4 @@
-"""Sources at work on an executor, each under a lease; and what happens when a source or its worker fails."""
+"""Sources that work on an executor, each under a lease; and the handling of failed sources and workers."""
 
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -30,19 +30,20 @@ from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
 from ._position import Position
 
-#: Who walks the paths of plain tells. A study that was learned without an executor goes on with one, and the other way.
+#: The walker of the paths of plain tells. So a study that was learned without an executor can continue with one, and
+#: vice versa.
 NAME = "main"
-#: Seconds that a lease lasts if this program dies; while it lives, the worker renews its leases.
+#: Seconds that a lease lasts if this program dies. While it lives, the worker renews its leases.
 SECONDS = 60.0
-#: Seconds between two looks for a chain that other workers hold.
+#: Seconds between two attempts to get a chain that other workers hold.
 PAUSE = 0.05
 
 
 class Here(Executor):
-    """Runs what it is given at once, in the thread that gives it."""
+    """An executor that runs each call at once, in the calling thread."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """What ``fn`` gives or raises, as a future that is done."""
+        """The result or the error of ``fn``, as a completed future."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -52,14 +53,14 @@ class Here(Executor):
 
 
 class _Copy(NamedTuple):
-    """One source of a chain, and who walks its paths."""
+    """One source of a chain, and the worker that walks its paths."""
 
     position: Position
     worker: Worker
 
 
 class Crew:
-    """Sources at work on an executor, each under a lease of its own path."""
+    """Sources that work on an executor, each under a lease of its own path."""
 
     def __init__(
         self,
@@ -77,15 +78,15 @@ class Crew:
         self._workers = workers
         self._told = told
         self._shared = study.progress().shared
-        #: Only these chains' sources can continue what an earlier program saw.
+        #: The chains whose sources can continue the path of an earlier program.
         self._repeating = frozenset(name for name, source in sources.items() if isinstance(source, Repeating))
-        #: The sources of each chain, and those of them that are not at work.
+        #: The sources of each chain, and the idle ones among them.
         self._copies: dict[str, list[_Copy]] = {}
         self._idle: dict[str, list[_Copy]] = {}
         self._working: dict[Future[Any], tuple[_Copy, Lease]] = {}
 
     def run(self) -> None:
-        """Keeps the workers busy until the study is finished and all of them are back."""
+        """Keeps the workers busy until the study is finished and all of them have returned."""
         with ExitStack() as self._stack:
             main = self._stack.enter_context(Worker(self._study, NAME, warns=False))
             for name, source in self._sources.items():
@@ -93,7 +94,7 @@ class Crew:
                 self._idle[name] = self._copies[name].copy()
             try:
                 while self._hire(main) or self._working:
-                    if not self._working:  # other workers were promised what there is
+                    if not self._working:  # the rest of the budget is promised to other workers
                         time.sleep(PAUSE)
                     done, _ = wait(self._working, timeout=SECONDS / 2, return_when=FIRST_COMPLETED)
                     for future in done:
@@ -107,7 +108,7 @@ class Crew:
                 raise
 
     def _hire(self, main: Worker) -> bool:
-        """Gives leases to idle workers. Gives whether there will be more to do."""
+        """Gives leases to idle workers. Returns whether there will be more to do."""
         while len(self._working) < self._workers:
             try:
                 found = self._lease(main)
@@ -118,20 +119,20 @@ class Crew:
             copy, lease = found
             try:
                 self._place(copy.position, lease)
-            except BaseException:  # nothing was asked of the source, so nothing is lost
+            except BaseException:  # the source made no observation, so nothing is lost
                 lease.give_back()
                 raise
             try:
                 self._working[self._send(copy.position.source, lease.token)] = found
             except BaseException as error:
                 self._drop(copy, lease)
-                if isinstance(error, BrokenExecutor):  # by another worker, whose answer is not read yet
+                if isinstance(error, BrokenExecutor):  # another worker broke it, and its answer is not read yet
                     raise _broke(error) from None
                 raise
         return True
 
     def _lease(self, main: Worker) -> tuple[_Copy, Lease] | None:
-        """A lease for a source that is not at work; None when the study is finished."""
+        """A lease for an idle source; None when the study is finished."""
         busy = {lease.chain for _, lease in self._working.values()}
         if not self._factories:
             lease = main.lease(SECONDS, wait=0, continuing=self._repeating, without=busy)
@@ -157,7 +158,7 @@ class Crew:
         return self._copies[name][-1]
 
     def _place(self, position: Position, lease: Lease) -> None:
-        """Brings a source to where the path of its lease stands."""
+        """Brings a source to the position of its lease's path."""
         known = position.place
         if known is None or (known.path, known.step) != (lease.path, lease.step):
             observations = self._study.chain(lease.chain).observations
@@ -168,7 +169,7 @@ class Crew:
             return self._executor.submit(_advance_here, source)
         import cloudpickle
 
-        # The token makes each call unlike any other, because Dask takes equal calls for one and would draw once.
+        # The token makes each call unique, because Dask treats equal calls as one and would draw only once.
         return self._executor.submit(_advance_there, cloudpickle.dumps(source), token)
 
     def _back(self, copy: _Copy, lease: Lease, future: "Future[Any]") -> None:
@@ -193,7 +194,7 @@ class Crew:
             self._set_aside(lease.chain, end)
         except (SourceError, _WorkerLost) as error:
             given_up = position.fail()
-            if given_up:  # before the path ends, which may set the chain aside too and knows less of why
+            if given_up:  # before the path ends, because its end may set the chain aside with a less exact reason
                 self._set_aside(lease.chain, error)
             begins = isinstance(error, SourceError) and lease.state is None and not drawn
             if begins or isinstance(error, SourceNotStarted):
@@ -202,14 +203,14 @@ class Crew:
                 self._drop(copy, lease)
             if isinstance(error, _WorkerLost):
                 position.source.restart()
-            if given_up:  # where paths are shared, nobody may set a chain aside that is held
+            if given_up:  # if paths are shared, a chain that is held cannot be set aside
                 self._set_aside(lease.chain, error)
         except BaseException:
             self._drop(copy, lease)
             raise
 
     def _drop(self, copy: _Copy, lease: Lease) -> None:
-        """Ends a lease whose state is not told. A source that repeats itself gives it again; another has lost it."""
+        """Ends a lease whose state is not told. A source that repeats itself gives it again; for another it is lost."""
         copy.position.place = None
         with suppress(LeaseLost, ConnectionLost):  # then the lease ends by itself
             if isinstance(copy.position.source, Repeating):
@@ -218,7 +219,7 @@ class Crew:
                 lease.abandon()
 
     def _set_aside(self, name: str, reason: Exception) -> None:
-        with suppress(Held):  # by a worker whose process works
+        with suppress(Held):  # a worker with a working process holds it
             self._study.set_aside(name, str(reason))
 
     def _result(self, future: "Future[Any]") -> Any:
@@ -247,7 +248,7 @@ def _advance_here(source: Source) -> tuple[Hashable, bool, None]:
 
 
 def _advance_there(packed: bytes, token: str) -> tuple[Hashable, bool, bytes]:
-    """On another process or machine: the source moves there, advances, and comes back."""
+    """Runs in another process or on another machine: the source is sent there, advances, and is sent back."""
     import cloudpickle
 
     source = cloudpickle.loads(packed)

@@ -1,4 +1,4 @@
-"""Where a source stands: which observation of which path it gives next, and how often it has failed."""
+"""The position of a source: the path and the step of its next observation, and how often it has failed."""
 
 from collections.abc import Callable, Hashable
 
@@ -6,7 +6,7 @@ from ..errors import Held, InputError, OutOfStep, OverBudget
 from ..sources import Place, Program, Repeating, Source
 from ..study import Study
 
-#: A chain whose source failed so often in a row is set aside.
+#: A chain is set aside after this many consecutive failures of its source.
 MOST_FAILURES = 10
 
 
@@ -17,12 +17,12 @@ class Position:
         self._study = study
         self.name = name
         self.source = source
-        #: Where the source's next observation belongs; None where that is not known.
+        #: The place of the source's next observation; None if it is not known.
         self.place: Place | None = None
         self._failures = 0
 
     def find(self) -> Place:
-        """Brings the source to where plain tells belong.
+        """Brings the source to the place of the next plain tell.
 
         A source that repeats itself continues the path of an earlier program; every other source begins a path.
         """
@@ -33,7 +33,7 @@ class Position:
         return self.place
 
     def put(self, place: Place, *, same_process: bool = False) -> Place:
-        """Brings the source to a place. A source that cannot be brought there begins anew.
+        """Brings the source to a place. If that is impossible, the source begins a new path.
 
         ``same_process``: the source's process is the chain's only one, and stands there already.
         """
@@ -48,7 +48,7 @@ class Position:
         return place
 
     def move(self, path: int) -> Place:
-        """Notes that the source has begun this path by itself, with the state that it gave last."""
+        """Notes that the source has begun this path by itself, with its last state."""
         assert self.place is not None
         self.place = Place(path, 1, None, self.place.observations)
         return self.place
@@ -60,7 +60,7 @@ class Position:
         return self.place.observations if once and self.place is not None else None
 
     def tell(self, state: Hashable, tell: Callable[[Hashable], object]) -> None:
-        """Tells a state and notes it. A program writes texts; a text that is no state is an error of the program."""
+        """Tells a state and notes it. Programs write texts; an invalid text is an error of the program."""
         if isinstance(self.source, Program):
             try:
                 known = self._study.state_from_text(self.name, str(state))
@@ -78,7 +78,7 @@ class Position:
         self._failures = 0
 
     def fail(self) -> bool:
-        """Notes a failure. Gives whether the source is to be given up."""
+        """Notes a failure. Returns whether the source should be given up."""
         self._failures += 1
         self.place = None
         return self._failures >= MOST_FAILURES

@@ -12,18 +12,18 @@ from ..study import Study
 from ..study.portrait import following
 from ..validation import printable
 
-#: Seconds between two looks at the study; certificates and allocation take at most a twentieth of the time.
+#: Seconds between two reads of the study. Certificates and allocation take at most a twentieth of the time.
 EVERY = 0.5
 SHARE = 20.0
-#: Chains whose share of the observations is shown.
+#: The number of chains whose share of the observations is shown.
 SHOWN = 4
-#: Columns that all else takes, and the least that are left for those shares.
+#: The columns that everything else takes, and the least number of columns for the shares.
 NARROW, ROOM = 80, 20
 
 
 @contextmanager
 def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
-    """Shows a bar over the budget. Gives the function to be called after every observation."""
+    """Shows a bar over the budget. Yields the function to call after every observation."""
     columns: tuple[ProgressColumn, ...] = (
         BarColumn(bar_width=None),
         TextColumn("{task.fields[done]}"),
@@ -51,7 +51,7 @@ def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
 
 
 class _Look:
-    """Looks at the study now and then."""
+    """Reads the study from time to time."""
 
     def __init__(self, study: Study, update: Callable[..., None], room: int) -> None:
         self._study = study

@@ -1,4 +1,4 @@
-"""What ``learn`` is given for a study that exists: a later end extends it, every other setting must be the study's own.
+"""``learn`` for an existing study: a later end extends it; every other setting must equal the study's own.
 
 A setting that is not given (None) is the study's own. Everything is checked before anything is changed.
 """
@@ -23,7 +23,7 @@ from ..validation import real_number, shown
 
 
 def resume(study: Study, states: Mapping[str, int | Sequence[Hashable]] | None, settings: StudySettings) -> None:
-    """Extends a study as far as ``settings`` say so. Refuses settings that it was not created with."""
+    """Extends a study as ``settings`` say. Raises ``InputError`` for settings that differ from the study's own."""
     state, browser = study.progress(), Browser(study)
     given = settings.given()
     _check_rule(state, given)
@@ -47,7 +47,7 @@ def _differs(what: str, has: str, given: str) -> InputError:
 
 
 def _check_rule(state: Progress, given: Mapping[str, object]) -> None:
-    """Compares the settings that decide what is promised and who is next."""
+    """Compares the settings of the guarantee and of the policy."""
     policy, delta, method, paths = (given.get(name) for name in ("policy", "delta", "certificate", "paths"))
     # A user's own rule was compared when the study was opened with it.
     if policy is not None and not isinstance(policy, Policy) and CHECKS["policy"](policy).name != state.policy:
@@ -61,7 +61,7 @@ def _check_rule(state: Progress, given: Mapping[str, object]) -> None:
 
 
 def _check_questions(study: Study, state: Progress, numbers: Mapping[str, int], given: Mapping[str, object]) -> None:
-    """Compares what is asked: δ was split over the questions when the study was made."""
+    """Compares the questions: δ was split over them when the study was created."""
     if "questions" in given:
         asked = checked_questions(given["questions"], list(numbers))
         wanted = [(name, str(question)) for name, questions in asked.items() for question in questions]
@@ -81,7 +81,7 @@ def _check_each(
         return
     given = numbers_by_chain(values, what, numbers)
     for name, number in numbers.items():
-        has, asked = getattr(browser.line(number), one), given.get(name, 1.0)  # as for a new study
+        has, asked = getattr(browser.line(number), one), given.get(name, 1.0)  # the default of a new study
         if has != asked:
             raise _differs(f"the {one}", f"{has:.10g} of the chain {name!r}", f"{asked:.10g}")
 
@@ -107,14 +107,14 @@ def _check_states(
 
 
 def _are_alike(known: Sequence[Hashable], name: str, given: int | Sequence[Hashable], is_open: bool) -> bool:
-    """Whether the states that were given are the study's. An open chain may have discovered others since."""
+    """Whether the given states are the study's. An open chain may have discovered more since then."""
     if is_open:
         wanted: Sequence[Hashable] = first_states(name, given)
         known = known[: len(wanted)]
     else:
         fixed = closed_states(name, given)
         wanted = range(fixed) if isinstance(fixed, int) else fixed
-    # Ranges are compared as such: a chain may have a thousand million states.
+    # Ranges are compared as ranges, because a chain may have 10⁹ states.
     return len(known) == len(wanted) and (known == wanted or list(known) == list(wanted))
 
 
@@ -132,7 +132,7 @@ def _check_warm_start(browser: Browser, numbers: Mapping[str, int], warm_start: 
             raise _differs(f"{before} transitions", f"in the warm start of the chain {name!r}", f"another of {now}")
 
 
-#: Which way each end of a study can be moved by learning, and the words for the other one.
+#: The direction in which ``learn`` may move each end of a study, and the words for the other direction.
 _ENDS: dict[str, tuple[int, str, str, Callable[[float], str]]] = {
     "budget": (1, "smaller", "more", "{:g}".format),
     "target_loss": (-1, "larger", "less", "{:g}".format),
@@ -142,9 +142,10 @@ _ENDS: dict[str, tuple[int, str, str, Callable[[float], str]]] = {
 
 
 def _is_further(state: Progress, name: str, end: float) -> bool:
-    """Whether the end that is asked for lies beyond the study's own. An end before the study's own is refused.
+    """Whether the requested end is beyond the study's own. An end before the study's own is refused.
 
-    Observations cost money: there must be no more of them than was said, and no end that others rely on is taken back.
+    Observations cost money. So there must not be more of them than the caller said, and an end that others rely on must
+    not be withdrawn.
     """
     has = getattr(state, name)
     sign, worse, better, text = _ENDS[name]

@@ -72,17 +72,17 @@ def learn(
     """Samples from ``sources`` until the budget is used, the target is reached or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
-    is simulated. A source is at work once at a time; several copies of one that ``sources.Factory`` makes work at once.
-    ``where``: where the study is kept, as in Study.create. A study that exists there goes on: a larger budget, a
-    smaller target or a later deadline extends it; any other setting that is given must be the study's own.
-    ``states``: name → how many states there are, or their labels. Where they are not given, the states of a simulated
+    is simulated. A source makes one observation at a time; ``sources.Factory`` makes several copies that work at once.
+    ``where``: where the study is stored, as in Study.create. An existing study continues: a larger budget, a smaller
+    target or a later deadline extends it; any other given setting must equal the study's own.
+    ``states``: name → how many states there are, or their labels. If they are not given, the states of a simulated
     chain are known, and those of every other source are discovered (open states).
-    ``warm_start``: counts to begin with; a simulated or recorded source must then have been told by ``skip`` how much
-    of it they were made from.
-    ``executor``: any concurrent.futures executor, with ``workers`` sources at work at once. Sources travel to a process
-    or Dask executor and back, and must be picklable.
+    ``warm_start``: counts to begin with. If a simulated or recorded source was used for them, its ``skip`` must say how
+    many of its observations they contain.
+    ``executor``: any concurrent.futures executor, with ``workers`` sources at work at once. Sources are sent to a
+    process or Dask executor and back, so they must be picklable.
     ``progress``: whether a progress bar is shown.
-    ``seed``: of simulated chains.
+    ``seed``: the seed of simulated chains.
     The other parameters are the fields of ``StudySettings``.
     """
     settings = StudySettings(
@@ -131,9 +131,9 @@ def _open_or_create(
     states: Mapping[str, int | Sequence[Hashable]] | None,
     settings: StudySettings,
 ) -> Study:
-    """The study that is there, if it fits; else a new one. Of several programs that make it at once, one does."""
+    """The existing study, if it fits; otherwise a new one. If several programs create it at once, one of them does."""
     if not exists(where):
-        # What is no Counts is refused when the study is made.
+        # An object that is not a Counts is refused when the study is created.
         given = settings.warm_start or {}
         _check_unused(sources, [name for name, counts in given.items() if isinstance(counts, Counts) and counts.total])
         chains, opened = _chain_states(sources, states or {}, settings.open_states)
@@ -141,7 +141,7 @@ def _open_or_create(
             return Study.from_settings(where, chains, replace(settings, open_states=opened))
         except InputError:
             if not exists(where):
-                raise  # it was not that another program has made the study meanwhile
+                raise  # the reason was not that another program created the study meanwhile
     study = Study.open(where, settings.policy if isinstance(settings.policy, Policy) else None)
     try:
         names = study.names
@@ -156,7 +156,7 @@ def _open_or_create(
 
 
 def _warn_of_chains_set_aside(study: Study) -> None:
-    """Says which chains are sampled no more, why, and what takes them up again."""
+    """Warns which chains are not sampled any more, why, and how to take them up again."""
     reasons = Browser(study).set_aside()
     if not reasons:
         return
@@ -171,13 +171,13 @@ def _warn_of_chains_set_aside(study: Study) -> None:
 
 
 def check_end(where: Where, settings: StudySettings) -> None:
-    """Refuses to learn for ever. A study that exists has its own end, or has none on purpose."""
+    """Raises ``InputError`` for a new study without an end. An existing study has its own end, or none on purpose."""
     if not settings.given().keys() & _ENDS and not exists(where):
         raise InputError("learning needs an end: a budget, a target loss, a deadline, or an aim for its questions")
 
 
 def _named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> tuple[dict[str, Factory], dict[str, Source]]:
-    """The factories, and every source in its common form: a factory's first."""
+    """The factories, and every source in its common form; a factory gives its first source."""
     if isinstance(sources, Problem):
         sources = sources.chains
     if not isinstance(sources, Mapping) or not sources:
@@ -193,7 +193,7 @@ def _named_sources(sources: Mapping[str, Any] | Problem, seed: int = 0) -> tuple
 
 
 def _check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
-    """Refuses sources that are not exactly those of the study's chains."""
+    """Raises ``InputError`` unless there is exactly one source for each chain of the study."""
     missing = [name for name in names if name not in sources]
     if missing:
         raise InputError(f"the study has chains without a source: {shown(missing)}")
@@ -204,7 +204,7 @@ def _check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
 
 
 def _check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
-    """Refuses a source that repeats itself where its states may be among the counts that its chain began with."""
+    """Raises ``InputError`` for a repeating source whose states may already be in the chain's warm-start counts."""
     for name in warm:
         source = sources.get(name)
         if isinstance(source, Repeating) and source.skipped is None:
@@ -229,7 +229,7 @@ def _chain_states(
 ) -> tuple[dict[str, int | Sequence[Hashable]], list[str]]:
     """The states of every chain, and the chains whose states are open.
 
-    The states of a recording are chosen by the data, so they are no more known beforehand than those of a function.
+    The data determine the states of a recording. So, like those of a function, they are not known beforehand.
     """
     unknown = [name for name in states if name not in sources]
     if unknown:
@@ -273,7 +273,7 @@ def run(
             progress_bar(study) if progress else nullcontext(_nothing)
         )
         told = stack.enter_context(shown_bar)
-        if executor is None and study.progress().shared:  # nobody else may move a process between its draw and the tell
+        if executor is None and study.progress().shared:  # a lease prevents others from moving the process in between
             Crew(study, sources, {}, Here(), 1, told).run()
         elif executor is None:
             _run_one_at_a_time(study, sources, told)
@@ -292,12 +292,12 @@ def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callab
             name = study.ask()
         except StudyFinished:
             return
-        except NothingFree:  # what is left is promised to other workers
+        except NothingFree:  # the rest of the budget is promised to other workers
             time.sleep(PAUSE)
             continue
         try:
             _advance(study, positions[name])
-        except StudyFinished:  # somebody else finished it: an observation after the end is not lost to the study
+        except StudyFinished:  # somebody else finished it: an observation after the end does not count as lost
             return
         except (Held, NothingFree, OutOfStep, OverBudget):  # somebody else was faster
             positions[name].place = None
@@ -324,21 +324,21 @@ def _advance(study: Study, position: Position) -> None:
             Held,
             NothingFree,
             OverBudget,
-        ):  # a source that repeats itself gives the state again; another has lost it
+        ):  # a source that repeats itself gives the state again; for another it is lost
             if not isinstance(source, Repeating):
                 study.lose(name)
             raise
     except SourceEnded as end:  # it gave no state, so nothing is lost
         study.set_aside(name, str(end))
     except SourceError as error:
-        given_up = position.fail()  # before anything can raise: a failure counts whoever holds the chain now
+        given_up = position.fail()  # first, because a failure counts even if the next lines raise an error
         if place.last is None:  # there is no path to end, and nothing is lost unless the source gave a state
             if drawn:
                 study.lose(name)
         elif not isinstance(error, SourceNotStarted):
             try:
                 study.restart(name, lost=True)
-            except Held:  # the holder's path is not to be broken
+            except Held:  # the holder's path must not be broken
                 study.lose(name)
                 raise
         if given_up:

@@ -1,4 +1,4 @@
-"""``study.toml``: what a study is made of and where its states come from, checked with every error and its place."""
+"""``study.toml``: the description of a study and its sources. All errors are reported, each with its place."""
 
 import tomllib
 from collections.abc import Hashable
@@ -24,7 +24,7 @@ from .learn import check_end
 
 __all__ = ["ChainTable", "StudyFile", "StudyTable", "read_study_file"]
 
-#: The keys that say where a chain's states come from; a chain has one of them.
+#: The keys for the source of a chain's states. A chain has exactly one of them.
 _WAYS = ("command", "matrix", "recorded", "environment")
 
 
@@ -40,7 +40,7 @@ def _states(value: object) -> int | list[str | int]:
 
 
 def _seed(value: object) -> int:
-    if isinstance(value, int):  # a file's 5.0 is no whole number
+    if isinstance(value, int):  # 5.0 in a file is not a whole number
         with suppress(InputError):
             return seed_number(value)
     raise PydanticCustomError("seed", "this must be a whole number ≥ 0 and below 2**64")
@@ -94,7 +94,7 @@ class StudyTable(_Strict):
 
 @dataclass
 class StudyFile:
-    """A study file, read."""
+    """The content of a study file."""
 
     where: str
     sources: dict[str, Source]
@@ -103,7 +103,7 @@ class StudyFile:
 
 
 def read_study_file(path: Path) -> StudyFile:
-    """The study that a TOML file describes. Paths in it are relative to the file. All that is wrong is told at once."""
+    """The study that a TOML file describes. Paths in it are relative to the file. All errors are reported together."""
     try:
         content = path.read_bytes()
         if content.startswith(b"SQLite format 3"):
@@ -115,7 +115,7 @@ def read_study_file(path: Path) -> StudyFile:
         raise FileError(f"{path} is not TOML: {error}") from None
     errors = Errors(str(path))
     wrong = errors.check(StudyTable, data)
-    # What is wrong in itself is left out here, so that the rest can be looked at all the same.
+    # Invalid parts are left out here, so that the rest can still be checked.
     table = StudyTable.model_validate({"where": ""} | {key: data[key] for key in data if key not in wrong})
     found = StudyFile(_where(table.where, path.parent), {}, {})
     if table.problem is not None:
@@ -151,7 +151,7 @@ def read_study_file(path: Path) -> StudyFile:
 def _add_chain(
     found: StudyFile, errors: Errors, name: str, entry: Any, number: int, seed: int, folder: Path
 ) -> ChainTable:
-    """One chain, without what is wrong in it; its states and its source go to what was ``found``."""
+    """Adds one chain, without its invalid parts, to ``found``: its states and its source."""
     place = place_of("chains", name)
     with errors.at(place):
         checked_name(name)
@@ -183,9 +183,9 @@ def _add_chain(
 
 
 def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bool) -> None:
-    """What a new study would refuse of the keys at the top: the same checks, with the place of each.
+    """Checks the keys at the top as a new study would, and reports the place of each error.
 
-    ``priced``: some observation has a cost, right or wrong.
+    ``priced``: some observation has a cost, valid or not.
     """
     given = found.settings.given()
     costs = given.get("costs", {})
@@ -206,7 +206,7 @@ def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bo
 
 
 def _questions(lines: list[str] | None, place: str, errors: Errors) -> list[str]:
-    """The lines that are questions; whether they fit the chain's states is seen when the study is made."""
+    """The lines that are questions. Whether they fit the chain's states is checked when the study is created."""
     found = []
     for line in lines or ():
         with errors.at(place):

@@ -1,4 +1,4 @@
-"""Where a chain's next state comes from: functions, iterators, simulations, recordings, programs and environments."""
+"""Sources of a chain's next states: functions, iterators, simulations, recordings, programs and environments."""
 
 from .environment import Environment
 from .function import Factory, Function, Restartable, Stream, convert

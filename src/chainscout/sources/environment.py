@@ -13,7 +13,7 @@ __all__ = ["Environment"]
 
 
 class Environment(Source):
-    """Each episode is a path: where one ends, the next state is that of a reset environment."""
+    """Each episode is a path: when one ends, the environment is reset, and its first state follows."""
 
     def __init__(
         self,
@@ -22,8 +22,10 @@ class Environment(Source):
         encode: Callable[[Any], Hashable] | None = None,
         seed: int | None = None,
     ) -> None:
-        """``policy``: observation → action (None: uniformly random, from ``seed``). ``encode``: observation → state
-        (None: the observation itself, which must be a whole number or a string)."""
+        """``policy``: observation → action (None: uniformly random, from ``seed``).
+
+        ``encode``: observation → state (None: the observation itself, which must be a whole number or a string).
+        """
         if isinstance(environment, str):
             environment = _make(environment)
         if not (callable(getattr(environment, "reset", None)) and callable(getattr(environment, "step", None))):
@@ -37,13 +39,13 @@ class Environment(Source):
         self._begin(self._origin)
 
     def _begin(self, seed: int | None) -> None:
-        """The next state is that of an environment reset with this seed."""
+        """The next state is the first one after a reset with this seed."""
         self._seed, self._over = seed, True
         if self._policy is None:
             self._environment.action_space.seed(seed)
 
     def advance(self) -> tuple[Hashable, bool]:
-        """One step, or a reset where an episode is over."""
+        """One step, or a reset after the end of an episode."""
         if self._over:
             self._observation, _ = self._environment.reset(seed=self._seed)
             self._seed, self._over = None, False  # a second reset with the same seed would give the same episode
@@ -55,13 +57,13 @@ class Environment(Source):
         return self._encode(self._observation), False
 
     def restart(self) -> None:
-        """The next state is that of a reset environment."""
+        """The next state is the first one after a reset."""
         self._over = True
 
     def resume(self, place: Place) -> bool:
         """Begins another episode, because an environment cannot be brought to a state.
 
-        With a seed, that is another one for every path where a program begins: no episode is counted twice.
+        With a seed, every path at which a program begins has a seed of its own: no episode is counted twice.
         """
         if self._origin is not None:
             other = int(np.random.SeedSequence([self._origin, place.path]).generate_state(1)[0])

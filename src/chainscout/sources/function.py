@@ -12,7 +12,7 @@ __all__ = ["Factory", "Function", "Restartable", "Stream", "convert"]
 
 
 class Function(Source):
-    """A function without arguments that gives the next state. It stands at a fresh start when it is given."""
+    """A function without arguments that returns the next state. It must be at a fresh start when the source is made."""
 
     def __init__(self, function: Callable[[], Hashable]) -> None:
         self._function = function
@@ -25,7 +25,7 @@ class Function(Source):
         return state, fresh
 
     def restart(self) -> None:
-        """Calls the function's own ``restart``, if it has one. Its next state is the first of a path anyway."""
+        """Calls the function's own ``restart``, if it has one. Its next state begins a path in any case."""
         restart = getattr(self._function, "restart", None)
         if callable(restart):
             restart()
@@ -33,7 +33,7 @@ class Function(Source):
 
 
 class Stream(Source):
-    """An iterator of states. It cannot begin anew: a restart only breaks the path."""
+    """An iterator of states. It cannot start again: a restart only breaks the path."""
 
     def __init__(self, states: Iterator[Hashable]) -> None:
         self._states = states
@@ -60,14 +60,14 @@ class Stream(Source):
 
 
 class Restartable(Source):
-    """A function that gives a new iterator of states for every path: a generator function, for instance."""
+    """A function that returns a new iterator of states for every path, for example a generator function."""
 
     def __init__(self, begin: Callable[[], Iterator[Hashable]]) -> None:
         self._begin = begin
         self._states: Iterator[Hashable] | None = None
 
     def advance(self) -> tuple[Hashable, bool]:
-        """The next state; where an iterator ends, another one begins."""
+        """The next state. After the end of an iterator, another one begins."""
         fresh = self._states is None
         if self._states is None:
             self._states = iter(self._begin())
@@ -85,13 +85,13 @@ class Restartable(Source):
 
 
 class Factory:
-    """Makes sources of one chain: as many as there are workers for it, each of which walks paths of its own.
+    """Makes sources of one chain, one for each worker. Each source walks its own paths.
 
     Sources that draw random numbers must not all begin with the same seed.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        """``make``: gives a new source whenever it is called: a callable, an iterator, or a Source."""
+        """``make``: returns a new source at every call: a callable, an iterator, or a Source."""
         if not callable(make):
             raise InputError(f"a factory needs a function that makes sources, not {shown(make)}")
         self._make = make

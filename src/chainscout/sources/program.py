@@ -5,9 +5,9 @@ The program reads one request a line from its standard input and answers each wi
     next      →  the state that the chain is in after one more step (the first time, the state it starts in)
     restart   →  the state of a fresh start
 
-A state is a label or a whole number. The program ends when its input ends. Whatever it prints on its standard error is
-passed through. It is run with the words given and no shell. If it dies, answers too late, or answers what is no state,
-it is ended, its observation is lost, and it is started again for a new path.
+A state is a label or a whole number. The program ends when its input ends. Its standard error is passed through. It is
+run with the given words, without a shell. If it dies, answers too late, or answers with an invalid state, it is ended,
+its observation is lost, and it is started again for a new path.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from .source import Source
 
 __all__ = ["Program"]
 
-#: A line longer than this is no state.
+#: A line longer than this is not a state.
 _LONGEST = 10_000
 
 
@@ -51,7 +51,7 @@ class Program(Source):
         if self._directory is not None and not os.path.isdir(self._directory):
             raise InputError(f"{shown(self.command)} cannot be started: there is no directory {self._directory}")
         program = self.command[0]
-        if os.path.dirname(program):  # a path is relative to the directory; a bare name is looked for in PATH
+        if os.path.dirname(program):  # a path is relative to the directory; a bare name is searched in PATH
             program = os.path.join(self._directory or "", program)
         if shutil.which(program) is None:
             what = "the file" if os.path.isfile(program) else "there is no program"
@@ -61,7 +61,7 @@ class Program(Source):
             self._check_python()
 
     def _check_python(self) -> None:
-        """Raises ``InputError`` if a Python interpreter is to run a module or a script that is not there."""
+        """Raises ``InputError`` if a Python interpreter would run a module or a script that does not exist."""
         words = iter(self.command[1:])
         for word in words:
             if word in ("-W", "-X", "--check-hash-based-pycs"):
@@ -69,7 +69,7 @@ class Program(Source):
             elif word == "-m":
                 module = next(words, "")
                 looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
-                # -m puts the directory in which it is run first into the path, and so does -c.
+                # -m puts the current directory first into the search path, and so does -c.
                 search = [self.command[0], "-c", looks, module]
                 found = subprocess.run(search, cwd=self._directory, capture_output=True, check=False)
                 if found.returncode:
@@ -93,7 +93,7 @@ class Program(Source):
         return self._ask("next"), False
 
     def restart(self) -> None:
-        """The next state is that of a fresh start."""
+        """The next state comes from a fresh start."""
         self._restart = self._process is not None
 
     def _start(self) -> None:
@@ -135,7 +135,7 @@ class Program(Source):
         return text
 
     def reject(self, state: Hashable) -> SourceError:
-        """The error for a state that the chain does not have. The program is ended, because its path is of no use."""
+        """The error for a state that the chain does not have. The program is ended, because its path is unusable."""
         return self._failed(f"answered {shown(state)}, which is no state of the chain")
 
     def _failed(self, what: str) -> SourceError:
@@ -159,7 +159,7 @@ class Program(Source):
 
 
 def _listen(stream: IO[bytes], answers: "queue.Queue[bytes | None]") -> None:
-    """Passes the program's lines on; in a thread of its own, so that a silent program can be given up."""
+    """Passes the program's lines on, in its own thread, so that a silent program can be given up."""
     with stream, contextlib.suppress(OSError, ValueError):
         while line := stream.readline(_LONGEST):
             answers.put(line)

@@ -47,11 +47,11 @@ class Recorded(Repeating):
         raise SourceEnded(f"all {len(self)} recorded states were given")
 
     def restart(self) -> None:
-        """Breaks the path: the next state is the first of a path, wherever it was recorded."""
+        """Breaks the path: the next state begins a path, wherever it was recorded."""
         self._broken = True
 
     def resume(self, place: Place) -> bool:
-        """Goes on behind what a study was told. Raises ``InputError`` if that was not recorded here."""
+        """Continues after the observations of a study. Raises ``InputError`` if they were not recorded here."""
         used = place.observations + (self.skipped or 0)
         if used > len(self):
             before = f", behind {self.skipped} that were used before" if self.skipped else ""
@@ -76,11 +76,11 @@ class Recorded(Repeating):
 def read_recorded(
     path: str | Path, *, chain: str = "chain", state: str = "state", time: str | None = None
 ) -> dict[str, Recorded]:
-    """Sources from a CSV or Parquet file: one row an observation, with columns for chain, state and (if given) time.
+    """Sources from a CSV or Parquet file: one row per observation, with columns for chain, state and (if given) time.
 
-    A column ``path``, if there is one, tells the paths of a chain apart. In a CSV file blanks around
-    chains, states and paths do not count, and a state is a whole number if it is written as one, and else a text: 7
-    is a number, 007 and 1_000 are other states. Times are all numbers, or all texts, which are sorted as texts.
+    A column ``path``, if there is one, separates the paths of a chain. In a CSV file blanks around chains, states and
+    paths do not count. A state is a whole number if it is written as one, and a text otherwise: 7 is a number, 007 and
+    1_000 are other states. Times are all numbers, or all texts, which are sorted as texts.
     """
     file = Path(path)
     try:
@@ -119,7 +119,7 @@ def _csv(file: Path, chain: str, state: str) -> Iterator[dict[str, Any]]:
                 for column in (chain, state, "path"):  # many files have a blank after each comma
                     if isinstance(row.get(column), str):
                         row[column] = row[column].strip()
-                if isinstance(row.get(state), str):  # a file of texts has no other way to say that it means a number
+                if isinstance(row.get(state), str):  # a CSV file has only texts, so numbers are recognised by form
                     row[state] = label_from_text(row[state])
                 yield row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -142,7 +142,7 @@ def _parquet(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _time(value: Any) -> Any:
-    """A text that is a number as that number, so that 9 comes before 10."""
+    """A number if the text is one, so that 9 comes before 10."""
     number = specs.number(value) if isinstance(value, str) and "_" not in value else None
     return value if number is None or not math.isfinite(number) else number
 

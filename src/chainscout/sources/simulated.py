@@ -1,8 +1,8 @@
 """A simulated chain as a source: the walk that the engine simulates for the same seed.
 
 The u-th state of a path is a function of (seed, replication, chain number, path, u) and the state before. So a study on
-simulated sources repeats a replication of an experiment on its first paths, a resumed study goes on with the same path,
-and workers side by side never repeat each other.
+simulated sources repeats a replication of an experiment on its first paths, a resumed study continues the same path,
+and parallel workers never repeat each other.
 """
 
 from collections.abc import Hashable, Mapping
@@ -21,7 +21,7 @@ class Simulated(Repeating):
     """The path of one chain in one replication."""
 
     def __init__(self, chain: MarkovChain, number: int = 0, *, seed: int = 0, replication: int = 0) -> None:
-        """``number``: of the chain in its problem."""
+        """``number``: the chain's number in its problem."""
         self._chain = chain
         self._walk = Walk(chain, number, seed=seed, replication=replication)
 
@@ -40,9 +40,9 @@ class Simulated(Repeating):
         self._walk.restart()
 
     def resume(self, place: Place) -> bool:
-        """Goes on with the path's own stream, behind the draws that were told."""
+        """Continues the path's own stream after the draws that were told."""
         skipped = self.skipped or 0
-        # What another study has used of path 1 is left out; its other paths had streams that this study does not use.
+        # The part of path 1 that another study has used is skipped. Its other paths had streams of their own.
         self._walk.take(place.path if place.path == 1 else place.path + skipped * 1_000_003)
         draws = place.step - 1 + (skipped if place.path == 1 else 0)
         self._walk.resume(draws, None if place.last is None else self._chain.index_of(place.last))

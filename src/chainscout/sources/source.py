@@ -1,4 +1,4 @@
-"""What gives a chain's next state: the common form of all sources."""
+"""The common form of all sources of a chain's next state."""
 
 from collections.abc import Hashable
 from typing import NamedTuple, Self
@@ -10,7 +10,7 @@ __all__ = ["Place", "Repeating", "Source"]
 
 
 class Place(NamedTuple):
-    """Where a study expects a chain's next observation."""
+    """The place of a chain's next observation, as a study expects it."""
 
     #: The path's number in its chain, and the observation's number in the path, from 1.
     path: int = 1
@@ -22,9 +22,9 @@ class Place(NamedTuple):
 
 
 class Source:
-    """One chain's source. A path goes on until the source is restarted or breaks off by itself."""
+    """One chain's source. A path continues until the source is restarted or breaks off by itself."""
 
-    #: Whether its states follow from the number of the path, so that nobody else may have begun a path of that number.
+    #: Whether the path's number determines its states. Then nobody else may have begun a path of that number.
     is_seeded: bool = False
 
     def check(self) -> None:
@@ -35,39 +35,39 @@ class Source:
         raise NotImplementedError
 
     def restart(self) -> None:
-        """Begins anew: the next state is the first of a path."""
+        """Starts again: the next state begins a path."""
         raise NotImplementedError
 
     def resume(self, place: Place) -> bool:
-        """Brings the source to where a study is; False if it cannot, and its next state begins a path.
+        """Brings the source to the place of a study. False if that is impossible: its next state then begins a path.
 
-        Where the place has no last state a new path begins, with states that the study was not told before.
+        If the place has no last state, a new path begins, with states that the study was not told before.
         """
         return False
 
     def close(self) -> None:
-        """Gives up what the source holds."""
+        """Releases the source's resources."""
 
 
 class Repeating(Source):
-    """A source that gives the same states whenever it begins, and can go on behind any of them."""
+    """A source that gives the same states whenever it begins, and can continue after any of them."""
 
     is_seeded = True
     #: How many of its observations another study has used; None if nobody has said.
     skipped: int | None = None
-    #: Whether each state can be given once, whatever path it is told on: so it is with a recording.
+    #: Whether each state is given only once, whatever path it is told on. This is true for a recording.
     is_used_up: bool = False
 
     def skip(self, observations: int) -> Self:
         """Leaves out the first observations, because another study has used them and this one begins with their counts.
 
-        The next state is the first of a path. 0 says that none was used: with another seed, for instance.
+        The next state begins a path. 0 says that none was used, for example because the seed was another one.
         """
         before = self.skipped
         self.skipped = whole_number(observations, "observations", least=0, meaning="how many were used before")
         try:
             self.resume(Place())
-        except InputError:  # a recording may have fewer
+        except InputError:  # a recording may have fewer states
             self.skipped = before
             raise
         return self

@@ -1,16 +1,16 @@
-"""The largest index, of four lanes at a time: a scan, or a tournament tree for many chains.
+"""The largest index in four lanes at a time: a scan, or a tournament tree for many chains.
 
-Both give the smallest chain number among equal indices, so that they choose the same chains to the bit.
+Both give the smallest chain number among equal indices, so they always choose the same chains.
 """
 
 from .layout import FOUR, ONE, THREE, TWO, ZERO
 
-#: How far the records of neighbouring chains are apart; bound when a loop is specialised.
+#: The distance between the records of neighbouring chains; bound when a loop is specialised.
 STANDING = 0
 
 
 def scan_one(standings, first, leaves):
-    """The chain with the largest index of the lane whose values begin at ``first``. ``leaves`` is 4j + 1."""
+    """The chain with the largest index in the lane whose values begin at ``first``. ``leaves`` is 4j + 1."""
     best = standings[first]
     chosen = ZERO
     place = first
@@ -32,7 +32,7 @@ def scan_one(standings, first, leaves):
 
 
 def match(standings, place, chain, best, chosen):
-    """One more chain against the best so far, in each lane. Written out lane by lane: LLVM makes vectors of this."""
+    """Compares one more chain with the best so far, in each lane. Written out lane by lane, so that LLVM vectorises."""
     best_0, best_1, best_2, best_3 = best
     chosen_0, chosen_1, chosen_2, chosen_3 = chosen
     value_0 = standings[place]
@@ -65,7 +65,7 @@ def scan_four(standings, first, leaves):
 
 
 def climb(tree, standings, first, nodes, leaves, chain):
-    """The matches on the way from a chain whose index has changed to the root, in the tree of one lane.
+    """Replays the matches from a chain whose index has changed up to the root, in the tree of one lane.
 
     ``nodes`` and ``first`` are where the lane's nodes and indices begin. Node 1 is the root, 2j and 2j + 1 are below
     node j, and the leaf of chain k is node ``leaves`` + k, ``leaves`` a power of two.

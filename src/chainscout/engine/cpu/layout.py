@@ -1,16 +1,17 @@
-"""Where things stand in the flat arrays of the CPU's loops, and how a replication begins. Whole
-numbers here are unsigned words in compiled code.
+"""The layout of the flat arrays of the CPU's loops, and the beginning of a replication. Whole numbers here are unsigned
+words in compiled code.
 
 One replication is a *lane*, four lanes are a *group*: four doubles fill a vector register.
 
-``words``: for every group, chain and lane a record of WORDS unsigned words, its random stream and where it is.
-``standings``: for every group and chain the index, T and the running sums, each of them four floats side by side, a
-    lane each: one place serves all three.
+``words``: for every group, chain and lane a record of WORDS unsigned words: its random stream and its position.
+``standings``: for every group and chain the index, T and the running sums. Each of them is four neighbouring floats,
+one
+    per lane, so that one offset serves all three.
 ``rows``: for every lane, chain and state a record of floats: N_x, Q_x = Σ_y N[x,y]², the row's terms, then N[x,·].
     Counts are floats because rules receive floats: no conversion in the loop. They are exact below 2⁵³, and Q below
     N_x ≈ 9·10⁷; beyond that each addition to Q is correctly rounded.
-``table``: alias words in the same places as the counts that they lead to, shared by all lanes.
-``tree``: for every group and node four chains side by side, a lane each.
+``table``: alias words at the same positions as the counts that they lead to, shared by all lanes.
+``tree``: for every group and node four neighbouring chains, one per lane.
 """
 
 from ...random.splitmix import MASK, mix, sample, stream
@@ -27,7 +28,7 @@ GROUP_WORDS = 32
 
 
 def record(lane, chain, chains):
-    """Where the record of a lane's chain begins in ``words``."""
+    """The position in ``words`` at which the record of a lane's chain begins."""
     return ((lane >> TWO) * chains + chain) * GROUP_WORDS + (lane & THREE) * WORDS
 
 

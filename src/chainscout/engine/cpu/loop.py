@@ -1,19 +1,20 @@
 """The loop: pick the largest index, advance that chain, update one row's terms, then the sums and that chain's index.
 
-Four lanes (replications) are worked on side by side, written out as four copies of each line. What was tried, in
-nanoseconds a step of ba-mc (scout) at K = S = 5, where *bare* simulation takes 3.8 (benchmarks/bench_engine.py):
-- one lane after the other in one loop, scalar: 56 (36). The next choice waits for the last index, some 130 cycles, and
-  a step is 150 instructions, so that the processor's window of about 320 holds two lanes and no more;
-- stages over 16 to 32 lanes through arrays in memory, which LLVM's loop vectoriser takes: 31 (19). Half of the
-  instructions move data in and out of those arrays;
-- values in registers, and LLVM's superword vectoriser (which numba leaves off, see ``compile``) makes one vector
-  operation of four scalar ones: 18 (15). The detour of the new indices through ``board`` gives it a place to start
-  from; without that, square roots and divisions stay scalar: 22 (24). Nothing may be stored before all four lanes have
-  read, or it gives up;
-- fewer instructions: all choices before all steps, constants looked up once where chains are alike, one place for
-  index, T and sums, offsets that a lane's record holds, four matches a turn: 14.7 (10.8).
-Unsigned places save numba's checks for negative ones. Two to four groups at a time hide each other's latency: with one,
-a step takes 1.6 × as long, with eight no less than with four. Hence ``state.TOGETHER``.
+Four lanes (replications) are processed together, written out as four copies of each line. These designs were tried; the
+numbers are nanoseconds per step of ba-mc (scout) at K = S = 5, where *bare* simulation takes 3.8
+(benchmarks/bench_engine.py):
+- one lane after the other in one loop, scalar: 56 (36). The next choice waits about 130 cycles for the last index. A
+  step has 150 instructions, so the processor's window of about 320 holds only two lanes;
+- stages over 16 to 32 lanes through arrays in memory, for LLVM's loop vectoriser: 31 (19). Half of the instructions
+  move data in and out of those arrays;
+- values in registers. LLVM's superword vectoriser (which numba leaves off, see ``compile``) makes one vector operation
+  of four scalar ones: 18 (15). The detour of the new indices through ``board`` gives the vectoriser a place to start;
+  without it, square roots and divisions stay scalar: 22 (24). It fails if anything is stored before all four lanes have
+  read;
+- fewer instructions: all choices before all steps, constants looked up once if chains are alike, one offset for index,
+  T and sums, offsets in a lane's record, four matches at a time: 14.7 (10.8).
+Unsigned offsets avoid numba's checks for negative ones. Two to four groups at a time hide each other's latency: with
+one group a step takes 1.6 × as long, and eight groups are no faster than four. Hence ``state.TOGETHER``.
 
 The names ``terms``, ``index``, ``entry``, ``take``, … are bound when the loop is specialised (``state.CpuLoop``).
 """
@@ -47,7 +48,7 @@ from .layout import (
 
 # Bound when the loop is specialised; these values are never used.
 terms = index = row_terms = take_constants = totals = put = put_sums = entry = unbound
-#: Places before the counts in a row's record; floats of four lanes in a chain's record; constants of a chain.
+#: The number of values before the counts in a row's record; of floats in a chain's record of four lanes; of constants.
 HEAD = STANDING = CONSTANTS = 0
 #: Whether all chains have the same size, constants and weight; whether entries are then summed; whether there is a
 #: tree.
@@ -91,10 +92,10 @@ def advance(word, place, common, table, words, standings, rows):
 
 
 class Steps(NamedTuple):
-    """What the loop works on: sizes, what all lanes read, the state of the lanes, scratch space, a trace."""
+    """The arguments of the loop: sizes, data that all lanes read, the state of the lanes, scratch space, a trace."""
 
     groups: Any
-    #: How many groups take turns.
+    #: How many groups are interleaved.
     together: Any
     chains: Any
     leaves: Any
@@ -108,7 +109,7 @@ class Steps(NamedTuple):
     #: The chain that each lane observes next; the new indices of a group.
     chosen: Any
     board: Any
-    #: Whether ``choices`` and ``values`` take every choice and the index that it was made for.
+    #: Whether ``choices`` and ``values`` record every choice and its index.
     tracing: Any
     choices: Any
     values: Any
@@ -149,7 +150,7 @@ def steps(first, last, run):
                         ((lane >> TWO) * leaves + chosen[lane]) * STANDING + (lane & THREE)
                     ]
             if t < warm and t & ONE == ZERO:
-                continue  # the first observation of a chain reveals its state and is no transition
+                continue  # the first observation of a chain shows its state and is not a transition
             for group in range(begun, ended):
                 value = group * leaves * STANDING
                 node = group * leaves * FOUR * TWO

@@ -1,8 +1,8 @@
 """The loop for blocks, batches, restless chains, forced exploration, and rules that are not sums over rows.
 
-It looks at the indices, plans one or more observations, makes them, and only then computes what they have changed
-(MATH §6). Two lanes go side by side: within a block the simulation of a chain stays in registers, so that a step costs
-about as much as bare simulation. With blocks of one observation it makes the same choices as ``loop.steps``.
+It compares the indices, plans one or more observations, makes them, and only then computes the new indices (MATH §6).
+Two lanes are processed together. Within a block the simulation of a chain stays in registers, so a step costs about as
+much as bare simulation. With blocks of one observation it makes the same choices as ``loop.steps``.
 """
 
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ PLANNED, NEXT, LENGTH, LEFT, CHAIN, LATEST, ONLY, BATCH = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class Rounds(NamedTuple):
-    """What the loop works on: sizes, what all lanes read, the lanes' state and plans, scratch space, a trace."""
+    """The arguments of the loop: sizes, shared data, the lanes' state and plans, scratch space, a trace."""
 
     lanes: Any
     chains: Any
@@ -71,13 +71,13 @@ class Rounds(NamedTuple):
     shortest: Any
     #: One float a chain, all zero between plans.
     pending: Any
-    #: In batches a block lasts until the chain was observed so often, in however many batches: the T at which it is
-    #: looked at again, and its index until then, while plans change the one in ``standings``.
+    #: With batches, a block of a chain may span several batches. These are the T at which the block ends, and the
+    #: chain's index until then, while plans change the index in ``standings``.
     looks: Any
     held: Any
     scratch: Any
     wholes: Any
-    #: Whether ``choices`` and ``values`` take every choice and the index that it was made for.
+    #: Whether ``choices`` and ``values`` record every choice and its index.
     tracing: Any
     choices: Any
     values: Any
@@ -91,14 +91,14 @@ def largest(tree, standings, value, node, leaves):
 
 
 def settle(tree, standings, value, node, leaves, chain, new):
-    """A chain's new value, and who wins now."""
+    """Sets a chain's new value, and updates the tree."""
     standings[value + chain * STANDING] = new
     if TREE:
         climb(tree, standings, value, node, leaves, chain)
 
 
 def observe(lane, chain, value, run):
-    """One observation of one chain. The first one ever reveals its state and is no transition. → the row it left."""
+    """One observation of one chain. The first one shows its state and is not a transition. → the row that it left."""
     words, rows = run.words, run.rows
     word = record(lane, chain, run.chains)
     seen = words[word + SEEN]
@@ -132,7 +132,7 @@ def count_one(rows, row, after):
 def observe_two(lane, chain, other, value, number, run):
     """``number`` observations each of ``chain`` in one lane and of ``other`` in the next, both seen before.
 
-    Side by side, because each transition waits for the one before: two fill the time that one would spend waiting.
+    Two together, because each transition waits for the one before: the second fills the waiting time of the first.
     """
     table, words, standings, rows = run.table, run.words, run.standings, run.rows
     word_0 = record(lane, chain, run.chains)
@@ -169,7 +169,7 @@ def observe_two(lane, chain, other, value, number, run):
 
 
 def observe_restless(t, latest, lane, chain, value, number, run):
-    """The same where all chains move at every step but the first, seen or not. → last row.
+    """The same if all chains move at every step except the first, observed or not. → the last row.
 
     Only pairs that were observed one after the other are counted; ``latest`` is the chain of the last observation.
     """
@@ -196,7 +196,7 @@ def observe_restless(t, latest, lane, chain, value, number, run):
 
 
 def learn_row(row, size, place, standings, rows, known):
-    """One row's terms, and the sums with them, unless it has not changed since it was last looked at."""
+    """Updates one row's terms and the sums, if the row has changed since the last evaluation."""
     exits = rows[row + EXITS]
     if exits != rows[row + HEAD - ONE]:
         rows[row + HEAD - ONE] = exits
@@ -207,7 +207,7 @@ def learn_row(row, size, place, standings, rows, known):
 
 
 def learn(lane, chain, place, only, length, known, run):
-    """What the observations of a chain have changed: its sums. ``only`` is the changed row if ``length`` is one."""
+    """Updates a chain's sums after its observations. ``only`` is the changed row if ``length`` is one."""
     words, standings, rows, scratch = run.words, run.standings, run.rows, run.scratch
     word = record(lane, chain, run.chains)
     size = words[word + SIZE]
@@ -228,7 +228,7 @@ def learn(lane, chain, place, only, length, known, run):
 
 
 def make_plan(t, lane, plan, value, node, run):
-    """Whom to observe next: one chain for a block, or the chains of a batch."""
+    """Plans the next observations: one chain for a block, or the chains of a batch."""
     chains, leaves, batch = run.chains, run.leaves, run.batch
     standings, tree, plans, pending = run.standings, run.tree, run.plans, run.pending
     least, least_tree = run.least, run.least_tree
@@ -241,12 +241,12 @@ def make_plan(t, lane, plan, value, node, run):
                 chain = behind
         place = value + chain * STANDING
         if standings[place] == NEVER and standings[place + TRANSITIONS] == 0.0:
-            break  # nothing is known of the chains that are left until this batch is in
+            break  # the remaining chains are unknown until this batch is complete
         plans[plan + BATCH + planned] = chain
         planned = planned + ONE
         if BATCHED:
-            # T counts what is pending and all else is frozen; within its block a chain's index is not looked at. A
-            # chain of which nothing is known gets the two observations of the warm-up, and no more before they are in.
+            # T includes the pending observations, and everything else is frozen. Within its block a chain's index is
+            # not evaluated. An unknown chain gets the two observations of the warm-up, and no more before they are in.
             pending[chain] = pending[chain] + 1.0
             place = value + chain * STANDING
             transitions = standings[place + TRANSITIONS]
@@ -322,7 +322,7 @@ def rounds(first, last, run):
                         known = take_constants(run.constants, chain * CONSTANTS)
                         changed = length
                         if BATCHED and run.block > 0.0:
-                            changed = TWO  # or more: rows that were left since the last look
+                            changed = TWO  # two or more rows were left since the last evaluation
                         learn(lane, chain, place, plans[plan + ONLY], changed, known, run)
                         if BATCHED:
                             run.held[at] = run.weights[chain] * index(take_sums(standings, place), transitions, known)
@@ -337,13 +337,13 @@ def rounds(first, last, run):
 
 
 def places(lane, leaves):
-    """Where a lane's standings and its tree's nodes begin."""
+    """The positions at which a lane's standings and its tree's nodes begin."""
     group = (lane >> TWO) * leaves
     return group * STANDING + (lane & THREE), group * FOUR * TWO + (lane & THREE)
 
 
 def refresh(chain, value, node, run):
-    """A chain's index after its observations are in."""
+    """Updates a chain's index after its observations."""
     place = value + chain * STANDING
     transitions = run.standings[place + TRANSITIONS]
     new = FIRST
@@ -354,7 +354,7 @@ def refresh(chain, value, node, run):
 
 
 def put_back(chain, value, node, new, run):
-    """The index of a chain, and its T, with nothing pending."""
+    """Restores the index of a chain, and its T, without pending observations."""
     settle(run.tree, run.standings, value, node, run.leaves, chain, new)
     if FLOOR:
         transitions = run.standings[value + chain * STANDING + TRANSITIONS]

@@ -21,26 +21,26 @@ from .planned_loop import BATCH, LATEST
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
-#: Replications are run in chunks whose state is about this large, so that it stays in the processor's cache.
+#: Replications are run in chunks. The state of a chunk has about this size, so that it stays in the processor's cache.
 CHUNK_BYTES = 1 << 20
 MOST_LANES = 256
 
-#: From this many chains on a tournament tree is faster than a scan. Measured with scout at S = 5, scan and tree, in
-#: nanoseconds a step: K = 16: 15, 27; 32: 22, 31; 64: 37, 34; 128: 74, 42; 256: 149, 53.
+#: From this many chains on, a tournament tree is faster than a scan. Measured with scout at S = 5, scan and tree, in
+#: nanoseconds per step: K = 16: 15, 27; 32: 22, 31; 64: 37, 34; 128: 74, 42; 256: 149, 53.
 TREE_FROM = 64
 
-#: Groups that take turns within one loop (``loop``).
+#: The number of groups that are interleaved within one loop (``loop``).
 TOGETHER = 4
 
 
 @dataclass(frozen=True)
 class CpuLoop:
-    """A policy's functions, and how the CPU's loop over them is run."""
+    """A policy's functions, and the form of the CPU's loop over them."""
 
     parts: RuleParts
-    #: How many numbers ``terms`` gives.
+    #: How many numbers ``terms`` returns.
     width: int
-    #: Whether plans of more than one observation are made; their loop looks everything up, be chains alike or not.
+    #: Whether plans of more than one observation are made. Their loop looks up all constants, even if chains are alike.
     planned: bool
     #: Whether the largest index is found by a tree, not by a scan.
     tree: bool
@@ -49,7 +49,7 @@ class CpuLoop:
 
     @property
     def head(self) -> int:
-        """How many floats stand before the counts in a row's record: N_x, Q_x, the terms, and N_x at the last look."""
+        """The number of floats before the counts in a row's record: N_x, Q_x, the terms, N_x at the last evaluation."""
         return TERMS + self.width + self.planned
 
     @property
@@ -86,14 +86,14 @@ def _specialised(rule: CpuLoop, engine: str) -> Callable[..., None]:
 
 @lru_cache(maxsize=8)
 def common(name: str, engine: str) -> Callable[..., None]:
-    """A function that no policy changes: ``begin`` or ``fill``."""
+    """A function that is the same for every policy: ``begin`` or ``fill``."""
     function = {"begin": layout.begin, "fill": alias.fill}[name]
     return bound(function, {}) if engine == "python" else compiled(function, {}, cache=True)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring chains of the same size: where their rows begin, and their matrices."""
+    """Neighbouring chains of the same size: the positions of their rows, and their matrices."""
 
     first: int
     number: int
@@ -104,15 +104,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What all replications share."""
+    """The data that all replications share."""
 
     engine: str
     loop: CpuLoop
     policy: Policy
     sizes: tuple[int, ...]
     blocks: tuple[Block, ...]
-    #: How many floats a lane has in ``rows``; how many chains there are with those that nobody chooses: a power of two
-    #: for the tree, 4j + 1 for the scan.
+    #: How many floats a lane has in ``rows``; the number of chains, padded with chains that are never chosen: a power
+    #: of two for the tree, 4j + 1 for the scan.
     span: int
     leaves: int
     table: Words
@@ -137,7 +137,7 @@ class Prepared:
 
 
 def prepare(problem: Problem, policy: Policy, budget: int | None, options: Options) -> Prepared:
-    """The arrays of a run; its arguments were checked. Where nothing is compiled, the loop is interpreted."""
+    """The arrays of a run. Its arguments must be checked. If compilation is off, the loop is interpreted."""
     engine = "python" if options.engine == "cpu" and is_off() else options.engine
     batch, restless, weights = options.batch, options.restless, options.weights_of(problem)
     sizes = problem.sizes
@@ -217,7 +217,7 @@ class State:
         self.standings = standings.ravel()
         self.tree = _tree(groups, leaves) if rule.tree else np.zeros(1, np.uint64)
         self.time = 0
-        # For ``planned_loop`` only: −T where indices stand in ``standings``.
+        # For ``planned_loop`` only: −T at the positions of the indices in ``standings``.
         least = np.where(standings < 0, standings, -0.0) if rule.parts.floor is not None else np.zeros(1)
         self.least, self.least_tree = least.ravel(), self.tree.copy()
         plans = np.zeros((lanes, BATCH + prepared.batch), np.uint64)
@@ -230,7 +230,7 @@ class State:
         self.wholes = np.zeros(2 * max(prepared.sizes), np.int64)
 
     def run(self, until: int, trace: "tuple[Words, Array] | None" = None) -> None:
-        """Every replication goes on to ``until`` observations; ``trace`` takes the choices and their indices."""
+        """Continues every replication to ``until`` observations; ``trace`` records the choices and their indices."""
         p, rule = self.prepared, self.prepared.loop
         run: Any = self._rounds(trace) if rule.planned else self._steps(trace)
         call(rule.function(p.engine), (self.time, until, run), interpreted=p.engine == "python")

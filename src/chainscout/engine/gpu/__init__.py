@@ -1,4 +1,4 @@
-"""The engine on a GPU: the same rules and the same paths, one thread a replication."""
+"""The engine on a GPU: the same rules and the same paths, one thread per replication."""
 
 from .compile import GpuKernel, specialised_kernel
 from .devices import MEMORY_SHARE, argument, arrays, at_home, compiler, free_bytes, is_available, number, scalars, use

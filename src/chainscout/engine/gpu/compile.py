@@ -11,16 +11,19 @@ import numpy as np
 from ...compile import Copies, bound
 from .devices import is_simulated
 
-#: What a launch changes for its time is everybody's: one launch after the other. None lasts longer than compilation.
+#: A launch changes global settings for a while, so launches run one after the other. None takes longer than
+#: compilation.
 _LAUNCHING = threading.Lock()
 
-#: Device functions that no bound name reaches, by precision: all kernels share them.
+#: Device functions that reach no bound name, by precision: all kernels share them.
 _SHARED: dict[type, dict[Any, Any]] = {}
 
 
 class DeviceCopies(Copies):
-    """Copies of a rule's functions for the device. In single precision every float constant is one too, or the
-    arithmetic would be done in double precision."""
+    """Copies of a rule's functions for the device.
+
+    In single precision every float constant is converted too. Otherwise the arithmetic would be in double precision.
+    """
 
     def __init__(self, names: Mapping[str, Any], real: type) -> None:
         super().__init__(names, compile=True)
@@ -34,14 +37,14 @@ class DeviceCopies(Copies):
         return cuda.jit(device=True, **options(self.real))(copy)
 
     def code(self, code: CodeType) -> CodeType:
-        """The code with its float constants in the precision that is asked for."""
+        """The code with its float constants in the requested precision."""
         if self.real is np.float64:
             return code
         constants = tuple(np.float32(value) if type(value) is float else value for value in code.co_consts)
         return code.replace(co_consts=constants)
 
     def number(self, value: Any, own: bool) -> Any:
-        """A global value likewise."""
+        """A global value in the requested precision."""
         if self.real is np.float32:
             if type(value) is float:
                 return np.float32(value)
@@ -56,12 +59,12 @@ def options(real: type) -> dict[str, Any]:
 
 
 class GpuKernel:
-    """A function that is compiled for the device when it is launched for the first time.
+    """A function that is compiled for the device at its first launch.
 
-    In double precision every product and every sum is rounded by itself, as on the CPU. Two things are needed for that.
-    The compiler is told not to contract a·b + c to one rounding (numba-cuda has no option for it, though what is below
-    it has). And the kernel is linked from that code, not optimised once more by the linker, which would contract again.
-    numba-cuda 0.30 heeds ``lto=False`` only where ``jit`` gets the function in the same call.
+    In double precision every product and every sum is rounded separately, as on the CPU. This needs two things. The
+    compiler is told not to contract a·b + c to one rounding (numba-cuda has no option for this, but the compiler below
+    it has). And the linker must not optimise the code again, because it would contract again. numba-cuda 0.30 obeys
+    ``lto=False`` only if ``jit`` gets the function in the same call.
     """
 
     def __init__(self, function: FunctionType, real: type, **division: Any) -> None:
@@ -91,8 +94,8 @@ def specialised_kernel(
 ) -> GpuKernel:
     """The kernel, ready to be launched, with ``names`` bound to these values. numba's simulator interprets it.
 
-    What is not shared memory is cache. If the state is ``all_shared``, shared memory decides how many replications run
-    at a time; if not, the driver's own division was the fastest or near it in every case that was tried.
+    Memory that is not shared memory is cache. If the state is ``all_shared``, shared memory decides how many
+    replications run at a time. If not, the driver's own division was the fastest, or nearly so, in every case tried.
     """
     if is_simulated():
         return GpuKernel(bound(function, names), real)  # type: ignore[arg-type]
@@ -102,7 +105,7 @@ def specialised_kernel(
 
 @contextmanager
 def _no_contraction() -> Iterator[None]:
-    """What is compiled meanwhile has a rounding of its own for every product."""
+    """Code that is compiled within this context rounds every product separately."""
     from numba.cuda.cudadrv import nvvm
 
     compile_ir = nvvm.compile_ir

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...errors import ChainscoutError, MissingExtraError
 
-#: What is allocated for one launch takes at most this part of the free device memory.
+#: The arrays of one launch take at most this part of the free device memory.
 MEMORY_SHARE = 0.6
 
 
@@ -28,11 +28,11 @@ def is_available() -> bool:
 def compiler() -> Any:
     """numba's CUDA module, if it has a device to compile for."""
     try:
-        import numba_cuda  # noqa: F401  # numba's own CUDA target is no longer kept up
+        import numba_cuda  # noqa: F401  # numba's own CUDA target is no longer maintained
         from numba import cuda
     except ImportError:
         raise MissingExtraError("the engine 'gpu'", "gpu") from None
-    except AttributeError:  # what numba-cuda uses of NumPy is gone from it
+    except AttributeError:  # this NumPy lacks functions that numba-cuda uses
         raise MissingExtraError("the engine 'gpu', with the NumPy that it works with,", "gpu") from None
     except RuntimeError:  # numba-cuda loads CUDA's runtime library when it is imported, and there is none
         raise MissingExtraError("the engine 'gpu', with the CUDA runtime that it works with,", "gpu") from None
@@ -44,21 +44,23 @@ def compiler() -> Any:
 
 
 def is_simulated() -> bool:
-    """Whether numba's simulator stands for the device (NUMBA_ENABLE_CUDASIM): kernels are then interpreted."""
+    """Whether numba's simulator replaces the device (NUMBA_ENABLE_CUDASIM): kernels are then interpreted."""
     from numba import config
 
     return bool(getattr(config, "ENABLE_CUDASIM", False))
 
 
 def scalars() -> dict[str, Any]:
-    """What ``whole`` and ``signed`` mean in a kernel: unsigned and signed 64-bit words, or Python's own numbers under
-    the simulator."""
+    """The meaning of ``whole`` and ``signed`` in a kernel: unsigned and signed 64-bit words.
+
+    Under the simulator they are Python's own numbers.
+    """
     return {"whole": int, "signed": int} if is_simulated() else {"whole": np.uint64, "signed": np.int64}
 
 
 def arrays() -> Any:
     """The module whose arrays are in the device's memory: CuPy, or NumPy itself under the simulator."""
-    compiler()  # says what is missing if there is no device, whatever else is
+    compiler()  # raises the error for a missing device first
     if is_simulated():
         return np
     try:
@@ -69,7 +71,7 @@ def arrays() -> Any:
 
 
 def argument(array: Any) -> Any:
-    """An array of CuPy's as kernels take it in a NamedTuple; the simulator takes NumPy's as they are."""
+    """A CuPy array in the form that a kernel's NamedTuple needs. The simulator takes NumPy arrays as they are."""
     return array if is_simulated() else compiler().as_cuda_array(array)
 
 
@@ -79,19 +81,19 @@ def number() -> int:
 
 
 def use(device: int) -> None:
-    """What this thread does from now on, it does on the device of this number."""
+    """From now on this thread uses the device with this number."""
     if not is_simulated():
         compiler().select_device(device)
         arrays().cuda.Device(device).use()
 
 
 def free_bytes() -> int:
-    """What is left of the memory of this thread's device."""
+    """The free memory of this thread's device."""
     if is_simulated():
         return 1 << 40
     device = arrays()
     free, _ = device.cuda.runtime.memGetInfo()
-    return int(free) + int(device.get_default_memory_pool().free_bytes())  # what was freed stays in CuPy's pool
+    return int(free) + int(device.get_default_memory_pool().free_bytes())  # freed memory stays in CuPy's pool
 
 
 def at_home(array: Any) -> Any:

@@ -1,13 +1,12 @@
-"""The kernel: one thread a replication, from its first observation to its last.
+"""The kernel: one thread per replication, from its first observation to its last.
 
-Every value of a replication stands in a lane of its own, the last axis of every array. In shared memory neighbouring
-threads touch neighbouring words, so that no access conflicts; in device memory a replication's rows are records
-(``layout.Layout``), because neighbouring threads are at different rows. Whole numbers that this module names are
-unsigned 64-bit words in compiled code; ``whole`` and ``real`` convert to them and to the precision that rules are
-compiled for. The names in capitals and the rule's functions are bound when the kernel is specialised (``launch``). The
-steps are those of the CPU's loops, operation by operation, but for the order of two that do not meet: a chain's next
-state is drawn when it is left, not when it is next observed, so that the draw and the rule's arithmetic hide each
-other's latency.
+Every replication has its own lane, the last axis of every array. In shared memory neighbouring threads access
+neighbouring words, so no accesses conflict. In device memory a replication's rows are records (``layout.Layout``),
+because neighbouring threads are at different rows. Whole numbers that this module names are unsigned 64-bit words in
+compiled code; ``whole`` and ``real`` convert to them and to the precision that rules are compiled for. The names in
+capitals and the rule's functions are bound when the kernel is specialised (``launch``). The steps are those of the
+CPU's loops, operation by operation, with one exception: a chain's next state is drawn when the chain leaves a state,
+not when it is next observed. So the draw and the rule's arithmetic hide each other's latency.
 """
 
 import math
@@ -27,7 +26,7 @@ real: Any = float
 #: N_x and T, and Σ_y N[x,y]², in the narrowest type that converts to ``real`` fast.
 counted: Any = int
 squared: Any = int
-#: Σ_y N[x,y]² while it is added to: a word, or a float where it can be beyond 2⁶⁴.
+#: The type in which Σ_y N[x,y]² is summed: a word, or a float if it can exceed 2⁶⁴.
 wide: Any = int
 count_type: Any = None
 square_type: Any = None
@@ -37,19 +36,19 @@ word_type: Any = None
 CHAINS = STATES = WIDTH = CONSTANTS = BUDGETS = THREADS = BATCH = 1
 #: The same for the shapes of shared arrays, which must stay plain whole numbers: the compiler needs their values.
 SHAPE_CHAINS = SHAPE_STATES = SHAPE_ROWS = SHAPE_LOOKED = SHAPE_TERMS = SHAPE_THREADS = 1
-#: Whether all chains have the same size, constants and weight; whether the rule gives a summary; whether looks last
-#: longer than one observation; whether rows keep N_x of the last look; whether there are blocks in batches; whether all
-#: chains move at every step; whether counts are wanted rather than losses.
+#: Whether all chains have the same size, constants and weight; whether the rule gives a summary; whether there are
+#: plans of more than one observation; whether rows keep N_x of the last evaluation; whether there are blocks in
+#: batches; whether all chains move at every step; whether counts are the result instead of losses.
 ALIKE = SUMMARY = BLOCKS = LOOKED = HELD = RESTLESS = KEEP_COUNTS = False
 BLOCK = 0.0
 SHORTEST = 1
-#: Which of the state's arrays stand in shared memory (``layout.Layout``); whether rows are read as words of several
-#: counts, how many there are in a word, and where they stand in it.
+#: Which of the state's arrays are in shared memory (``layout.Layout``); whether rows are read as words of several
+#: counts, how many there are in a word, and their positions in it.
 ROWS_SHARED = CHAINS_SHARED = STREAMS_SHARED = INDICES_SHARED = False
 PACKED = False
 PER_WORD = COUNT_BITS = COUNT_MASK = 1
-#: The rows that a thread clears itself: all in shared memory, none in device memory, which is handed over cleared: word
-#: by word that would take longer than the steps.
+#: The rows that a thread clears itself: all rows in shared memory, none in device memory. Device memory is cleared
+#: before the launch, because a thread would need more time for it than for the steps.
 CLEARED = 0
 #: The next state of a chain that was never observed, and the state that no row has: the largest word of its type.
 NONE = 0
@@ -57,7 +56,7 @@ ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 
 def size_of(tables, chain):
-    """S_k, known to the compiler where all are alike: it then unrolls the loops over states."""
+    """S_k. If all are equal the compiler knows it, and unrolls the loops over states."""
     if ALIKE:
         return STATES
     return whole(tables.sizes[chain])
@@ -69,7 +68,7 @@ def draw(position, chain, state, size, table):
 
 
 def move_all(t, chain, latest, lane, tables, lanes):
-    """One observation where all chains move at every step but the first; ``nexts`` counts observations.
+    """One observation if all chains move at every step except the first; ``nexts`` counts observations.
 
     A transition counts if the chain was observed at the step before, too.
     """
@@ -176,9 +175,10 @@ def add_word(word, place, size, after, total, exits, known):
 
 
 def terms_of_words(row, size, after, lane, exits, squares, known, lanes):
-    """The same in device memory, with several counts a word and eight words at a time, before the last count is stored:
-    the transition to ``after`` is added here. So all loads are under way together; one by one they took four times as
-    long.
+    """The same in device memory, with several counts in a word and eight words at a time.
+
+    It runs before the last count is stored: the transition to ``after`` is added here. So all loads run together; one
+    by one they took four times as long.
     """
     total = real(0.0)
     packed = lanes.packed
@@ -207,19 +207,19 @@ def terms_of_words(row, size, after, lane, exits, squares, known, lanes):
 
 
 def terms_of_row(row, size, after, lane, exits, squares, known, lanes):
-    """``terms`` of another rule, which gets N[x,·] itself: as real numbers, with which a difference can be negative."""
+    """``terms`` of another rule, which gets N[x,·] itself, as real numbers, because differences can be negative."""
     for y in range(size):
         lanes.reals[y, lane] = real(lanes.counts[row, y, lane])
     return terms(lanes.reals[:size, lane], exits, squares, known)
 
 
 def terms_of_totals(row, size, after, lane, exits, squares, known, lanes):
-    """``terms`` of a rule that never looks at the row which it is given."""
+    """``terms`` of a rule that never reads its row."""
     return terms(lanes.reals[:, lane], exits, squares, known)
 
 
 def learn_row(chain, row, size, lane, exits, squares, known, lanes):
-    """One row's terms, and the sums with them."""
+    """Updates one row's terms and the sums."""
     old = take_lane(lanes.term, row, lane)
     before = take_lane(lanes.total, chain, lane)
     new = row_terms(row, size, NONE, lane, exits, squares, known, lanes)
@@ -228,7 +228,7 @@ def learn_row(chain, row, size, lane, exits, squares, known, lanes):
 
 
 def learn(chain, size, lane, known, lanes):
-    """What a block of observations of a chain has changed: its sums."""
+    """Updates a chain's sums after a block of observations."""
     exits, squares, reals = lanes.exits, lanes.squares, lanes.reals
     if SUMMARY:
         for x in range(size):
@@ -289,12 +289,12 @@ def replicate(lane, replication, seed, first, tables, lanes, outcome):
                 state = whole(states[chain, lane])
                 after = whole(nexts[chain, lane])
                 position = (whole(positions[chain, lane]) + whole(gammas[chain, lane])) & MASK
-                if after == NONE:  # the first observation reveals a state and is no transition
+                if after == NONE:  # the first observation shows a state and is not a transition
                     nexts[chain, lane] = draw(position, chain, state, size, tables.table)
                 else:
                     row = chain * STATES + state
-                    # All that is needed is loaded before anything is stored: the compiler cannot know that the arrays
-                    # lie apart, and would wait for one after the other.
+                    # All loads come before all stores: the compiler cannot know that the arrays do not overlap, and
+                    # would otherwise wait for one after the other.
                     count = whole(counts[row, after, lane])
                     leaving = whole(exits[row, lane]) + ONE
                     square = wide(squares[row, lane]) + wide(count + count + ONE)

@@ -1,4 +1,4 @@
-"""Replications on a GPU: the kernel for a policy and a shape of problem, in as many launches as memory asks for."""
+"""Replications on a GPU: the kernel for a policy and a shape of problem, in as many launches as memory requires."""
 
 import dis
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from .compile import GpuKernel, specialised_kernel
 from .devices import MEMORY_SHARE, argument, arrays, compiler, free_bytes, is_simulated, scalars
 from .layout import THREADS, WORD_BITS, Lanes, Layout, Outcome, Tables, count_type
 
-#: A launch takes at most so many steps, about a second's worth, so that Ctrl-C is heard; but not fewer replications
-#: than keep the device busy.
+#: A launch takes at most this many steps, about one second, so that Ctrl-C works; but it has at least as many
+#: replications as keep the device busy.
 LAUNCH_STEPS, LAUNCH_LANES = 40_000_000_000, 65_536
 
 #: The precisions that rules are computed in.
@@ -30,10 +30,10 @@ PRECISIONS: dict[str, type] = {"float64": np.float64, "float32": np.float32}
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """A policy's functions, and what else besides the layout a kernel is specialised for."""
+    """The parameters, besides the layout, for which a kernel is specialised: a policy's functions and others."""
 
     parts: RuleParts
-    #: Observations of a look: max(``shortest``, ⌊block·T⌋), or those of a batch.
+    #: Observations of a plan: max(``shortest``, ⌊block·T⌋), or those of a batch.
     block: float
     shortest: int
     batch: int
@@ -42,7 +42,7 @@ class KernelOptions:
 
     @property
     def reads_row(self) -> bool:
-        """Whether ``terms`` looks at the row that it is given; most rules need N_x and Σ_y N[x,y]² only."""
+        """Whether ``terms`` reads its row. Most rules need only N_x and Σ_y N[x,y]²."""
         terms = self.parts.terms
         if terms is None or self.parts.entry is not None:
             return False
@@ -51,12 +51,12 @@ class KernelOptions:
 
     @property
     def looks_last(self) -> bool:
-        """Whether there are looks of more than one observation."""
+        """Whether there are plans of more than one observation."""
         return self.block > 0 or self.shortest > 1
 
     @property
     def holds(self) -> bool:
-        """Whether there are blocks in batches: a chain's index is held until it was observed so often."""
+        """Whether there are blocks in batches: a chain's index is then held until the end of its block."""
         return self.block > 0 and self.batch > 1
 
 
@@ -148,7 +148,7 @@ def run(
     if not replications:
         return loss, pulls
     most = _most(layout, rule, int(budgets[-1]))
-    # Some threads have nothing to do; what they are given must exist, and is not looked at.
+    # Some threads have nothing to do. Their arguments must exist, but are not read.
     lanes = -(-min(most, len(replications)) // THREADS) * THREADS
     state, to_clear = layout.allocate(device, lanes)
     work = [device.empty((number, lanes), kind) for number, kind in _scratch(layout, rule)]
@@ -181,7 +181,7 @@ def run(
 def _prepared(
     problem: Problem, policy: Policy, budgets: Sequence[int], options: Options, keep_counts: bool
 ) -> tuple[KernelOptions, Layout, list[npt.NDArray[Any]]]:
-    """What the kernel is specialised for, and what it is given to read."""
+    """The options for which the kernel is specialised, and the data that it reads."""
     horizon, real = options.known(budgets[-1]), PRECISIONS[options.precision]
     known = [policy.prepare(setting) for setting in settings(problem.sizes, horizon, problem)]
     factors = [policy.factor(weight) for weight in options.weights_of(problem)]
@@ -226,7 +226,7 @@ def _scratch(layout: Layout, rule: KernelOptions) -> list[tuple[int, type]]:
 
 
 def _most(layout: Layout, rule: KernelOptions, longest: int) -> int:
-    """How many replications a launch takes, by memory and by time."""
+    """The number of replications in a launch, limited by memory and by time."""
     scratch = sum(number * np.dtype(kind).itemsize for number, kind in _scratch(layout, rule))
     in_time = max(LAUNCH_LANES, LAUNCH_STEPS // longest)
     return max(THREADS, min(int(MEMORY_SHARE * free_bytes()) // (layout.bytes + scratch + 64), in_time))

@@ -1,5 +1,4 @@
-"""What crosses into a kernel, and where a replication's state stands: in shared memory if it fits, else as records in
-device memory."""
+"""The arguments of a kernel, and the place of a replication's state: shared memory if it fits, else device memory."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -8,11 +7,11 @@ import numpy as np
 
 #: Threads of a block. One warp: blocks are small, so that several share a multiprocessor's memory.
 THREADS = 32
-#: What a block may take of shared memory without asking for more.
+#: The shared memory that a block may use without a request for more.
 SHARED_BYTES = 48 * 1024
-#: What it may take if rows are in device memory: about ten blocks then share a multiprocessor.
+#: The shared memory that it may use if rows are in device memory: about ten blocks then share a multiprocessor.
 CROWDED_BYTES = 23 * 1024
-#: What the device memory moves at a time; a record of at most this many bytes never lies across two of them.
+#: The bytes that the device memory moves at a time. A record of at most this many bytes never spans two such parts.
 SECTOR = 32
 
 #: Bits of the words that several counts of a row are read in at a time.
@@ -23,7 +22,7 @@ Field = tuple[tuple[int, ...], type]
 
 
 class Tables(NamedTuple):
-    """What all replications read, padded to the largest S; matrix (k, x, y) stands at (k·S + x)·S + y."""
+    """The data that all replications read, padded to the largest S; matrix (k, x, y) is at (k·S + x)·S + y."""
 
     budgets: Any
     sizes: Any
@@ -35,7 +34,7 @@ class Tables(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a launch fills: losses and pulls (budget, replication, chain), and counts where these are wanted instead."""
+    """The results of a launch: losses and pulls (budget, replication, chain), or counts instead of losses."""
 
     loss: Any
     pulls: Any
@@ -43,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The state of the replications of a launch, a lane each, the last axis of every array; and their scratch space."""
+    """The state of the replications of a launch, one lane each (the last axis of every array), and scratch space."""
 
     #: The rows' counts again, several in a word.
     packed: Any
@@ -70,14 +69,14 @@ class Lanes(NamedTuple):
 
 
 def count_type(budget: int, states: int) -> type:
-    """As wide as n and S ask for: what is smaller leaves room for more replications at a time."""
+    """The smallest type that holds n and S. A smaller type leaves room for more replications at a time."""
     largest = max(budget, states + 1)
     return np.uint16 if largest < 1 << 16 else np.uint32 if largest < 1 << 32 else np.uint64
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The arrays of a replication's state, and where they stand."""
+    """The arrays of a replication's state, and their places."""
 
     chains: int
     states: int
@@ -85,7 +84,7 @@ class Layout:
     #: The type of counts.
     count: type
     real: type
-    #: Whether rows keep N_x of the last look.
+    #: Whether rows keep N_x of the last evaluation.
     looked: bool
 
     @property
@@ -97,7 +96,7 @@ class Layout:
 
     @property
     def groups(self) -> dict[str, dict[str, Field]]:
-        """What stands once for every row, and once for every chain: where it is, its random stream, its index."""
+        """The fields of every row, and of every chain: its position, its random stream, its index."""
         rows, once = self.chains * self.states, (self.chains,)
         return {
             "rows": {
@@ -134,13 +133,13 @@ class Layout:
 
     @property
     def bytes(self) -> int:
-        """What one replication's state takes of device memory."""
+        """The device memory that one replication's state takes."""
         indices = 0 if "indices" in self.shared else _bytes(self.groups["indices"])
         return indices + sum(record.number * record.bytes for record in self.records.values())
 
     @property
     def records(self) -> "dict[str, Record]":
-        """A record for every row and one for every chain, of what is in device memory."""
+        """A record for every row and one for every chain, of the fields in device memory."""
         groups, shared = self.groups, self.shared
         per_chain = {**({} if "chains" in shared else groups["chains"]), **groups["streams"]}
         records = {}
@@ -184,7 +183,7 @@ class Record:
 
     @classmethod
     def of(cls, fields: dict[str, Field], number: int) -> "Record":
-        """Counts first, for they are read as words; then the widest first: each is where its type may be."""
+        """Counts come first, because they are read as words, then the widest fields first: each is aligned."""
         end, offsets = 0, {}
         for name in sorted(fields, key=lambda name: (name != "counts", -np.dtype(fields[name][1]).itemsize)):
             shape, kind = fields[name]

@@ -1,4 +1,4 @@
-"""Whom to observe next: the chain with the largest index, or the chains of a batch."""
+"""The choice of the next chain: the one with the largest index, or the chains of a batch."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ counted: Any = int
 #: K, the number of constants, the chains of a batch; whether the rule has a floor.
 CHAINS = CONSTANTS = BATCH = 1
 FLOOR = False
-#: Whether there are blocks in batches, which last until a chain was observed so often.
+#: Whether there are blocks in batches: a block may span several batches.
 HELD = False
 BLOCK = 0.0
 #: The next state of a chain that was never observed: the largest word of its type.
@@ -26,7 +26,7 @@ def choose(t, lane, lanes):
     best = indices[ZERO, lane]
     chosen = ZERO
     chain = ONE
-    while chain < CHAINS:  # a range over words makes three times the instructions
+    while chain < CHAINS:  # a range over words would need three times as many instructions
         value = indices[chain, lane]
         chosen = chain if value > best else chosen
         best = value if value > best else best
@@ -45,7 +45,7 @@ def choose(t, lane, lanes):
 
 
 def sampled(chain, lane, lanes):
-    """T, with what is pending."""
+    """T, including pending observations."""
     number = whole(lanes.transitions[chain, lane])
     if BATCH > ONE:
         number = number + whole(lanes.pending[chain, lane])
@@ -53,16 +53,16 @@ def sampled(chain, lane, lanes):
 
 
 def value_of(chain, lane, number, tables, lanes):
-    """A chain's index times its weight, with ``number`` for T."""
+    """A chain's index times its weight, with ``number`` instead of T."""
     known = take_constants(tables.constants, chain * CONSTANTS)
     return tables.weights[chain] * index(take_lane(lanes.total, chain, lane), real(counted(number)), known)
 
 
 def plan(t, lane, tables, lanes):
-    """The chains of a batch (MATH §6): T counts what is pending and all else is frozen. → how many there are.
+    """Plans the chains of a batch (MATH §6): T includes the pending observations, the rest is frozen. → their number.
 
-    Within its block a chain's index is not looked at. A chain of which nothing is known gets the two observations of
-    the warm-up, and no more before they are in.
+    Within its block a chain's index is not evaluated. An unknown chain gets the two observations of the warm-up, and no
+    more before they are in.
     """
     transitions, indices, pending, plans = lanes.transitions, lanes.indices, lanes.pending, lanes.plans
     planned = ZERO
@@ -86,13 +86,13 @@ def plan(t, lane, tables, lanes):
 
 
 def hold(chain, lane, number, tables, lanes):
-    """A chain's index until its next block, which begins now."""
+    """Begins a block: computes a chain's index, which is held until the block ends."""
     lanes.held[chain, lane] = value_of(chain, lane, number, tables, lanes)
     lanes.looks[chain, lane] = number + max(ONE, whole(BLOCK * float(number)))
 
 
 def refresh(planned, lane, tables, lanes):
-    """The indices of a batch's chains after its observations are in."""
+    """Updates the indices of a batch's chains after its observations."""
     indices = lanes.indices
     for step in range(planned):
         chain = whole(lanes.plans[step, lane])
