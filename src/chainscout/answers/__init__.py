@@ -1,4 +1,4 @@
-"""Answers: bounds on what one wants to know of a chain (MATH §11)."""
+"""Answers: bounds on what a user wants to know about a chain (MATH §11)."""
 
 from .answer import METHODS, Answer, answer
 from .grammar import parse

@@ -14,26 +14,26 @@ from .replay import Cycles, Decks, Episodes, cycles, episodes, returns
 
 Array = npt.NDArray[np.float64]
 
-#: A passage time and a share spend this part of δ on M, and this part on each end.
+#: A passage time and a share spend the first part of δ on M, and the second part on each end.
 PART_OF_M, PART_OF_AN_END = 0.2, 0.4
-#: M is bounded with at most so many episodes from each state: more would hardly make it smaller.
+#: M is bounded with at most this many episodes from each state: more would hardly make it smaller.
 MOST_FOR_M = 4096
-#: More different values than this are rounded outwards to a grid of as many.
+#: If there are more different values than this, they are rounded outwards to a grid of this many values.
 MOST_VALUES = 4096
-#: What a sum of floats may be off by, as a part of its range.
+#: The largest error of a sum of floats, as a part of its range.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What replays say of a question."""
+    """The result of replays for a question."""
 
     lower: float
     upper: float
     #: The mean of completed returns; None if there is none.
     mean: float | None
     episodes: int
-    #: The row that the replay waits for, the last of all rows being that of the starts; None: it waits for none.
+    #: The row that the replay waits for (the last row belongs to the starts); None: it does not wait.
     waits: int | None
     notes: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ def _caps(decks: Decks) -> Iterator[tuple[int, int]]:
 
 
 def _coin(ones: int, number: int) -> tuple[Array, Array]:
-    """Values 0 and 1, and how often."""
+    """The values 0 and 1, and their numbers."""
     return np.array([0.0, 1.0]), np.array([number - ones, ones], dtype=np.float64)
 
 
@@ -85,7 +85,7 @@ def _within(decks: Decks, terms: Terms, steps: int, delta: float) -> Interval:
 
 
 def _ever(decks: Decks, terms: Terms, delta: float) -> Interval:
-    """Each cap is a replay of its own; an episode that a cap stops counts 0 in the lower and 1 in the upper bound."""
+    """Each cap has its own replay. An episode that a cap stops counts 0 in the lower and 1 in the upper bound."""
     lower, upper = 0.0, 1.0
     best: tuple[float, Interval] | None = None
     for k, cap in _caps(decks):
@@ -105,7 +105,7 @@ def _ever(decks: Decks, terms: Terms, delta: float) -> Interval:
         if best is None or high - low < best[0]:
             best = high - low, this
         if open_ones == 0:
-            break  # a longer cap would change nothing but its weight
+            break  # a longer cap would change only its weight
     assert best is not None
     return replace(best[1], lower=lower, upper=upper)
 
@@ -151,7 +151,7 @@ class Longest:
 
 
 def longest(decks: Decks, terms: Terms, states: npt.NDArray[np.bool_], delta: float) -> Longest:
-    """M over ``states``, which no walk leaves before it arrives: a ≥ E min(τ, H) and ρ ≥ P(τ > H) from each of them.
+    """M over ``states``; a walk stays in them until it arrives. a ≥ E min(τ, H) and ρ ≥ P(τ > H) from each of them.
 
     M ≤ max a/(1 − max ρ), the smallest over H. δ is split over H, the states and the two bounds.
     """
@@ -211,7 +211,7 @@ def _passage(decks: Decks, terms: Terms, delta: float) -> Interval:
     values, numbers = _lengths(whole)
     number = len(whole.result)
     mean = float(values @ numbers) / number if number else None
-    if whole.running:  # its time so far is a lower bound of its time
+    if whole.running:  # its time so far is a lower bound of its whole time
         values, numbers = np.append(values, float(whole.running)), np.append(numbers, 1.0)
     lower = betting.least_mean(values, numbers, math.log(1 / (PART_OF_AN_END * delta)))
     bound = longest(decks, terms, terms.reachable(), PART_OF_M * delta)
@@ -238,7 +238,7 @@ def _upper_passage(found: Episodes, cap: int, bound: float, level: float) -> flo
 
 # -- long-run shares
 
-#: Without an anchor, so many of the states with most cards are tried.
+#: Without an anchor, this many states with the most cards are tried.
 MOST_ANCHORS = 3
 
 
@@ -294,6 +294,6 @@ def _lower_share(found: Cycles, bound: Longest, cap: int, level: float) -> float
 
 
 def _coarse(values: npt.NDArray[np.int64], direction: int) -> npt.NDArray[np.int64]:
-    """Times above 512 rounded to nine binary digits, so that few are different: down, or up."""
+    """Times above 512, rounded down or up to nine binary digits, so that few different values remain."""
     step = 2 ** np.maximum(0, np.floor(np.log2(np.maximum(values, 1))).astype(np.int64) - 9)
     return np.asarray(values // step * step if direction < 0 else -(-values // step) * step)

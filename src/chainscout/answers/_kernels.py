@@ -1,4 +1,4 @@
-"""What runs once a card or once a row: plain scalar Python over arrays that the caller gives, compiled at first use."""
+"""The kernels that run once per card or once per row: plain scalar Python over given arrays, compiled on first use."""
 
 import math
 from functools import cache
@@ -11,7 +11,7 @@ __all__ = ["deal", "extreme_rows", "kernel", "walk_costs", "walk_cycles", "walk_
 
 @cache
 def kernel(function: Any) -> Any:
-    """A compiled kernel, or with compilation off the function itself."""
+    """A compiled kernel. With compilation off: the function itself."""
     return function if is_off() else compiled(function, {}, cache=True)
 
 
@@ -19,7 +19,7 @@ def kernel(function: Any) -> Any:
 
 
 def deal(source, target, late, count, first, place, ends, card):
-    """Deals the cards to their rows: the last row is of the starts. See ``replay.decks_of``.
+    """Deals the cards to their rows; the last row is for the starts. See ``replay.decks_of``.
 
     With an empty ``card`` it counts into ``count`` how many cards each row has; then it deals them from ``first`` on.
     ``ends``: 0 while a row can be read, then 1 or 2: a pending card, or one that was given up late.
@@ -45,8 +45,9 @@ def deal(source, target, late, count, first, place, ends, card):
 
 
 def walk_episodes(first, count, card, pointer, kind, start, starts, offset, cap, number, result, length, state):
-    """Episodes until a state is not `ON` or after ``cap`` steps; gives how many were completed, of at most as many as
-    ``result`` has places. ``number`` were completed before: it goes on where it waited.
+    """Runs episodes until a state is not `ON` or after ``cap`` steps. Returns how many are completed.
+
+    There are at most as many as ``result`` has places. ``number`` were completed before; it continues where it waited.
 
     ``result``: the kind of the state that ended each episode, 0 after ``cap`` steps. ``length``: its steps.
     ``starts``: the starts that are drawn from a law, from episode ``offset`` on.
@@ -94,7 +95,7 @@ def walk_costs(
     first, count, card, pointer, absorbing, cost, start, starts, tails, offset, horizon, discount, number, result,
     state, reals,
 ):  # fmt: skip
-    """Episodes of costs; gives how many were completed, and goes on where it waited, as `walk_episodes` does.
+    """Runs episodes of costs. Returns how many are completed, and continues where it waited, like `walk_episodes`.
 
     The return is Σ_{k<horizon} discount^k c(x_k), and if there are ``tails`` discount^horizon/(1 − discount) times the
     cost of the state ``tails`` steps later. ``state``: the row that it waits for, k, the state, whether it runs.
@@ -156,10 +157,10 @@ def walk_costs(
 
 
 def walk_cycles(first, count, card, pointer, share, anchor, cap, number, inside, outside, early, state):
-    """Cycles from the anchor to its next visit; gives how many were completed, and goes on where it waited.
+    """Runs cycles from the anchor to its next visit. Returns how many are completed, and continues where it waited.
 
-    A cycle is stopped early on arrival outside the share, if it has been there ``cap`` times. The anchor's first moment
-    counts, its return does not. ``state``: the row that it waits for, the times inside and outside, whether it runs.
+    A cycle is stopped early when it has been outside the share ``cap`` times. The anchor's first moment counts, its
+    return does not. ``state``: the row that it waits for, the times inside and outside, whether it runs.
     """
     while number < len(inside):
         stopped = 0
@@ -245,7 +246,7 @@ def extreme_row(first, stop, seen, count, exits, least, best, value, shift):
             likelihood += count[place] * (math.log(count[place]) - math.log(gap))
             mean += count[place] / gap * value[seen[place]]
         likelihood -= exits * math.log(total)
-        if likelihood < least:  # outside the set: further than the extreme
+        if likelihood < least:  # outside the set, beyond the extreme
             near = middle
             found = mean / total
         else:

@@ -1,4 +1,4 @@
-"""A question over positions: what its labels mean for a chain whose states are known."""
+"""A question in terms of positions: the meaning of its labels for a chain with known states."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from .question import Cost, LongRunShare, PassageTime, Question, Reach
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-#: What a state means to a walk that looks for a target: go on, arrived, failed (avoided, or left never again).
+#: The meaning of a state for a walk towards a target: continue, arrived, failed (avoided, or never left again).
 ON, ARRIVED, FAILED = 0, 1, 2
-#: Starts that are no position: where paths start, a law over states, and a state that was not discovered yet.
+#: Starts that are not a position: where paths start, a law over states, and a state that was not discovered yet.
 WHERE_PATHS_START, LAW, UNKNOWN = -1, -2, -3
 
 
 @dataclass(frozen=True)
 class Terms:
-    """A question over positions."""
+    """A question in terms of positions."""
 
     question: Question
     states: Sequence[Hashable]
     #: Whether the chain may have other states.
     open: bool
-    #: What each state means, `ON`, `ARRIVED` or `FAILED`; for a share, `ARRIVED` are the states whose share it is.
+    #: The meaning of each state: `ON`, `ARRIVED` or `FAILED`. For a share, `ARRIVED` marks the states of the share.
     kind: npt.NDArray[np.int64]
     #: A position, or one of the three others.
     start: int
@@ -42,7 +42,7 @@ class Terms:
     anchor: int | None
     absorbing: Mask
     impossible: tuple[tuple[int, int], ...]
-    #: States of the question that the chain has not shown yet.
+    #: The question's states that the chain has not shown yet.
     unseen: tuple[Hashable, ...] = ()
 
     @property
@@ -51,17 +51,17 @@ class Terms:
         return len(self.states)
 
     def label(self, position: int) -> Hashable:
-        """What the user calls a state."""
+        """The user's label of a state."""
         return self.states[position]
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the states of the question that were never seen: it may be a slip of the pen."""
+        """Sentences about states of the question that were never seen. Such a label may be a typing error."""
         return tuple(
             f"the state {shown(label)} has never been seen{did_you_mean(label, self.states)}" for label in self.unseen
         )
 
     def reachable(self) -> Mask:
-        """The states that a walk from the start can come to before it ends, if all that is not impossible happens."""
+        """The states that a walk from the start can reach before it ends, if every possible transition may happen."""
         step = np.ones((self.size, self.size), dtype=bool)
         for x, y in self.impossible:
             step[x, y] = False
@@ -123,7 +123,7 @@ def terms_of(question: Question, states: Sequence[Hashable], *, open_states: boo
             if position is not None:
                 cost[position] = value
         named = [value for _, value in question.costs]
-        others = [0.0] * (is_open or len(named) < size)  # a state that is not named costs nothing
+        others = [0.0] * (is_open or len(named) < size)  # a state without a given cost costs nothing
         least, largest = min(named + others), max(named + others)
     if isinstance(question, LongRunShare):
         kind[mask(question.states)] = ARRIVED

@@ -1,4 +1,4 @@
-"""The answer to a question: an estimate, a lower and an upper bound, and what they rest on."""
+"""The answer to a question: an estimate, a lower and an upper bound, and the conditions under which they hold."""
 
 import math
 from collections.abc import Hashable
@@ -24,10 +24,10 @@ from .replay import AWAITED, BLOCKED, Decks, decks_of
 
 __all__ = ["METHODS", "Answer", "answer", "from_decks", "vacuous"]
 
-#: What an answer can come from.
+#: The methods that can give an answer.
 METHODS = ("exact", "replay", "row-likelihood", "delta", "posterior")
 
-#: What is said of losses: that they are checked as far as the record shows, or that the user vouches for them.
+#: How losses are treated: they are checked as far as the record shows, or the user declares them harmless.
 _LOSSES = ("checked", "independent")
 
 _BEFOREHAND = "as if asked beforehand: the bounds hold if the question was not chosen by looking at these data"
@@ -35,10 +35,10 @@ _BEFOREHAND = "as if asked beforehand: the bounds hold if the question was not c
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a question.
+    """The answer to a question.
 
     With ``guaranteed``, ``lower`` ≤ the truth ≤ ``upper`` at all times at once with probability 1 − ``delta``, whatever
-    chose what was drawn and when one looks.
+    rule chose the draws, and whenever one looks.
     """
 
     question: Question
@@ -52,14 +52,14 @@ class Answer:
     method: str
     #: Completed episodes of the replay that the interval comes from; None for other methods.
     episodes: int | None = None
-    #: The state whose next exit the replay waits for. None: it waits for none, or for where a path starts.
+    #: The state whose next exit the replay waits for. None: it does not wait, or it waits for the start of a path.
     waiting_for: Hashable | None = None
-    #: What else must be said.
+    #: Notes about the answer.
     notes: tuple[str, ...] = ()
 
     @property
     def width(self) -> float:
-        """How far the ends are apart."""
+        """The distance between the ends."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class Answer:
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
 
     def to_pandas(self) -> Any:
-        """A DataFrame with one row. `pandas.concat` puts several below each other."""
+        """A DataFrame with one row. `pandas.concat` combines several."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
         return frame({name: [value] for name, value in values.items()})
@@ -123,13 +123,13 @@ def answer(
     """The answer to a question, or to several.
 
     ``data``: a `MarkovChain` (the exact value), `Paths` (replay), or `Counts` (without their order: wider bounds).
-    ``question``: a question, or its line; of a list, question j has δ/(j(j+1)), so that all hold together.
+    ``question``: a question, or its line, or a list. In a list, question j has δ/(j(j+1)), so that all hold together.
     ``delta``: the probability that the bounds fail.
-    ``method``: one of `METHODS`; None: what the data allow and guarantee.
+    ``method``: one of `METHODS`; None: the best guaranteed method for these data.
     ``asked``: the number of issue after which the question was asked: only cards issued later are read. 0: it was asked
     before the first draw. None: the answer is labelled 'as if asked beforehand'.
-    ``losses``: ``checked``: a lost draw is skipped unless a later draw of its row was known when it was given up.
-    ``independent``: the caller says that no loss depended on what was drawn; all lost draws are skipped.
+    ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up.
+    'independent': the caller declares that no loss depended on the values drawn; all lost draws are skipped.
     """
     delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
     if method is not None:
@@ -182,7 +182,7 @@ def _exact(chain: MarkovChain, terms: Terms, method: str | None) -> Answer:
 
 
 def _certain(terms: Terms) -> float | None:
-    """The answer where no draw matters: a start in the target, no steps, one state whose cost counts."""
+    """The answer if no draw matters: a start in the target, no steps, or one state whose cost counts."""
     question = terms.question
     if isinstance(question, LongRunShare) or terms.start in (UNKNOWN, WHERE_PATHS_START):
         return None
@@ -197,7 +197,7 @@ def _certain(terms: Terms) -> float | None:
 
 
 def vacuous(terms: Terms) -> tuple[float, float]:
-    """The ends of an answer of which nothing is known."""
+    """The ends of an answer without any data."""
     question = terms.question
     if isinstance(question, Cost):
         length = question.steps if question.steps is not None else 1 / (1 - float(question.discount or 0.0))
@@ -213,10 +213,10 @@ def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, indepe
 def from_decks(
     decks: Decks, terms: Terms, delta: float, *, beforehand: bool = True, independent: bool = False, lost: int = 0
 ) -> Answer:
-    """The answer from a chain's cards, which may grow: each replay goes on where it waited at the last look.
+    """The answer from a chain's cards, which may grow: each replay continues where it waited before.
 
-    ``beforehand``: the question was asked before the first card was issued. ``independent``: no loss depended on what
-    was drawn, as the user says. ``lost``: how many draws were lost.
+    ``beforehand``: the question was asked before the first card was issued. ``independent``: the user declares that no
+    loss depended on the values drawn. ``lost``: how many draws were lost.
     """
     notes = terms.notes() if beforehand else (*terms.notes(), _BEFOREHAND)
     known = _certain(terms)
@@ -257,12 +257,12 @@ def _losses_note(lost: int, independent: bool) -> str:
     return f"{number} lost: the bounds hold if whether a draw is lost does not depend on its own value"
 
 
-#: What a question without a start waits for.
+#: The phrase for a question without a start.
 _FIRST = "the start of a path"
 
 
 def _waiting(decks: Decks, terms: Terms, found: Interval) -> tuple[str, ...]:
-    """What the replay waits for, in a sentence."""
+    """A sentence that says what the replay waits for."""
     if found.waits is None:
         return ()
     end = int(decks.ends[found.waits])
@@ -314,7 +314,7 @@ def _from_counts(
 
 
 def _plug_in(counts: Counts, terms: Terms) -> float | None:
-    """The value of the relative frequencies; None where a row was never left, or there is no single value."""
+    """The value for the relative frequencies; None if a row was never left, or if there is no single value."""
     if not counts.total or (counts.exits[(terms.kind == ON) & ~terms.absorbing] == 0).any():
         return None
     try:

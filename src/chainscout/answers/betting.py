@@ -1,6 +1,6 @@
 """Confidence sequences by betting: bounds on a mean that hold at all times at once (MATH §11).
 
-Values with their numbers are enough, because the bets are fixed beforehand: the wealth is a product over values.
+The bets are fixed beforehand, so the wealth is a product over values. A histogram of the values is enough.
 """
 
 import math
@@ -12,17 +12,17 @@ __all__ = ["BETS", "least_mean", "least_share", "most_mean_above", "most_mean_wi
 
 _Array = npt.NDArray[np.float64]
 
-#: How many bets there are. Each has the same weight.
+#: The number of bets. Each has the same weight.
 BETS = 44
 #: The bets: γ_j = 0.999·2^{−j/2}.
 _GAMMA = 0.999 * 2.0 ** (-np.arange(BETS) / 2)
 _LOG_WEIGHT = -math.log(BETS)
-#: What the log of the wealth must exceed log(1/share) by, for rounding.
+#: The log of the wealth must exceed log(1/share) by this much, to allow for rounding.
 _MARGIN = 1e-9
 
 
 def _wealth(factors: _Array, counts: _Array) -> float:
-    """log Σ_j q_j Π_i factor, for an array of factors: one row a bet, one column a value."""
+    """log Σ_j q_j Π_i factor, for an array of factors: one row per bet, one column per value."""
     logs = np.log(factors) @ counts
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum())) + _LOG_WEIGHT
@@ -31,7 +31,7 @@ def _wealth(factors: _Array, counts: _Array) -> float:
 def least_mean(values: _Array, counts: _Array, log_inverse: float) -> float:
     """A lower bound of the mean of values ≥ 0: the largest m found with wealth ≥ 1/share against 'the mean is ≤ m'.
 
-    Each factor 1 − γ + γ·R/m is ≥ 0 and has a mean ≤ 1 if the mean of R is ≤ m, whatever the range of R is above.
+    Each factor 1 − γ + γ·R/m is ≥ 0 and has a mean ≤ 1 if the mean of R is ≤ m. R needs no upper limit.
     """
     total = float(counts.sum())
     if total == 0 or not (values[counts > 0] > 0).any():
@@ -57,7 +57,7 @@ def most_mean_within(values: _Array, counts: _Array, log_inverse: float) -> floa
 
 
 def _fixed_bets(scale: float) -> _Array:
-    """Absolute bets for values of a size that is fixed beforehand."""
+    """Absolute bets for values whose size is fixed beforehand."""
     return _GAMMA / scale
 
 
@@ -90,7 +90,7 @@ def least_share(
 ) -> float:
     """A lower bound of a long-run share g from cycles: the time inside and outside, and whether it was stopped early.
 
-    ``rest``: what is to come outside after an early stop is at most this in the mean; it may depend on the data.
+    ``rest``: an upper bound of the mean time outside after an early stop; it may depend on the data.
     ``scale``: no cycle has more time outside. The factor 1 + λ(A(1/θ − 1) − B − 1{early}·rest) is ≥ 0 for
     λ(scale + rest) ≤ 0.999, and has a mean ≤ 1 if g ≤ θ.
     """

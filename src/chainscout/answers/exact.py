@@ -1,4 +1,4 @@
-"""The exact answer for a known matrix, by linear algebra; and how it moves with the matrix, for the delta method."""
+"""The exact answer for a known matrix, by linear algebra, and its derivative, for the delta method."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ __all__ = ["gradient", "start_law", "value", "values"]
 
 _Array = npt.NDArray[np.float64]
 
-#: From so many steps for each state on, a power of a matrix is quicker than step by step.
+#: From this many steps per state on, a power of the matrix is faster than single steps.
 _MANY = 64
 
 
@@ -37,7 +37,7 @@ def start_law(terms: Terms, start: _Array | None) -> _Array:
 
 
 def values(matrix: _Array, terms: Terms) -> _Array:
-    """The answer from each start, for all questions but a share."""
+    """The answer from each start, for all questions except a share."""
     question = terms.question
     on = terms.kind == ON
     if isinstance(question, Reach):
@@ -55,7 +55,7 @@ def values(matrix: _Array, terms: Terms) -> _Array:
 
 
 def _repeated(matrix: _Array, added: _Array, first: _Array, steps: int) -> _Array:
-    """v ← matrix·v + added, so many times."""
+    """v ← matrix·v + added, ``steps`` times."""
     if steps > _MANY * len(matrix):
         whole = np.zeros((len(matrix) + 1,) * 2)
         whole[:-1, :-1], whole[:-1, -1], whole[-1, -1] = matrix, added, 1.0

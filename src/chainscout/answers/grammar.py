@@ -1,4 +1,4 @@
-"""One line for a question, and the question for a line.
+"""The text form of questions: one line for each question.
 
     reach down from idle within 100
     reach won before ruined from 3
@@ -8,8 +8,8 @@
     cost down=1 from idle=0.5, busy=0.5 discounted 0.99
     share of good anchor bad
 
-Behind ``given`` stand facts: ``broken absorbing``, ``idle -> down impossible``, ``complete``. A state is a word, a
-whole number, or any text in double quotes. Without ``from`` a question is about where paths start.
+Facts follow after ``given``: ``broken absorbing``, ``idle -> down impossible``, ``complete``. A state is a word, a
+whole number, or any text in double quotes. Without ``from``, a question starts where paths start.
 """
 
 import re
@@ -35,7 +35,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> Question:
-    """The question that a line asks. An error names its place in the line."""
+    """The question of a line. An error names its place in the line."""
     if not isinstance(text, str):
         raise InputError(f"a question must be a line of text, not {shown(text)}")
     reader = _Reader(text)
@@ -67,7 +67,7 @@ class _Reader:
         return [*tokens, _Token("end", _END, end + 1)]
 
     def fail(self, wanted: str, token: _Token | None = None, hint: str = "") -> NoReturn:
-        """Says what was expected where."""
+        """Raises an error that says what was expected, and where."""
         token = token or self._tokens[self._next]
         given = _END if token.kind == "end" else shown(token.text)
         where = f"at character {token.place} of {shown(self.text, 200)}"
@@ -79,7 +79,7 @@ class _Reader:
         return token
 
     def has(self, *words: str) -> bool:
-        """Whether these words are next; if so, they are taken."""
+        """Whether these words come next; if so, they are consumed."""
         ahead = self._tokens[self._next : self._next + len(words)]
         found = [token.text for token in ahead if token.kind in ("word", "mark")] == list(words)
         self._next += len(words) * found
@@ -127,7 +127,7 @@ class _Reader:
         return dict(self.values("after 'from'")) if after.text == "=" else self.state("after 'from'")
 
     def clauses(self, readers: "dict[str, Callable[[], tuple[str, Any]]]") -> dict[str, Any]:
-        """What follows, in any order and each part once, up to the end of the line; then the facts."""
+        """The rest of the line: the parts in any order, each at most once, and then the facts."""
         found: dict[str, Any] = {}
         readers = {**readers, "given": lambda: ("facts", self.facts())}
         while self._tokens[self._next].kind != "end":
@@ -144,7 +144,7 @@ class _Reader:
         return {**found, **facts}
 
     def facts(self) -> dict[str, Any]:
-        """What stands behind ``given``."""
+        """The facts after ``given``."""
         facts: dict[str, Any] = {"absorbing": [], "impossible": []}
         while True:
             if self.has("complete"):

@@ -1,4 +1,4 @@
-"""Answers without a guarantee: the delta method and a posterior. They hold at one look, if they hold."""
+"""Answers without a guarantee: the delta method and a posterior. At best they are valid for a single look."""
 
 import math
 
@@ -17,9 +17,9 @@ __all__ = ["delta_method", "posterior"]
 
 _Array = npt.NDArray[np.float64]
 
-#: A row on the way with fewer exits is too little for either method.
+#: Both methods need at least this many exits in every row on the way.
 _FEWEST_EXITS = 10
-#: Draws from the posterior.
+#: The number of draws from the posterior.
 _DRAWS = 2000
 
 
@@ -39,7 +39,7 @@ def delta_method(counts: Counts, terms: Terms, delta: float, start: _Array | Non
 def posterior(
     counts: Counts, terms: Terms, delta: float, start: _Array | None = None, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Mean and the two quantiles of the answer when rows have Dirichlet(½) priors."""
+    """The mean and two quantiles of the answer if rows have Dirichlet(½) priors."""
     _frequencies(counts, terms, start)
     rng = np.random.default_rng(seed)
     table = counts.transitions + 0.5

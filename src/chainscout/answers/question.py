@@ -1,4 +1,4 @@
-"""Questions: what one wants to know of one chain. They are frozen, and name states by their labels.
+"""Questions about one chain. They are immutable, and name states by their labels.
 
 ``str(question)`` is the question on one line, and ``parse`` reads that line.
 """
@@ -33,11 +33,11 @@ _BARE = re.compile(r"[^\s\",=>]+")
 
 @dataclass(frozen=True)
 class Question:
-    """What every question can say of the chain besides: facts that its user knows, and that data cannot show.
+    """The base of all questions: facts about the chain that its user knows and that data cannot show.
 
-    ``absorbing``: states that are never left. A reading that arrives there ends.
+    ``absorbing``: states that are never left. An episode that arrives there ends.
     ``impossible``: pairs (from, to) of transitions that cannot happen.
-    ``complete``: there are no other states than those seen so far. It matters where states are open.
+    ``complete``: there are no states other than those seen so far. This matters if states are open.
     """
 
     _: KW_ONLY
@@ -67,7 +67,7 @@ class Question:
 
 
 def _start(start: _Start) -> Any:
-    """A start as it is kept: None, a label, or a law as a tuple of pairs (label, probability)."""
+    """The stored form of a start: None, a label, or a law as a tuple of pairs (label, probability)."""
     if start is None:
         return None
     if isinstance(start, Mapping):
@@ -84,7 +84,7 @@ def _start(start: _Start) -> Any:
 
 
 class _Law(tuple[tuple[Hashable, float], ...]):
-    """A law over states. A type of its own, because a tuple can be a label."""
+    """A law over states. It has its own type, because a tuple can be a label."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ def _hashable(value: Any, name: str) -> Hashable:
 
 
 def _states(states: _States, name: str, least: int = 1) -> tuple[Hashable, ...]:
-    """Labels as a tuple: one label, or a list, tuple or set of them. A tuple that is a label is given in a list."""
+    """Labels as a tuple, from one label or a list, tuple or set of them. A label that is a tuple is given in a list."""
     several = isinstance(states, list | tuple | AbstractSet | range)
     listed = list(states) if several else [states]  # type: ignore[arg-type]
     if isinstance(states, AbstractSet):  # a set has no order of its own
@@ -130,7 +130,7 @@ class Reach(Question):
 
     ``target``: a state, or several.
     ``start``: a state, a law over states as a mapping, or None: where paths start.
-    ``within``: in so many steps at most; None: ever.
+    ``within``: the largest number of steps; None: no limit.
     ``before``: a state, or several, that must not be reached first.
     """
 
@@ -179,11 +179,11 @@ class PassageTime(Question):
 
 @dataclass(frozen=True, repr=False)
 class Cost(Question):
-    """The expected cost Σ c(x_k) of the states x_0, x_1, … of a walk: of the first ``steps`` of them, or discounted.
+    """The expected cost Σ c(x_k) of the states x_0, x_1, … of a walk: of the first ``steps`` states, or discounted.
 
-    ``costs``: state → its cost. A state that is not named costs nothing.
+    ``costs``: state → its cost. States without a given cost cost nothing.
     ``start``: a state, a law over states as a mapping, or None: where paths start.
-    ``steps``: how many states count, the start among them.
+    ``steps``: how many states count, including the start.
     ``discount``: γ < 1, for Σ γ^k c(x_k) without an end. One of the two must be given.
     """
 
@@ -222,8 +222,8 @@ class LongRunShare(Question):
     """The share of time that the chain spends in ``states`` in the long run.
 
     ``states``: a state, or several.
-    ``anchor``: a state that the chain returns to often, chosen before the data were seen: from one visit to the next is
-    one cycle. None: every state is tried, and δ is split over them.
+    ``anchor``: a state that the chain visits often, chosen before the data were seen. A cycle lasts from one visit to
+    the next. None: every state is tried, and δ is split over them.
     """
 
     states: Any
@@ -241,7 +241,7 @@ class LongRunShare(Question):
 
 
 def _label(label: Hashable) -> str:
-    """A label as the grammar writes it: bare, if it can be read back so, or in quotes."""
+    """A label in the grammar: without quotes if it can be read back, otherwise in quotes."""
     if isinstance(label, str):
         bare = _BARE.fullmatch(label) and label not in KEYWORDS and label != "->" and label_from_text(label) == label
         return label if bare else '"' + label.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,8 +1,8 @@
-"""Replay: recorded cards read again as independent episodes of a question (MATH §11).
+"""Replay: recorded cards are read again as independent episodes of a question (MATH §11).
 
-An episode starts where the question starts, takes the next unused card of the state that it is in, and ends by the
-question's own rule. If a row has no card left, the replay waits for that row: it never goes on with another episode.
-So the returns known at any time are a prefix of an independent sequence, whatever chose what was drawn.
+An episode starts where the question starts, takes the next unused card of its present state, and ends by the question's
+own rule. If a row has no card left, the replay waits for that row: it never continues with another episode. So the
+returns known at any time are a prefix of an independent sequence, whatever rule chose the draws.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ __all__ = [
 _Array = npt.NDArray[np.float64]
 _IntegerArray = npt.NDArray[np.int64]
 
-#: Why a row has no more cards: nobody has drawn one; one is on its way; one was given up after a later one was known.
+#: Why a row has no more cards: no more were drawn; one is pending; one was given up after a later one was known.
 DRAWN, AWAITED, BLOCKED = 0, 1, 2
 
 
 class Decks:
-    """The cards of each row in the order of issue, as far as they can be read. The last row is of the starts.
+    """The cards of each row in the order of issue, as far as they can be read. The last row is for the starts.
 
-    Cards can be added. Each replay that was made of them goes on where it waited, so that all replays together read
-    every card once, however often somebody looks.
+    Cards can be added. Each replay continues where it waited. So a replay reads every card once, however often the
+    answer is computed.
     """
 
     __slots__ = ("_capacity", "_used", "card", "count", "ends", "first", "replays")
@@ -46,7 +46,7 @@ class Decks:
         self.ends = ends
         self._capacity = count.copy()
         self._used = len(card)
-        #: What was replayed → where the replay stands.
+        #: What was replayed → the state of the replay.
         self.replays: dict[Any, _Standing] = {}
 
     @classmethod
@@ -66,7 +66,7 @@ class Decks:
         return int(self.count.sum())
 
     def add(self, row: int, cards: Sequence[int] | _IntegerArray) -> None:
-        """Puts cards behind those of a row. A full row moves to a place twice as long: O(1) a card, amortised."""
+        """Appends cards to a row. A full row moves to a place twice as long: O(1) per card, amortised."""
         needed = int(self.count[row]) + len(cards)
         if needed > self._capacity[row]:
             place, length = self._used, max(8, 2 * needed)
@@ -80,7 +80,7 @@ class Decks:
         self.count[row] = needed
 
     def grow(self, size: int) -> None:
-        """Adds states without a card. Replays begin anew: a question may mean something else over more states."""
+        """Adds states without a card. Replays start again, because more states may change the meaning of a question."""
         more = np.zeros(size - self.size, dtype=np.int64)
         for name in ("first", "count", "ends", "_capacity"):
             values = getattr(self, name)
@@ -89,7 +89,7 @@ class Decks:
 
 
 class _Standing:
-    """Where a replay stands: the next card of each row, the running episode, and what was completed."""
+    """The state of a replay: the next card of each row, the running episode, and the completed ones."""
 
     __slots__ = ("columns", "done", "pointer", "reals", "state")
 
@@ -112,11 +112,11 @@ class _Standing:
 
     @property
     def found(self) -> list[Any]:
-        """What was completed."""
+        """The completed episodes."""
         return [column[: self.done] for column in self.columns]
 
     def waits(self, limit: int) -> int | None:
-        """The row that it waits for; None if it was told to stop."""
+        """The row that it waits for; None if it reached its limit."""
         return None if self.done >= limit or self.state[0] < 0 else int(self.state[0])
 
 
@@ -124,7 +124,7 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     """The decks of a chain.
 
     A pending card ends its row. A lost card is skipped, unless a later card of its row was known when it was given up:
-    then it ends its row for ever. ``independent_losses``: the user says that no loss depended on what was drawn.
+    then it ends its row for ever. ``independent_losses``: the user declares that no loss depended on the values drawn.
     """
     size = paths.size
     late = np.zeros(len(paths), dtype=np.bool_)
@@ -142,7 +142,7 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     return Decks(first, count, card, ends)
 
 
-# -- coins of our own: keyed by the question and the episode, and never drawn again
+# -- our own coins: they depend on the question and the episode, and are never drawn again
 
 
 def _coins(terms: Terms, which: int, begin: int, end: int) -> _Array:
@@ -167,19 +167,19 @@ def _starts(terms: Terms, begin: int, end: int) -> _IntegerArray:
 class Episodes:
     """The completed episodes of a replay that looks for a target."""
 
-    #: How each one ended: `ARRIVED`, `FAILED`, or `ON` if it was stopped by the cap; and its steps.
+    #: How each one ended: `ARRIVED`, `FAILED`, or `ON` if the cap stopped it; and its steps.
     result: _IntegerArray
     length: _IntegerArray
-    #: The row that the replay waits for; None if it was told to stop.
+    #: The row that the replay waits for; None if it reached its limit.
     waits: int | None
     #: The steps of the running episode.
     running: int
 
 
 def episodes(decks: Decks, terms: Terms, cap: int, *, start: int | None = None, most: int | None = None) -> Episodes:
-    """Replays a question of reaching, with at most ``cap`` steps an episode.
+    """Replays a question of reaching, with at most ``cap`` steps per episode.
 
-    ``start``: another start than the question's. ``most``: at most so many episodes.
+    ``start``: a start other than the question's. ``most``: the largest number of episodes.
     """
     limit = decks.total + 1 if most is None else min(most, decks.total + 1)
     first = terms.start if start is None else start
@@ -208,15 +208,16 @@ class Returns:
     waits: int | None
 
 
-#: A discounted cost is followed for so many times 1/(1 − γ) steps before a coin says where its tail is looked at.
+#: A discounted cost is followed for this many times 1/(1 − γ) steps. Then a coin chooses the step at which its tail is
+#: sampled.
 HORIZON = 2.5
 
 
 def returns(decks: Decks, terms: Terms, steps: int | None, discount: float | None) -> Returns:
-    """Replays a cost over so many states, or a discounted one, as it is (not normalised)."""
+    """Replays a cost over ``steps`` states, or a discounted cost, not normalised."""
     limit = decks.total + 1
     shortest = steps if discount is None else int(HORIZON / (1 - discount))
-    if not terms.absorbing.any():  # each state of an episode but the last takes a card
+    if not terms.absorbing.any():  # each state of an episode except the last takes a card
         limit = decks.total // max(1, (shortest or 1) - 1) + 1
     horizon = steps if discount is None else int(np.ceil(HORIZON / (1 - discount)))
     assert horizon is not None
@@ -237,7 +238,7 @@ def returns(decks: Decks, terms: Terms, steps: int | None, discount: float | Non
 
 
 def _tails(terms: Terms, discount: float | None, begin: int, end: int) -> _IntegerArray:
-    """How far behind its horizon the tail of each episode from ``begin`` on is looked at: P(G = k) = (1 − γ)γ^k."""
+    """How far after its horizon the tail of each episode from ``begin`` on is sampled: P(G = k) = (1 − γ)γ^k."""
     if discount is None:
         return np.zeros(0, np.int64)
     if discount == 0.0:

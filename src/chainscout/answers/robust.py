@@ -1,9 +1,9 @@
 """Counts without their order: a set of likely rows for each state, and the extremes of an answer over all of them.
 
-For each row the set {p : log(Dirichlet(½) mixture of the row's likelihoods) − Σ_y N[x,y]·log p(y) < log(rows/δ)} holds
-the true row at all times with probability 1 − δ/rows (Ville's inequality). Upper and lower answers come by dynamic
-programming over the worst row of each set (MATH §11). The direction of the iteration is the safety: an upper bound
-comes from above, a lower one from below, so each step of it is a valid bound.
+For each row the set {p : log(Dirichlet(½) mixture of the row's likelihoods) − Σ_y N[x,y]·log p(y) < log(rows/δ)}
+contains the true row at all times with probability 1 − δ/rows (Ville's inequality). Dynamic programming over the worst
+row of each set gives upper and lower answers (MATH §11). The direction of the iteration makes it safe: an upper bound
+comes from above and a lower one from below, so each step is a valid bound.
 """
 
 import math
@@ -28,7 +28,7 @@ _Array = npt.NDArray[np.float64]
 
 #: Steps of an iteration without an end, and the change below which it stops.
 _STEPS, _CHANGE = 20_000, 1e-10
-#: What a bound is moved outwards by, for rounding.
+#: The amount by which a bound is moved outwards, to allow for rounding.
 _SLACK = 1e-11
 
 
@@ -93,7 +93,7 @@ def extremes(rows: Rows, value: _Array, wanted: npt.NDArray[np.bool_], *, upper:
 
 
 def ends(rows: Rows, terms: Terms, *, upper: bool) -> _Array:
-    """One end of the answer from each start, for all questions but a share: an upper or a lower bound."""
+    """One end of the answer from each start, for all questions except a share: an upper or a lower bound."""
     question = terms.question
     on = terms.kind == ON
     moves = on & ~terms.absorbing
@@ -146,10 +146,10 @@ def _limit(step: Callable[[_Array], _Array], first: _Array) -> _Array:
 def _passage(rows: Rows, terms: Terms, *, upper: bool) -> _Array:
     on = terms.kind == ON
     arrived = terms.kind == ARRIVED
-    never = terms.kind == FAILED  # absorbing, so that the target is not reached from there
+    never = terms.kind == FAILED  # absorbing: the target is not reached from there
     if not upper:
 
-        def step(w: _Array) -> _Array:  # for ∞ stands a smaller number: the bound stays valid
+        def step(w: _Array) -> _Array:  # a smaller number replaces ∞: the bound stays valid
             following = np.where(on, 1 + extremes(rows, w, on, upper=False), 0.0)
             return np.asarray(np.where(never, following.max(), following))
 
@@ -178,7 +178,7 @@ def _passage(rows: Rows, terms: Terms, *, upper: bool) -> _Array:
 
 
 def interval(counts: Counts, terms: Terms, delta: float) -> tuple[float, float]:
-    """Both ends of the answer. Without a start of its own a question has none."""
+    """Both ends of the answer. The question must have its own start."""
     if isinstance(terms.question, LongRunShare):
         return 0.0, 1.0
     rows = rows_of(counts, terms, delta)

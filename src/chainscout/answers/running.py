@@ -1,4 +1,4 @@
-"""A question about a chain that grows: its answer from the cards so far, without reading them again."""
+"""A question about a growing chain: its answer from the cards so far, without reading them again."""
 
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -12,7 +12,7 @@ from .replay import Decks
 
 __all__ = ["LEAST", "MOST_CARDS", "Running", "next_look"]
 
-#: Answers are computed again when T has grown by so many transitions at least.
+#: Answers are computed again when T has grown by at least this many transitions.
 LEAST = 10
 
 
@@ -21,12 +21,12 @@ def next_look(transitions: int) -> int:
     return transitions + max(LEAST, transitions // 100)
 
 
-#: A prediction draws at most so many cards.
+#: A prediction draws at most this many cards.
 MOST_CARDS = 4_000_000
 
 
 def _grown(decks: Decks, factor: float) -> Decks:
-    """The cards so far and more of each row, drawn from the row's own frequencies; the same ones every time."""
+    """The cards so far, and more cards of each row, drawn from the row's own frequencies; the same cards every time."""
     grown = Decks.empty(decks.size)
     for row in range(decks.size + 1):
         count, begin = int(decks.count[row]), int(decks.first[row])
@@ -56,16 +56,16 @@ class Running:
         return vacuous(self._terms)
 
     def answer(self, decks: Decks, lost: int = 0) -> Answer:
-        """What is known now. Each replay goes on where it waited. ``lost``: how many draws were lost."""
+        """The answer now. Each replay continues where it waited. ``lost``: how many draws were lost."""
         return from_decks(decks, self._terms, self.delta, lost=lost)
 
     def growth(self, decks: Decks, good: Callable[[float, float], bool], width: float | None = None) -> float:
-        """By how much every row's cards must grow until the answer is good: a prediction, no bound.
+        """The factor by which every row's cards must grow until the answer is good: a prediction, not a bound.
 
         The cards so far are followed by cards drawn from each row's own frequencies. ``good``: (lower, upper) → whether
-        the answer is good enough. ``width``: it is, if it is at most so wide; what takes more than `MOST_CARDS` cards
-        is then taken from width ∝ 1/√T. Gives 1 if the answer is good now, nan if there is nothing to go by (no card,
-        or a row that a replay waits for has none), and infinite if no number of cards can be named.
+        the answer is good enough. ``width``: the width at which it is good; needs beyond `MOST_CARDS` cards are then
+        predicted from width ∝ 1/√T. Returns 1 if the answer is good now, nan if there are no data (no card at all, or
+        none in a row that a replay waits for), and infinite if no number of cards can be predicted.
         """
 
         def is_good(factor: float) -> bool:
@@ -92,5 +92,5 @@ class Running:
         return state not in self._terms.states or decks.count[list(self._terms.states).index(state)] == 0
 
     def unknown(self, why: str) -> Answer:
-        """The answer where the data contradict what the bounds assume."""
+        """The answer if the data contradict the assumptions of the bounds."""
         return Answer(self.question, None, *self.ends, self.delta, True, "replay", notes=(why,))

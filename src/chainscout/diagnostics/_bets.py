@@ -1,9 +1,9 @@
 """F, fair bets: does the law of a step depend on a label that was known before the step? (MATH §13)
 
-Every card stakes on what the label's own past suggests, and a compensation pays for the unknown law. Plain scalar
-Python over arrays that the caller gives: one definition is interpreted and compiled. A row is a state that is left, a
-context is a row with one label, and a slot is the place of an outcome in its row, in order of discovery. The last slot
-of a row's stakes stands for all outcomes that the row has not shown.
+Each card is a bet on the outcomes that the label's own past suggests, and a compensation pays for the unknown law. This
+is plain scalar Python over arrays that the caller gives: one definition is interpreted and compiled. A row is a state
+that is left, a context is a row with one label, and a slot is the place of an outcome in its row, in order of
+discovery. The last slot of a row's stakes is for all outcomes that the row has not shown.
 """
 
 import math
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: m: how many imagined cards pull a context's law back to its row's.
+#: m: the number of imagined cards that pull a context's law towards its row's law.
 STRENGTHS = (4.0, 16.0, 64.0)
 #: π, the share of contexts that differ, and the prior weights ω of these shares.
 SHARES = (0.8, 0.1, 0.02)
 PRIOR = (0.5, 0.25, 0.25)
-#: κ: how strongly stakes are pulled back to a mean of one for every outcome, and the limits of that pull's exponent.
+#: κ: how strongly stakes are pulled towards a mean of one for every outcome, and the limits of that pull's exponent.
 FEEDBACK = 0.3
 LEAST_PULL, MOST_PULL = -3.0, 1.0
 #: The largest stake.
@@ -76,13 +76,13 @@ def bets_for(outcomes: Wholes, contexts: Wholes) -> Bets:
 
 
 def bet(bets: Any, x: int, context: int, slot: int) -> float:
-    """Plays one card of the row ``x`` whose outcome is ``slot``, and gives log E. A new outcome has the next slot."""
+    """Plays one card of the row ``x`` with the outcome ``slot``, and returns log E. A new outcome has the next slot."""
     set_stakes(bets, x, context)
     seen = bets.seen[x]
     first = bets.first[x]
     log_stake = math.log(bets.stake[slot])
     learn(bets, x, context, slot)
-    # D of every outcome moves, also of those that did not happen.
+    # D of every outcome changes, even of outcomes that did not happen.
     largest = -math.inf
     for y in range(seen):
         bets.drift[first + y] += bets.stake[y] - 1.0
@@ -106,7 +106,7 @@ def bet(bets: Any, x: int, context: int, slot: int) -> float:
 
 
 def set_stakes(bets: Any, x: int, context: int) -> None:
-    """v(y) for every outcome of the row, and in the last place for all that it has not shown, before the card."""
+    """v(y) for every outcome of the row before the card; the last place is for all outcomes that it has not shown."""
     at = 3 * context
     top = 0.0  # of the logarithms of R and 1, so that nothing overflows
     for m in range(3):
@@ -150,7 +150,7 @@ def excess(bets: Any, x: int, context: int, y: int) -> float:
 
 
 def learn(bets: Any, x: int, context: int, slot: int) -> None:
-    """What the card says of its context (R) and of the shares (ω), before it is counted; after `set_stakes`."""
+    """Updates the context (R) and the shares (ω) with the card, before it is counted. Call it after `set_stakes`."""
     at = 3 * context
     exits = bets.context_exits[context]
     quotient = excess(bets, x, context, slot) if slot < bets.seen[x] else 0.0
@@ -177,6 +177,6 @@ def compensation(largest: float, bets: float) -> float:
 
 
 def play(row: Any, context: Any, slot: Any, number: int, bets: Any, trace: Any) -> None:
-    """Plays cards in order; log E after each of them goes to ``trace``."""
+    """Plays cards in order. log E after each of them goes to ``trace``."""
     for j in range(number):
         trace[j] = bet(bets, row[j], context[j], slot[j])

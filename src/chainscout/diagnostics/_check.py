@@ -1,4 +1,4 @@
-"""What a check says, in numbers and in a sentence; and all checks of a chain or of a study together."""
+"""The result of a check, in numbers and in a sentence; and all checks of a chain or of a study together."""
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, overload
 
 
 class Kind(StrEnum):
-    """What a check is about."""
+    """The kinds of checks."""
 
     #: Whether the next state depends on more than the state.
     ORDER = "order"
@@ -22,16 +22,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where evidence lies. What does not apply is None."""
+    """The place of the evidence. Fields that do not apply are None."""
 
-    #: The state whose row it is, and the logarithm of the row's own evidence (of *change*: of 1 over its level).
+    #: The state of the row, and the logarithm of the row's own evidence (for *change*: of 1 over its level).
     state: Hashable
     log_evidence: float
     #: The predecessor, worker, path, bin of ages or set of data whose law differs most.
     label: Hashable | None = None
     #: The outcome that became rarer or more frequent.
     outcome: Hashable | None = None
-    #: The numbers of issue between which a change shows most clearly, compared with all before.
+    #: The numbers of issue between which the change is clearest, compared with everything before.
     first: int | None = None
     last: int | None = None
     #: The number of issue at which the change most likely happened, and the outcome's share before and from then on.
@@ -50,9 +50,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of one chain, or of all chains together. It may be looked at again whenever there are more data.
+    """One check of one chain, or of all chains together. It may be repeated whenever there are more data.
 
-    If the chain is Markov and does not change, ``level`` is ever at most δ with probability at most δ.
+    If the chain is Markov and does not change, the probability that ``level`` is ever at most δ is at most δ.
     """
 
     #: The chain; None: all chains together, or the only one.
@@ -60,10 +60,10 @@ class Check:
     kind: Kind
     #: What is compared: the predecessor, time, worker, path, age, other data, a known matrix.
     by: str
-    #: The e-process now and its largest value so far; infinite where it has no room for the number.
+    #: The e-process now and its largest value so far; infinite if the number is too large for a float.
     e_value: float
     largest: float
-    #: The smallest level at which the check rejects, 1 if at none.
+    #: The smallest level at which the check rejects; 1 if it does not reject.
     level: float
     sentence: str
     where: tuple[Place, ...] = ()
@@ -78,7 +78,7 @@ class Check:
         return self.level <= delta
 
     def to_json(self) -> dict[str, Any]:
-        """The check as plain data; an infinite number is None."""
+        """The check as plain data. An infinite number becomes None."""
         return {
             "chain": self.chain,
             "kind": self.kind.value,
@@ -112,9 +112,9 @@ class LossRate:
         return {"chain": self.chain, "state": self.state, "lost": self.lost, "draws": self.draws, "rate": self.rate}
 
 
-#: What a rate of losses can and cannot say.
+#: The limit of what a rate of losses can show.
 LOSSES_SAY = "this cannot show whether losses depend on the lost value"
-#: What it means that no check rejects.
+#: The meaning of 'no check rejects'.
 NOTHING_FOUND = (
     "Nothing speaks against a Markov chain that does not change. That proves nothing: the data may be too few."
 )
@@ -122,15 +122,15 @@ NOTHING_FOUND = (
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis(Sequence[Check]):
-    """The checks of one look at the data: a sequence of `Check`, first of all chains together, then chain by chain."""
+    """The checks of the data at one moment: a sequence of `Check`, first all chains together, then chain by chain."""
 
     checks: tuple[Check, ...]
-    #: The probability with which any of the checks may reject wrongly, ever, and the number it is shared by.
+    #: The probability that any of the checks ever rejects wrongly, and the number of checks that share it.
     delta: float
     kinds: int
-    #: The chains that are to blame for a rejection of all together, by kind and what is compared.
+    #: The chains responsible for a rejection of all together, by kind and what is compared.
     blamed: Mapping[tuple[Kind, str], tuple[str, ...]]
-    #: Transitions that wait behind a draw that is pending or lost, and the reasons why, as sentences.
+    #: The number of transitions that wait behind a pending or lost draw, and the reasons, as sentences.
     waiting: int
     remarks: tuple[str, ...]
     #: Paths that repeat each other, as sentences.
@@ -152,9 +152,9 @@ class Diagnosis(Sequence[Check]):
 
     @property
     def against(self) -> tuple[Check, ...]:
-        """The checks that speak against the assumption at ``delta``, shared by all kinds of check; *order* first.
+        """The checks that contradict the assumptions at ``delta``, which all kinds of check share; *order* first.
 
-        Of several chains: the checks of all chains together, which pay for the number of chains.
+        With several chains: the checks of all chains together, which account for the number of chains.
         """
         overall = [check for check in self.checks if check.chain is None] or self.checks
         found = [check for check in overall if check.rejects(self.delta / self.kinds)]
@@ -162,7 +162,7 @@ class Diagnosis(Sequence[Check]):
 
     @property
     def note(self) -> str | None:
-        """One sentence beside a certificate if the data speak against what it assumes; else None."""
+        """One sentence to show with a certificate if the data contradict its assumptions; otherwise None."""
         if not self.against:
             return None
         kinds = ", ".join(dict.fromkeys(f"{check.kind.value} ({check.by})" for check in self.against))
@@ -191,7 +191,7 @@ class Diagnosis(Sequence[Check]):
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """What a person wants to see: what speaks against the assumption, or that nothing does."""
+        """The result in sentences: what contradicts the assumptions, or that nothing does."""
         found = [check.sentence for check in self.against]
         for (kind, by), names in self.blamed.items():
             found.append(f"Chains that {kind.value} ({by}) speaks against: {', '.join(names)}.")

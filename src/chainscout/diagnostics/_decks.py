@@ -1,9 +1,9 @@
 """T, M and P: prefixes of decks, compared at lengths that are fixed beforehand. (MATH §13)
 
-The cards of a row, or of a row and a label, are independent draws from one law whatever chose when to draw them. A look
-compares two parts of a deck by their sizes alone, so neither allocation nor stopping matters. Looks are never
-multiplied: their weighted sum only grows, and its mean never exceeds one. Plain scalar Python over arrays that the
-caller gives.
+The cards of a row, or of a row and a label, are independent draws from one law, whatever rule chose when to draw them.
+A look compares two parts of a deck that are chosen by their sizes alone, so neither allocation nor stopping matters.
+Looks are never multiplied: their weighted sum only grows, and its mean never exceeds one. This is plain scalar Python
+over arrays that the caller gives.
 """
 
 import math
@@ -16,7 +16,7 @@ from ._numbering import CONTEXTS
 
 #: m: how closely the smaller group is expected to follow the pooled shares.
 STRENGTHS = (4.0, 16.0, 64.0)
-#: The largest logarithm of one look's e-value: less than e^500 is always valid and never overflows.
+#: The largest logarithm of one look's e-value. A smaller e-value is always valid, and e^500 does not overflow.
 CEILING = 500.0
 #: The shortest window of a look at change; a look is made every quarter of a window.
 WINDOW = 16
@@ -45,7 +45,7 @@ class Deck(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What looks found. The first two are of each card, at its place; the others say of each row where it was most."""
+    """The results of looks. The first two are per card, at its place; the others are per row: its strongest look."""
 
     #: The sum of w·e over the looks that the card completes, and the smallest level p/w among them.
     gain: Floats
@@ -62,7 +62,7 @@ class Look(NamedTuple):
 
 
 class Rings(NamedTuple):
-    """What looks remember of each row: counts of its outcomes now and at earlier cards, in rings of one count each."""
+    """The memory of looks for each row: counts of its outcomes now and at earlier cards, in rings of one count each."""
 
     #: Where each row's rings begin, and how many lengths of windows or prefixes it has room for.
     first: Wholes
@@ -208,7 +208,7 @@ def sameness(deck: Any, rows: int, label_weight: Any, look: Any, rings: Any) -> 
     """T: of every row, each label's first 2^a cards against the first 2^b cards with another label.
 
     Each label has rings for two sides, its own cards and the others: the counts now, and the counts when there were
-    2^a cards. Before the first label, one side has all cards of the row: what a label that is met later finds there.
+    2^a cards. Before the first label, one side has all cards of the row; a label that appears later starts from it.
     """
     for x in range(rows):
         slots = deck.outcomes[x]
@@ -218,7 +218,7 @@ def sameness(deck: Any, rows: int, label_weight: Any, look: Any, rings: Any) -> 
         for label in range(deck.labels[x]):
             own = everyone + (1 + 2 * label) * side_places
             at = reached + 2 * label + 1
-            if rings.reached[at] + rings.reached[at + 1] == 0:  # the label is new: all before it were others
+            if rings.reached[at] + rings.reached[at + 1] == 0:  # the label is new: all cards before had other labels
                 for i in range(side_places):
                     rings.counts[own + side_places + i] = rings.counts[everyone + i]
                 rings.reached[at + 1] = deck.before[x]
@@ -244,7 +244,7 @@ def sameness(deck: Any, rows: int, label_weight: Any, look: Any, rings: Any) -> 
 
 
 def put(at: int, slots: int, slot: int, reached: int, rings: Any) -> int:
-    """Adds a card to one side. Gives a if there are 2^a cards now, whose counts it notes, else −1."""
+    """Adds a card to one side. If there are 2^a cards now, it notes their counts and returns a; otherwise −1."""
     rings.counts[at + slot] += 1.0
     rings.reached[reached] += 1
     power = whole_power(rings.reached[reached])

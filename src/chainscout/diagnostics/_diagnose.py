@@ -1,7 +1,7 @@
-"""Checks of what every bound assumes: the next state depends on the state alone, and the law does not change.
+"""Checks of the assumptions of every bound: the next state depends on the state alone, and the law does not change.
 
-The mathematics stands in docs/diagnostics.md. A card is judged in its place in the order of issue, so nothing is judged
-behind a draw that is still pending, or behind one that was given up after a later one was known.
+docs/diagnostics.md has the mathematics. Cards are judged in the order of issue. So nothing is judged after a draw that
+is still pending, or after one that was given up when a later one was known.
 """
 
 import math
@@ -22,9 +22,9 @@ from ._processes import AGES, Cards, Process
 from ._sentences import NO_COMMON_ORDER, given_up, left_out, not_guaranteed, pending, sentence, why_waiting
 from .standing import CHECKS, DECLARED, thinned
 
-#: How many checks are always made.
+#: The number of checks that are always made.
 ALWAYS = len(CHECKS)
-#: A check names at most so many places.
+#: A check names at most this many places.
 PLACES = 5
 
 #: What a chain is compared with by ``reference`` and by ``other``.
@@ -41,8 +41,8 @@ class _Part(NamedTuple):
     process: Process
     level: float
     where: tuple[Place, ...]
-    #: Whether there is anything to compare. The mean over chains has the others too, because whether a chain is in it
-    #: must not depend on what was seen.
+    #: Whether there is anything to compare. The mean over chains includes the others too, because its members must not
+    #: depend on the data.
     shown: bool = True
 
 
@@ -68,17 +68,17 @@ def diagnose(
     delta: float = 0.05,
     repeated: Sequence[str] = (),
 ) -> Diagnosis:
-    """Checks whether what was seen is a Markov chain that does not change.
+    """Checks whether the data come from a Markov chain that does not change.
 
-    Every check may be looked at whenever there are more data, whatever chose the chains, the restarts and the moment to
-    look. That no check rejects proves nothing.
+    Every check may be repeated whenever there are more data, whatever rule chose the chains, the restarts and the
+    moment to look. If no check rejects, that proves nothing.
 
     ``paths``: the data of one chain, or of several by name.
     ``reference``: a matrix that is known exactly, or one for each of some chains. An estimate is not known exactly:
-    compare with the data that it was made from, by ``other``.
+    give the data behind it as ``other`` instead.
     ``other``: data of the same chain from elsewhere, or of some chains by name: do they follow the same law?
     ``later``: the names of chains that joined after the first look, in the order in which they joined.
-    ``delta``: the probability with which any check may ever reject wrongly; all checks share it.
+    ``delta``: the probability that any check ever rejects wrongly; all checks share it.
     ``repeated``: sentences about paths that repeat each other, to be shown with the checks.
     """
     delta = failure_probability(delta)
@@ -107,10 +107,10 @@ def diagnose(
 
 
 def rejected_chains(e_values: Mapping[str, float], delta: float) -> tuple[str, ...]:
-    """The chains of which one may say at level δ, all at once, that they are not Markov: current e-values of each.
+    """The chains that are not Markov, with all statements at level δ at once, from the current e-value of each.
 
-    Chain k is named if the mean of its e-value and the m smallest others reaches 1/δ for every m: then every mean of
-    chains that holds k rejects (closed testing).
+    Chain k is named if, for every m, the mean of its e-value and the m smallest others reaches 1/δ: then every mean of
+    chains that includes k rejects (closed testing).
     """
     delta = failure_probability(delta)
     names, found = list(e_values), []
@@ -124,13 +124,13 @@ def rejected_chains(e_values: Mapping[str, float], delta: float) -> tuple[str, .
     return tuple(found)
 
 
-# -- what was given
+# -- checks of the arguments
 
 
 def _by_name(
     given: Any, kind: type, what: str, chains: Mapping[str | None, Any] | None = None
 ) -> dict[str | None, Any]:
-    """One thing a chain, by the chain's name; the only chain of data without names has the name None."""
+    """One value for each chain, by the chain's name. In data without names, the only chain has the name None."""
     if given is None:
         return {}
     found: dict[str | None, Any] = {None: given} if isinstance(given, kind) else {}
@@ -147,7 +147,7 @@ def _by_name(
 
 
 def _weights(chains: Mapping[str | None, _Chain], later: Sequence[str]) -> dict[str | None, float]:
-    """Each chain's weight in the mean of all. Half of it is set aside for chains that join later, if any do."""
+    """Each chain's weight in the mean of all. If chains join later, half of the weight is reserved for them."""
     if isinstance(later, str) or not set(later) <= set(chains) or len(set(later)) < len(list(later)):
         raise InputError(f"later must be names of chains, each once, not {shown(later)}")
     first = [name for name in chains if name not in later]
@@ -160,7 +160,7 @@ def _weights(chains: Mapping[str | None, _Chain], later: Sequence[str]) -> dict[
 
 
 def queue_end(paths: Paths) -> tuple[int, str | None]:
-    """Where the queue of cards ends, and why: at a transition that is pending or was given up late."""
+    """The end of the queue of cards, and the reason: a transition that is pending or was given up late."""
     draws = paths.source >= 0
     waiting = draws & (paths.target == PENDING)
     late = draws & paths.late_losses(by_row=False)
@@ -226,12 +226,12 @@ def _order(chain: _Chain) -> _Part:
 
 
 def _part(chain: _Chain, kind: Kind, by: str, found: Process, names: Sequence[Hashable] | None) -> _Part:
-    """A part whose level is 1/(the largest e-value), with the rows that the evidence lies in."""
+    """A part whose level is 1/(the largest e-value), with the rows that have evidence."""
     return _Part(kind, by, found, math.exp(-found.log_largest), _rows(chain, found, names))
 
 
 def _rows(chain: _Chain, found: Process, names: Sequence[Hashable] | None) -> tuple[Place, ...]:
-    """The rows with evidence of their own, most first."""
+    """The rows with their own evidence, the strongest first."""
     order = np.argsort(-found.log_rows, kind="stable")[:PLACES]
     places = []
     for i in order:
@@ -275,9 +275,10 @@ def _change(chain: _Chain) -> _Part:
 
 
 def likely_change(hits: npt.NDArray[np.bool_]) -> tuple[int, float, float]:
-    """Where a row of hits and misses most likely changes, and the shares of hits before and from there on.
+    """The most likely place of a change in a row of hits and misses, and the shares of hits before and after it.
 
-    The split with the largest likelihood: it describes a change that a check has found, and is no check itself.
+    It is the split with the largest likelihood. It describes a change that a check has found, and is not itself a
+    check.
     """
     number = len(hits)
     if number < 2:
@@ -290,7 +291,7 @@ def likely_change(hits: npt.NDArray[np.bool_]) -> tuple[int, float, float]:
 
 
 def _binomial(hits: npt.NDArray[np.int64], number: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The largest log-likelihood of so many hits."""
+    """The largest log-likelihood of this number of hits."""
     return np.asarray(xlogy(hits, hits / number) + xlogy(number - hits, 1 - hits / number))
 
 
@@ -306,7 +307,7 @@ def _reference(chain: _Chain, known: MarkovChain) -> _Part:
 
 
 def _other(chain: _Chain, other: _Chain) -> _Part:
-    """Sameness of two sets of data: T alone, which does not ask in which order the sets were made."""
+    """Sameness of two sets of data: only T, which does not depend on the order in which the sets were made."""
     place = {label: position for position, label in enumerate(chain.paths.states)}
     where = np.array([place.setdefault(label, len(place)) for label in other.paths.states], np.int64)
     source = np.concatenate([where[other.cards.source], chain.cards.source])
@@ -352,7 +353,7 @@ def _together(
     weights: Mapping[str | None, float],
     delta: float,
 ) -> tuple[list[Check], dict[tuple[Kind, str], tuple[str, ...]], list[str]]:
-    """The checks of all chains, and the chains that are to blame where one rejects."""
+    """The checks of all chains together, and the responsible chains if one rejects."""
     shown = {(part.kind, part.by) for found in parts.values() for part in found if part.shown}
     kinds = [key for key in (*CHECKS, (Kind.REFERENCE, KNOWN), (Kind.SAMENESS, OTHER)) if key in shown]
     end, why = _common_end(chains)
@@ -382,7 +383,7 @@ def _together(
 
 
 def _shares(found: Mapping[str | None, _Part], weights: Mapping[str | None, float]) -> dict[str | None, float]:
-    """The weights of the chains that the caller named for a check, which sum to at most one among themselves."""
+    """The weights of the chains that the caller named for a check. They sum to at most one."""
     total = sum(weights[name] for name in found)
     return {name: weights[name] / total for name in found}
 
@@ -390,17 +391,17 @@ def _shares(found: Mapping[str | None, _Part], weights: Mapping[str | None, floa
 def _blamed(
     kind: Kind, found: Mapping[str | None, _Part], weights: Mapping[str | None, float], delta: float
 ) -> tuple[str, ...]:
-    """The chains that are to blame, all at level δ at once.
+    """The responsible chains, all at level δ at once.
 
-    Chains of one weight by closed testing on their values now; *change*, which is a level, and chains of different
-    weights by their own level over their weight.
+    Chains of equal weight are found by closed testing on their values now. For *change*, which is a level, and for
+    chains of different weights, each chain's own level over its weight decides.
     """
     if kind is Kind.CHANGE:
         return tuple(str(name) for name, part in found.items() if part.level / weights[name] <= delta)
     now = {str(name): exponential(part.process.log_value) for name, part in found.items()}
     if len(set(weights.values())) > 1:
         return tuple(name for name, value in now.items() if weights[name] * value >= 1 / delta)
-    others = {str(name): 1.0 for name in weights if name not in found}  # nothing to compare: still at one
+    others = {str(name): 1.0 for name in weights if name not in found}  # nothing to compare: the e-value is still one
     return rejected_chains({**now, **others}, delta)
 
 
@@ -429,8 +430,8 @@ def _merged(
 ) -> _Merged:
     """The mean, and its value after every card: the largest of the mean, never the mean of the largest.
 
-    ``end``: the number of issue at which the common queue ends; None: there is no common order of issue, so that only
-    the values of this moment can be averaged.
+    ``end``: the number of issue at which the common queue ends; None: there is no common order of issue, so only the
+    values of this moment can be averaged.
     """
     names = list(weights)
     share = np.array([weights[name] for name in names])

@@ -1,7 +1,7 @@
 """The e-process against a matrix that is known exactly. (MATH §13)
 
-The probability of each row's outcomes under laws drawn around the known one, over their probability under it. Plain
-scalar Python over arrays that the caller gives.
+It is the probability of each row's outcomes under laws drawn around the known one, divided by their probability under
+the known one. This is plain scalar Python over arrays that the caller gives.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ._bets import PRIOR, SHARES
 
-#: m: how closely the laws of the alternative gather around the known one.
+#: m: how closely the laws of the alternative concentrate around the known one.
 STRENGTHS = (1.0, 4.0, 16.0, 64.0, 256.0)
 
 Floats = npt.NDArray[np.float64]

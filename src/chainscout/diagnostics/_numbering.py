@@ -1,4 +1,4 @@
-"""Rows, outcomes and labels numbered in order of discovery, for cards that come in one piece or in many."""
+"""Rows, outcomes and labels, numbered in order of discovery, for cards that come in one part or in many."""
 
 from typing import NamedTuple, Self
 
@@ -8,9 +8,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]
 
-#: The first so many labels of a row are told apart; later cards with other labels are left out.
+#: The first labels of a row, up to this number, are distinguished. Later cards with other labels are left out.
 CONTEXTS = 64
-#: A table with up to so many places for each card is filled; a larger one is sorted.
+#: A table with up to this many places per card is filled. For a larger one, the pairs are sorted.
 DENSE = 8
 
 
@@ -31,7 +31,7 @@ class Numbering(NamedTuple):
         return cls(*(np.empty(0, np.int64) for _ in cls._fields))
 
     def has_room_of(self, other: "Numbering") -> bool:
-        """Whether there is nothing new: as many outcomes and labels in as many rows."""
+        """Whether nothing is new: the same numbers of rows, outcomes and labels."""
         return np.array_equal(self.outcomes, other.outcomes) and np.array_equal(self.labels, other.labels)
 
 
@@ -43,14 +43,14 @@ class Layout(NamedTuple):
     row: Wholes
     slot: Wholes
     label: Wholes
-    #: What is known with these cards.
+    #: The numbering after these cards.
     numbering: Numbering
     #: Cards that were left out because their row has too many labels.
     left_out: int
 
 
 def layout(known: Numbering, source: Wholes, target: Wholes, label: Wholes, most: int = CONTEXTS) -> Layout:
-    """New cards with a label ≥ 0, up to ``most`` labels a row, after those that are known."""
+    """The layout of new cards with a label ≥ 0, with up to ``most`` labels per row, after the known ones."""
     rows = len(known.states)
     owner_of_label = np.repeat(np.arange(rows), known.labels)
     owner_of_outcome = np.repeat(np.arange(rows), known.outcomes)
@@ -92,7 +92,7 @@ def _ranked(
 
 
 def starts(widths: Wholes) -> Wholes:
-    """Where each group begins in a flat array, if it has so many places."""
+    """The position at which each group begins in a flat array, for groups of these widths."""
     return np.cumsum(widths) - widths
 
 

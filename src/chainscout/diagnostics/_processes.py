@@ -1,8 +1,8 @@
 """The e-processes of one chain over arrays of cards in order of issue: order, sameness, change, a known matrix.
 
-Validity asks for two things of the caller: cards come in order of issue, and the queue is cut before the first card
-that is pending (``diagnose`` does both). Then each process ever reaches 1/δ with probability at most δ if the chain is
-Markov and does not change (docs/diagnostics.md).
+Validity needs two things from the caller: cards come in order of issue, and the queue is cut before the first pending
+card (``diagnose`` does both). Then, if the chain is Markov and does not change, each process ever reaches 1/δ with
+probability at most δ (docs/diagnostics.md).
 """
 
 import math
@@ -77,7 +77,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """M as a process; the levels of P; and of each row the look that speaks most."""
+    """M as a process; the levels of P; and the strongest look of each row."""
 
     process: Process
     #: P after each card, not yet doubled; and the smallest level at which *change* rejects.
@@ -91,7 +91,7 @@ class Change:
 
 
 class Fed(NamedTuple):
-    """The cards of one feeding that were judged, as places among those that were given; and log E after each."""
+    """The judged cards of one call, as places among the given cards; and log E after each."""
 
     places: Wholes
     log_values: Floats
@@ -104,7 +104,7 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _kernel(function: Callable[..., None], cards: int) -> Callable[..., None]:
-    """What judges so many cards: nothing is compiled for none."""
+    """The function that judges this number of cards. For none, nothing is compiled."""
     return _compiled(function) if cards else function
 
 
@@ -115,7 +115,7 @@ def _table(power: int) -> Floats:
 
 
 class FairBets:
-    """F as it goes on: whether the outcome depends on a label that was known before the step."""
+    """F, continued card by card: whether the outcome depends on a label that was known before the step."""
 
     def __init__(self) -> None:
         self.numbering = Numbering.empty()
@@ -135,7 +135,7 @@ class FairBets:
         return Fed(cards.places, trace)
 
     def _make_room(self, numbering: Numbering) -> None:
-        """Moves all numbers to where they belong in a larger numbering."""
+        """Moves all numbers to their places in a larger numbering."""
         if numbering.has_room_of(self.numbering):
             self.numbering = numbering
             return
@@ -161,13 +161,13 @@ class FairBets:
         self.bets, self.numbering = new, numbering
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that has to be kept to go on."""
+        """All data that are needed to continue."""
         kept = {name: getattr(self.bets, name) for name in _KEPT_OF_BETS}
         return {**self.numbering._asdict(), **kept, "left_out": np.array([self.left_out])}
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """What `arrays` kept."""
+        """The inverse of `arrays`."""
         found = cls()
         found.numbering = Numbering(*(arrays[name] for name in Numbering._fields))
         found.bets = _bets.bets_for(
@@ -186,7 +186,7 @@ _KEPT_OF_BETS = (
 
 
 class _Looks:
-    """T, M and P as they go on: what looks at decks remember, and the mean of three products over rows."""
+    """T, M and P, continued card by card: the memory of looks at decks, and the mean of three products over rows."""
 
     def __init__(self) -> None:
         self.numbering = Numbering.empty()
@@ -200,12 +200,12 @@ class _Looks:
         self.left_out = 0
 
     def _lengths(self, cards: Wholes) -> Wholes:
-        """How many lengths of windows or prefixes a row needs that has so many cards."""
+        """How many lengths of windows or prefixes a row with this many cards needs."""
         longest = np.frexp(cards.astype(np.float64))[1] - 1  # ⌊log₂⌋, −1 without a card
         return np.asarray(np.maximum(0, longest - 1), np.int64)  # from 4 = 2² cards on
 
     def _rings(self, numbering: Numbering, lengths: Wholes) -> tuple[Wholes, Wholes]:
-        """What names each ring, and how many places it has."""
+        """The key of each ring, and how many places it has."""
         raise NotImplementedError
 
     def _look(self, cards: Layout) -> tuple[_decks.Deck, _decks.Look, _decks.Rings]:
@@ -254,7 +254,7 @@ class _Looks:
             return np.asarray(np.log(np.maximum(0.0, self.amount)))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that has to be kept to go on."""
+        """All data that are needed to continue."""
         names = ("cards", "amount", "log_products", "counts", "reached")
         kept = {name: getattr(self, name) for name in names}
         return {**self.numbering._asdict(), **kept, "left_out": np.array([self.left_out])}
@@ -271,7 +271,7 @@ _MOST_RINGS = 2**14
 
 
 class LabelDecks(_Looks):
-    """T as it goes on: whether labels that come one after the other have the same law.
+    """T, continued card by card: whether labels that come one after the other have the same law.
 
     ``declared``: how many labels were declared beforehand; None: they are discovered.
     """
@@ -299,14 +299,14 @@ class LabelDecks(_Looks):
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]], declared: int | None) -> Self:
-        """What `arrays` kept."""
+        """The inverse of `arrays`."""
         found = cls(declared)
         found._restore(arrays)
         return found
 
 
 class ChangeLooks(_Looks):
-    """M and P as they go on: whether the law changes with time, over each row's own clock.
+    """M and P, continued card by card: whether the law changes with time, on each row's own clock.
 
     ``size``: how many states there are; None: states are discovered.
     """
@@ -325,7 +325,7 @@ class ChangeLooks(_Looks):
         return owner * _MOST_RINGS + np.arange(len(owner)) - starts(rings)[owner], numbering.outcomes[owner]
 
     def feed(self, source: Wholes, target: Wholes) -> tuple[Fed, Floats, _decks.Deck, _decks.Look]:
-        """Looks at the next cards; P after each of them comes second."""
+        """Looks at the next cards. The second result is P after each of them."""
         cards = layout(self.numbering, source, target, np.zeros(len(source), np.int64))
         deck, look, memory = self._look(cards)
         rows = len(deck.outcomes)
@@ -344,12 +344,12 @@ class ChangeLooks(_Looks):
         return min(1.0, 2.0 * min(self.smallest, math.exp(-self.log_largest)))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that has to be kept to go on."""
+        """All data that are needed to continue."""
         return {**super().arrays(), "level": np.array([self.smallest, self.log_largest])}
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int | None) -> Self:
-        """What `arrays` kept."""
+        """The inverse of `arrays`."""
         found = cls(size)
         found._restore(arrays)
         found.smallest, found.log_largest = (float(value) for value in arrays["level"])
@@ -422,7 +422,7 @@ def change(source: Wholes, target: Wholes, size: int | None) -> Change:
 
 
 def reference(source: Wholes, target: Wholes, law: Floats) -> Process:
-    """Whether the law is that of a matrix that is known exactly; ``law``: what it says of each card's outcome."""
+    """Whether the law is that of an exactly known matrix. ``law``: the known probability of each card's outcome."""
     cards = layout(Numbering.empty(), source, target, np.zeros(len(source), np.int64))
     states, outcomes = cards.numbering.states, cards.numbering.outcomes
     known = _known.known_for(len(states), int(outcomes.sum()))
@@ -433,7 +433,7 @@ def reference(source: Wholes, target: Wholes, law: Floats) -> Process:
 
 
 def mean_over_chains(chain: Wholes, log_value: Floats, weights: Floats, stand: Floats | None = None) -> Floats:
-    """log Σ_k w_k·E_k over time: the events say which chain's log E has which value from then on.
+    """log Σ_k w_k·E_k over time. Each event gives one chain's new log E.
 
     The weights sum to at most one; the largest of the result is the largest *of the mean*. ``stand``: each chain's
     log E before the first event; None: every chain starts at E = 1.
@@ -451,7 +451,7 @@ def mean_over_chains(chain: Wholes, log_value: Floats, weights: Floats, stand: F
 
 
 def _sums(chain: Any, log_value: Any, log_weights: Any, number: int, leaves: int, log_tree: Any, trace: Any) -> None:
-    """Sums of exponentials in a tree, so that a value that falls leaves no rounding of what it was."""
+    """Sums of exponentials in a tree, so that a large value leaves no rounding error when it falls."""
     for j in range(number):
         k = chain[j]
         node = leaves + k

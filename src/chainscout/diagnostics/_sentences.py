@@ -1,14 +1,14 @@
-"""What checks say in sentences: what was found, and what it can mean."""
+"""The sentences of checks: what was found, and what it can mean."""
 
 from collections.abc import Sequence
 
 from ._check import Check, Kind, Place, quoted
 from ._numbering import CONTEXTS
 
-#: What is compared, in words.
+#: The compared things, in words.
 WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
 
-#: What a rejection can mean. Every check assumes both: Markov, and no change.
+#: The possible meanings of a rejection. Every check assumes both: Markov, and no change.
 MEANINGS = {
     Kind.ORDER: "The process has memory beyond its state: look at pairs of states (paths.lifted(2)), or put what is "
     "missing into the state.",
@@ -35,17 +35,17 @@ NO_COMMON_ORDER = (
 
 
 def given_up(number: int) -> str:
-    """Why no check goes past a draw that was lost."""
+    """The reason why no check goes past a lost draw."""
     return f"draw {number} was given up after a later one was known, and no check may go past it"
 
 
 def pending(number: int) -> str:
-    """Why no check goes past a draw now."""
+    """The reason why no check goes past a pending draw now."""
     return f"draw {number} is pending"
 
 
 def why_waiting(chain: str | None, number: int, why: str, *, together: bool = False) -> str:
-    """That transitions of a chain wait, of the only one without a name, or of all chains together."""
+    """The sentence that transitions wait: of a chain, of the only chain without a name, or of all chains together."""
     what = "1 transition" if number == 1 else f"{number} transitions"
     if together:
         return f"The checks of all chains together end before {what}: {why}."
@@ -54,14 +54,14 @@ def why_waiting(chain: str | None, number: int, why: str, *, together: bool = Fa
 
 
 def left_out(checks: Sequence[Check]) -> list[str]:
-    """That transitions were left out of a check, if any were."""
+    """The sentence that transitions were left out of a check, if any were."""
     number = max((check.left_out for check in checks), default=0)
     what = f"{number} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
     return [what] if number else []
 
 
 def not_guaranteed(chain: str | None, why: str) -> str:
-    """That a chain's data have no known order."""
+    """The sentence that the order of a chain's data is not known."""
     owner = "" if chain is None else f" of {chain}"
     return f"The checks{owner} are not guaranteed, because the order of issue is not known: {why}"
 
@@ -76,7 +76,7 @@ def sentence(
     unordered: bool,
     together: bool = False,
 ) -> str:
-    """What a check says that rejects if its level is at most δ."""
+    """The sentence of a check. It rejects if its level is at most δ."""
     owner = "all chains together" if together else "the chain" if chain is None else chain
     if unordered:
         return f"Of {owner}, {kind.value} ({by}) has no guarantee: the order of issue is not known."

@@ -1,6 +1,6 @@
-"""Where the checks of several chains stand: what has to be kept so that they go on with the next cards.
+"""The standing of the checks of several chains: the data that they need to continue with the next cards.
 
-Fed in one piece or in many, with or without a rest in between, the numbers are the same. A resting state is bytes:
+The numbers are the same for one call or for many, with or without storage in between. A stored standing is bytes:
 arrays and plain values, never code.
 """
 
@@ -24,7 +24,7 @@ __all__ = [
     "left_out", "not_guaranteed", "packed", "pending", "thinned", "unpacked", "why_waiting",
 ]  # fmt: skip
 
-#: A check's history has at most so many moments, and the latest one.
+#: A check's history has at most this many moments, and the latest one.
 MOMENTS = 200
 #: The checks that are always made: what they are about and what they compare.
 CHECKS = (
@@ -39,7 +39,7 @@ DECLARED = {"worker": None, "path": None, "age": len(AGES) + 1}
 
 
 class Labelled(NamedTuple):
-    """Transitions of one chain in order of issue, with what was known before each."""
+    """Transitions of one chain in order of issue, with the labels that were known before each."""
 
     source: Wholes
     target: Wholes
@@ -51,7 +51,7 @@ class Labelled(NamedTuple):
 
 
 class Thinned:
-    """Values over time, thinned as they grow: every 1st, 2nd, 4th, … card, so that at most `MOMENTS` are held."""
+    """Values over time, thinned as they grow: every 1st, 2nd, 4th, … card, so that at most `MOMENTS` are stored."""
 
     def __init__(self) -> None:
         self.stride = 1
@@ -81,14 +81,14 @@ class Thinned:
         return tuple(found)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that has to be kept to go on."""
+        """All data that are needed to continue."""
         number, value = (0, 0.0) if self.last is None else self.last
         counts = np.array([self.stride, self.number, number])
         return {"issued": self.issued, "values": self.values, "counts": counts, "last": np.array([value])}
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """What `arrays` kept."""
+        """The inverse of `arrays`."""
         found = cls()
         found.stride, found.number, number = (int(count) for count in arrays["counts"])
         found.issued, found.values = arrays["issued"], arrays["values"]
@@ -97,7 +97,7 @@ class Thinned:
 
 
 class ChainStanding:
-    """The checks of one chain as they go on. ``size``: how many states there are; None: states are discovered."""
+    """The checks of one chain, continued. ``size``: how many states there are; None: states are discovered."""
 
     def __init__(self, size: int | None) -> None:
         self.order = FairBets()
@@ -108,7 +108,7 @@ class ChainStanding:
         self.several = dict.fromkeys(DECLARED, False)
 
     def feed(self, cards: Labelled) -> list[Fed]:
-        """Judges the next transitions: what each of `CHECKS` says after each of them."""
+        """Judges the next transitions. Returns the result of each of `CHECKS` after each of them."""
         fed = [
             self.order.feed(cards.source, cards.target, cards.predecessor),
             self.change.feed(cards.source, cards.target)[0],
@@ -133,7 +133,7 @@ class ChainStanding:
         return [True, True, *self.several.values()]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that has to be kept to go on."""
+        """All data that are needed to continue."""
         found = {**_named("order", self.order.arrays()), **_named("change", self.change.arrays())}
         for by, (bets, looks) in self.same.items():
             found |= {**_named(f"{by}.bets", bets.arrays()), **_named(f"{by}.looks", looks.arrays())}
@@ -142,7 +142,7 @@ class ChainStanding:
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int | None) -> Self:
-        """What `arrays` kept."""
+        """The inverse of `arrays`."""
         found = cls(size)
         found.order = FairBets.of(_within("order", arrays))
         found.change = ChangeLooks.of(_within("change", arrays), size)
@@ -154,7 +154,7 @@ class ChainStanding:
 
 
 class Standing:
-    """The checks of all chains together as they go on: the mean of the chains' e-values, and its largest value."""
+    """The checks of all chains together, continued: the mean of the chains' e-values, and its largest value."""
 
     def __init__(self, chains: int) -> None:
         self.chains = chains
@@ -171,7 +171,7 @@ class Standing:
         self.history = [Thinned() for _ in CHECKS]
 
     def add(self, fed: Mapping[int, tuple[ChainStanding, Wholes, list[Fed]]]) -> None:
-        """Adds what chains said of their next cards: by the chain's number, with the cards' numbers of issue."""
+        """Adds the results of chains for their next cards: by the chain's number, with the cards' numbers of issue."""
         weights = np.full(self.chains, 1.0 / self.chains)
         for number in range(len(CHECKS)):
             chain, issued, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
@@ -185,17 +185,17 @@ class Standing:
             order = np.argsort(numbers, kind="stable")
             owner, value = np.concatenate(chain)[order], np.concatenate(values)[order]
             trace = _processes.mean_over_chains(owner, value, weights, self.log_values[number])
-            self.log_values[number, owner] = value  # of several values of a chain, the last one stays
+            self.log_values[number, owner] = value  # the last of several values of a chain remains
             self.log_mean[number] = trace[-1] if len(trace) else self.log_mean[number]
             self.log_largest[number] = max(self.log_largest[number], trace.max(initial=0.0))
             self.cards[number] += len(trace)
             self.history[number].add(numbers[order], trace)
-        # Of change there is a level: the smallest over the chains, over their weights.
+        # Change has a level: the smallest over the chains of each chain's level over its weight.
         levels = [standing.change.level * self.chains for standing, _, _ in fed.values()]
         self.level = min([self.level, *levels])
 
     def checks(self, chain: str | None, delta: float, unordered: bool) -> list[Check]:
-        """What the checks say. ``chain``: the name of the only chain; ``unordered``: nothing is guaranteed."""
+        """The results of the checks. ``chain``: the name of the only chain; ``unordered``: nothing is guaranteed."""
         found = []
         for number, (kind, by) in enumerate(CHECKS):
             if not self.compares[number] and kind is Kind.SAMENESS:
@@ -213,7 +213,7 @@ class Standing:
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that has to be kept to go on."""
+        """All data that are needed to continue."""
         found: dict[str, npt.NDArray[Any]] = {
             "log_values": self.log_values.ravel(), "log_largest": self.log_largest, "log_mean": self.log_mean,
             "level": np.array([self.level]), "cards": self.cards, "left_out": self.left_out.ravel(),
@@ -225,7 +225,7 @@ class Standing:
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]], chains: int) -> Self:
-        """What `arrays` kept."""
+        """The inverse of `arrays`."""
         found = cls(chains)
         for name in ("log_largest", "log_mean", "cards", "compares"):
             setattr(found, name, arrays[name])
@@ -265,7 +265,7 @@ def packed(values: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
-    """What `packed` packed."""
+    """The inverse of `packed`."""
     content = zlib.decompress(content)
     end = 8 + int.from_bytes(content[:8], "little")
     values, names = json.loads(content[8:end])
