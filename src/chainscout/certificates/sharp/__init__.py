@@ -16,7 +16,7 @@ import numpy as np
 from ...compile import compiled, is_off
 from ...counts import Counts
 from .event import FAMILIES
-from .row import CELLS, FOUND
+from .row import CELLS, FOUND, PASSES, PLANE
 from .search import LEVELS, Space, Table, evaluate, move, refresh
 
 #: A row of counts: how often each successor was seen. Successors never seen are left out.
@@ -67,9 +67,9 @@ def space_for(classes: int, rows: int) -> Space:
         **dict.fromkeys(("left", "right", "cell_term", "cell_square", "cell_state", "cell_halved"), cells),
         **dict.fromkeys(("cost", "give", "half_give", "plain"), LEVELS * rows),
         **dict.fromkeys(("rating", "level", "start"), candidates),
-        "cell_found": FOUND * cells, "found": FOUND, "offset": candidates * rows, "chosen": 5,
+        "cell_found": FOUND * cells, "found": FOUND, "plane": PASSES * PLANE, "offset": candidates * rows, "chosen": 7,
     }  # fmt: skip
-    wholes = {"level", "natural", "offset", "trial", "order", "cell_state", "cell_halved"}
+    wholes = {"level", "natural", "offset", "trial", "order", "unsolved", "place", "cell_state", "cell_halved"}
     return cleared(
         Space(
             *(np.empty(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)

@@ -42,7 +42,7 @@ def entry(
     ``top`` is a b for ``high``, and ``top_grown`` is e^top.
 
     Also returns where the bound is attained, the sum of the terms' absolute values, the derivatives of p and b with
-    respect to ν and c there (for ω = 1), a, and the three numbers from which the next call starts.
+    respect to ν and c there, a (these for ω = 1), and the three numbers from which the next call starts.
     """
     b = tilt
     a = bend = slope = p = grown = stiff = curve = wide = 0.0
@@ -210,6 +210,8 @@ def entry(
         if low < aim < high:
             by_nu = 1.0 / bend
             by_c = -mu * rho * b_p * by_nu
+    else:  # b need not be the best one there: this a makes μρa the derivative of the bound with respect to c
+        a = (count - exits * aim * grown) / rho
     b_c = b_p * by_c - rho * inverse
     return value, aim, magnitude, by_nu, by_c, b_p * by_nu, b_c, a, b, top, top_grown
 

@@ -176,7 +176,7 @@ def end(count: float, exits: float, least: float, frequency: float, z: float, si
                     return 1.0 if side > 0.0 else 0.0
         else:
             outside = True
-            if abs(p - was) <= 1e-5 * min(abs(p - frequency), p, 1.0 - p) + 1e-15:
+            if abs(p - was) <= 1e-4 * min(abs(p - frequency), p, 1.0 - p) + 1e-15:
                 break
     if not outside:
         return 1.0 if side > 0.0 else 0.0

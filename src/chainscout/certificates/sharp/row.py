@@ -16,11 +16,11 @@ from .event import RELATIVE
 #: The largest number of cells into which a mode's box is cut.
 CELLS = 40
 #: The first number of cells on either side of the estimate; the largest number of cells with entries tied to the mode.
-SIDE, WORK = 4, 14
+SIDE, WORK = 4, 20
 #: A cell is this many times as wide as the one before it.
 WIDER = 2.5
 #: The largest number of times that a cell is halved.
-HALVINGS = 2
+HALVINGS = 3
 #: The state of a cell: entries apart from the mode | tied to it | nothing more to be gained.
 APART, TIED, FINAL = 0, 1, 2
 #: The numbers that a cell keeps: c, ν, the mode's probability, and the derivatives of c and ν with respect to it.
@@ -28,11 +28,18 @@ FOUND = 5
 #: The mode's part counts as flat while μ/2 is below this times p + 1/u.
 FLAT = 1.25
 #: The tolerance for the entries' parts, as a fraction of the tolerance for the term.
-ENTRY = 1.0
+ENTRY = 3.0
 #: All cells become one only if every entry's part has at least this curvature near the estimate: μφ″/2N.
 MARGIN = 1.05
+#: One cell is enough only if its term is attained near the estimate: where the squares are below this many tolerances.
+NEAR = 4.0
 #: The largest number of passes over the entries in a cell.
-PASSES = 10
+PASSES = 12
+#: The number of passes that one cell for the whole box may take.
+KINKED = 3
+#: What is kept of the tangent plane of a pass over the entries: ν, c, the term, its derivatives by ν and by c, and the
+#: squares where it is attained; then the plane's weight, and its height at the best point so far.
+PLANE = 8
 #: p̄ = P̂ + (PUSH/S)·(up − P̂) off the mode, normalised.
 PUSH = 0.1
 
@@ -100,11 +107,13 @@ def tied(
 ) -> tuple[float, float, float, bool]:  # fmt: skip
     """The row's term without μ·KL₀ while the mode's probability is in [left, right], entries tied to the mode by c.
 
-    c and ν start as given and move towards the minimum of the term, where Σ_y a_y = 0 and Σ_y p_y = 1. The search
-    stops when the term is at most ``enough`` or hardly falls any more. It uses Newton steps where the term is smooth,
-    and otherwise moves ν alone. Returns the term, Σ_y N(p_y − P̂_y)² + ν(1 − Σp) where it is attained, the part of it
-    that is due to the cell's width, and whether c and ν have settled. ``space.found`` receives c, ν, the mode's
-    probability, and the derivatives of c and ν with respect to it.
+    c and ν start as given and move towards the minimum of the term, where Σ_y a_y = 0 and Σ_y p_y = 1. The term is
+    convex in both, with kinks. Every pass over the entries gives a tangent plane, and ``ahead`` makes the next step
+    from all planes so far. The search ends when the term is at most ``enough`` or hardly falls any more.
+
+    Returns the term, Σ_y N(p_y − P̂_y)² + ν(1 − Σp) where it is attained, the part of it that is due to the cell's
+    width, and whether c and ν have settled. ``space.found`` receives c, ν, the mode's probability, and the derivatives
+    of c and ν with respect to it.
     """
     first = table.start[x]
     last = table.stop[x]
@@ -114,20 +123,17 @@ def tied(
     for i in range(first + 1, last):
         others_low += table.times[i] * space.low[i]
         others_high += table.times[i] * space.high[i]
-    best = math.inf
+    best = least = math.inf  # for the cell, and for its middle
     best_square = 0.0
     gap = 0.0
     settled = False
     space.found[0], space.found[1] = c, nu
     space.found[2] = 0.5 * (left + right)
     space.found[3] = space.found[4] = 0.0
-    free = 4  # the number of joint steps of c and ν; after them c stays fixed
-    # With c fixed the term is convex in ν: ν is too small at ``below`` and too large at ``above``.
-    below = above = 0.0
-    at_below = at_above = math.inf
-    below_mass = above_mass = 0.0
-    below_square = above_square = 0.0
-    stride = 0.2 * math.sqrt(exits * (1.0 - left)) + 0.01
+    # The term's derivatives where it was least: by ν and by c, first and second.
+    chosen = 0
+    by_nu = by_c = nu_nu = nu_c = c_c = 0.0
+    reach = 0.8 * math.sqrt(exits * (1.0 - left)) + 0.04  # the longest step of ν
     each = ENTRY * tolerance / (last - first)
     # Where the mode's part is nearly flat or convex, the middle of the cell stands for the mode.
     middle = 0.5 * (left + right)
@@ -141,7 +147,6 @@ def tied(
         tilts = 0.0
         mass_nu = mass_c = tilts_nu = tilts_c = 0.0
         mode = mode_nu = mode_c = grown = 0.0
-        kinked = False
         if flat:
             # The value holds for the whole cell; c and ν are chosen for its middle.
             value, size_of, within, a, grown, space.lean[x] = mode_cell(
@@ -166,7 +171,7 @@ def tied(
             estimate = space.estimate[i]
             times = table.times[i]
             gain = space.gain[i] if whole else exits
-            value, p, size_of, by_nu, by_c, b_nu, b_c, a, space.tilt[i], space.top[i], space.top_grown[i] = entry(
+            value, p, size_of, p_nu, p_c, b_nu, b_c, a, space.tilt[i], space.top[i], space.top_grown[i] = entry(
                 table.count[i], exits, gain, estimate, low, high, space.half[i] - c, rho, 1.0, mu, nu, each / times,
                 space.tilt[i], space.top[i], space.top_grown[i],
             )  # fmt: skip
@@ -175,25 +180,29 @@ def tied(
             magnitude += times * size_of
             mass -= times * p
             tilts += times * a
-            mass_nu += times * by_nu
-            mass_c += times * by_c
+            mass_nu += times * p_nu
+            mass_c += times * p_c
             tilts_nu += times * b_nu
             tilts_c += times * (b_c + 1.0)
             if i == first:
                 mode = p
-                mode_nu, mode_c = by_nu, by_c
-                grown = math.exp(a + space.half[i] - c)
-            else:
-                kinked = kinked or (by_nu == 0.0 and p >= high)
+                mode_nu, mode_c = p_nu, p_c
+                grown = (table.count[i] - rho * a) / (exits * p)  # e^b, because Npe^b = n − ρa
         total += RELATIVE * magnitude
         # The derivatives of the term with respect to ν and c are ``mass`` and μρ·``tilts``; it is convex in both.
-        worse = not total < best
-        determinant = mass_nu * tilts_c - mass_c * tilts_nu
-        smooth = mass_nu < 0.0 and determinant < 0.0
+        at = turn * PLANE
+        space.plane[at], space.plane[at + 1], space.plane[at + 2] = nu, c, total - within
+        space.plane[at + 3], space.plane[at + 4] = mass, mu * rho * tilts
+        space.plane[at + 5] = square + nu * mass
         if total < best:
             best = total
-            best_square = square + nu * mass
             gap = within
+        if total - within < least:
+            least = total - within
+            best_square = square + nu * mass
+            chosen = turn
+            by_nu, by_c = mass, mu * rho * tilts
+            nu_nu, nu_c, c_c = -mass_nu, -mass_c, mu * rho * tilts_c
             space.found[0], space.found[1], space.found[2] = c, nu, mode
             # The derivatives of c and ν with respect to the mode's probability.
             by_mode = -exits * grown / (exits * mode * grown + rho)  # the derivative of its tilt
@@ -207,49 +216,91 @@ def tied(
                 space.found[4] = (others_c * by_mode - along_c) / curvature
         if best <= enough or turn + 1 == PASSES:
             break
-        if free > 0 and smooth and not kinked and not worse:
-            nu_move = (mass * tilts_c + mass_c * tilts) / determinant
-            c_move = -(mass_nu * tilts + mass * tilts_nu) / determinant
-            if -(mass * nu_move + mu * rho * tilts * c_move) < tolerance:
-                settled = True
+        # Curvatures are made large enough to keep the step short.
+        steep_nu = max(nu_nu, abs(by_nu) / reach)
+        steep_c = max(c_c, 2.0 * abs(by_c), 1e-12)
+        if steep_nu > nu_nu:
+            reach *= 2.0
+        determinant = steep_nu * steep_c - nu_c * nu_c
+        if not determinant > 1e-6 * steep_nu * steep_c:
+            nu_c = 0.0
+            determinant = steep_nu * steep_c
+        if not determinant > 0.0:
+            break
+        decrease, best_square, move_nu, move_c = ahead(
+            turn + 1, chosen, steep_c / determinant, -nu_c / determinant, steep_nu / determinant, tolerance, space
+        )
+        if whole:
+            # With one cell the term must be attained at one point: Newton's step alone must promise no more.
+            alone = steep_c * by_nu * by_nu - 2.0 * nu_c * by_nu * by_c + steep_nu * by_c * by_c
+            settled = 0.5 * alone < tolerance * determinant
+            if settled or turn >= KINKED:
                 break
-            shorter = 1.0 / max(1.0, 2.0 * abs(c_move), abs(nu_move) / (10.0 * stride))
-            nu += shorter * nu_move
-            c += shorter * c_move
-            free -= 1
-            at_below = at_above = math.inf
-            continue
-        if c != space.found[0]:  # the step was too long: c stays where the term was least
-            free = 0
-            c = space.found[0]
-            nu = space.found[1]
-            at_below = at_above = math.inf
-            continue
-        if mass > 0.0:
-            if at_above == math.inf or nu < above:
-                above, at_above, above_mass, above_square = nu, total, mass, square + nu * mass
-        elif at_below == math.inf or nu > below:
-            below, at_below, below_mass, below_square = nu, total, mass, square + nu * mass
-        if at_above < math.inf and at_below < math.inf:
-            # The point where the tangents at both ends meet is a lower bound of the term: at a kink, its minimum.
-            width = above - below
-            meet = (at_above - above_mass * width - at_below) / (below_mass - above_mass)
-            if best - (at_below + below_mass * meet) < tolerance or not width > 0.0:
-                settled = flat
-                # At a kink the term is attained at two points at once. These are the weights that make Σp = 1.
-                share = below_mass / (below_mass - above_mass)
-                best_square = share * above_square + (1.0 - share) * below_square
-                break
-            ahead = nu + mass / mass_nu if smooth and not kinked else below + meet
-            nu = min(above - 0.05 * width, max(below + 0.05 * width, ahead))
-        else:
-            nu_move = mass / mass_nu if smooth and not kinked else (-stride if mass > 0.0 else stride)
-            if smooth and not kinked and abs(mass * nu_move) < tolerance:
-                settled = True
-                break
-            nu += min(4.0 * stride, max(-4.0 * stride, nu_move))
-            stride *= 2.0
+        elif decrease < tolerance:
+            settled = True
+            break
+        nu = space.found[1] - move_nu
+        c = space.found[0] - move_c
     return best, best_square, gap, settled
+
+
+def ahead(
+    passes: int, chosen: int, nu_nu: float, nu_c: float, c_c: float, tolerance: float, space: Any
+) -> tuple[float, float, float, float]:
+    """The step from the plane ``chosen`` to the least value of a model: by how much it lowers the term, and the step.
+
+    The model is the largest of all tangent planes, which lie below the term, plus a parabola around the point of the
+    plane ``chosen``. ``nu_nu``, ``nu_c`` and ``c_c`` are the inverse of its curvature. At the least value the planes
+    have weights that sum to one: they are found by moving weight from one plane to another, two planes at a time. The
+    second number is the squares' mean with these weights.
+    """
+    at = chosen * PLANE
+    nu, c, top = space.plane[at], space.plane[at + 1], space.plane[at + 2]
+    for j in range(passes):
+        at = j * PLANE
+        space.plane[at + 6] = 1.0 if j == chosen else 0.0
+        # The plane's height at the chosen point. The entries' parts are not exact: a plane above the term is lowered.
+        height = space.plane[at + 2] + space.plane[at + 3] * (nu - space.plane[at])
+        height += space.plane[at + 4] * (c - space.plane[at + 1])
+        space.plane[at + 7] = min(height, top)
+    at = chosen * PLANE
+    by_nu, by_c = space.plane[at + 3], space.plane[at + 4]
+    move_nu = move_c = 0.0
+    for _ in range(3 * passes + 1):
+        move_nu = nu_nu * by_nu + nu_c * by_c
+        move_c = nu_c * by_nu + c_c * by_c
+        highest = lowest = -1
+        high = -math.inf
+        low = math.inf
+        for j in range(passes):
+            at = j * PLANE
+            here = space.plane[at + 7] - space.plane[at + 3] * move_nu - space.plane[at + 4] * move_c
+            if here > high:
+                high, highest = here, at
+            if space.plane[at + 6] > 0.0 and here < low:
+                low, lowest = here, at
+        if high - low < 0.1 * tolerance:
+            break
+        along_nu = space.plane[highest + 3] - space.plane[lowest + 3]
+        along_c = space.plane[highest + 4] - space.plane[lowest + 4]
+        steep = nu_nu * along_nu * along_nu + 2.0 * nu_c * along_nu * along_c + c_c * along_c * along_c
+        weight = space.plane[lowest + 6]
+        if weight * steep > high - low:
+            weight = (high - low) / steep
+            space.plane[lowest + 6] -= weight
+        else:
+            space.plane[lowest + 6] = 0.0
+        space.plane[highest + 6] += weight
+        by_nu += weight * along_nu
+        by_c += weight * along_c
+    height = 0.0
+    square = 0.0
+    for j in range(passes):
+        at = j * PLANE
+        height += space.plane[at + 6] * space.plane[at + 7]
+        square += space.plane[at + 6] * space.plane[at + 5]
+    decrease: float = top - height + 0.5 * (by_nu * move_nu + by_c * move_c)
+    return decrease, square, move_nu, move_c
 
 
 def mode_apart(
@@ -370,13 +421,17 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
     given_up: float = space.most[x] + mu * (0.5 * (size - 1.0) * math.log1p(exits / rho / size) * (1.0 + 1e-12))
     divergence = mu * shape(table, x, size, rho, space)
     space.base[x] = given_up
+    space.lost[x] = 0.0
     term = math.inf
+    if space.unsolved[x]:
+        space.unsolved[x] = False
+        space.centre[x], space.multiplier[x] = first_centre(table, x, rho, space), 0.0
     if size > 2.0 and shared(table, x, rho, mu, space):
         low, high = space.low[first], space.high[first]
         term, square, _, settled = tied(
             table, x, low, high, rho, mu, space.centre[x], space.multiplier[x], -math.inf, 0.3 * tolerance, True, space
         )
-        if settled:
+        if settled and square < NEAR * tolerance:
             space.centre[x], space.multiplier[x] = space.found[0], space.found[1]
             term += divergence
             if term < given_up:
@@ -470,10 +525,24 @@ def row_term(table: Any, x: int, size: float, rho: float, mu: float, tolerance: 
     found: float = space.cell_term[top] + divergence
     space.base[x] = min(near + divergence, given_up)
     if not found < given_up:  # not finite, or no better
+        space.lost[x] = given_up
         space.slope[x] = (given_up - space.most[x]) / mu
         return given_up
     space.slope[x] = (found - space.cell_square[top]) / mu
     return found
+
+
+def first_centre(table: Any, x: int, rho: float, space: Any) -> float:
+    """A first c for a row: the c with Σ_y a_y ≈ 0 at the estimate, where a ≈ (n − Npe^{t/2−c})/(Np + ρ)."""
+    exits = table.exits[x]
+    expected = 0.0
+    seen = 0.0
+    for i in range(table.start[x], table.stop[x]):
+        weight = exits * space.estimate[i]
+        share = table.times[i] / (weight + rho)
+        expected += share * weight * math.exp(space.half[i])
+        seen += share * table.count[i]
+    return math.log(expected / seen)
 
 
 def shared(table: Any, x: int, rho: float, mu: float, space: Any) -> bool:

@@ -31,15 +31,25 @@ from .row import row_term
 STEP, STEPS = 1.2, 12
 #: The range of μ that is searched.
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
-#: The largest number of candidates that are evaluated; each has a score of at most REACH times the best score. The
-#: first evaluation of a candidate stops once it exceeds HOPELESS times the best bound so far.
-CANDIDATES, REACH, HOPELESS = 3, 1.08, 1.1
+#: The largest number of candidates that are evaluated. The score of each is at most REACH times the best score, or
+#: below the best bound so far.
+CANDIDATES, REACH = 3, 1.08
+#: An evaluation of another candidate than the first ends once it is expected to exceed the best bound this many times:
+#: with at most FEW rows, and with more.
+HOPE, HOPE_OF_MANY, FEW = 1.05, 1.02, 12
+#: A table with more classes than this is large. In a large table, the search along μ ends where |dlog(bound)/dlog μ| is
+#: below STEEP: the minimum is near, because the slope grows fast with many rows.
+LARGE, STEEP = 1000, 0.45
+#: The stages of the search along μ: see ``descend``.
+FIRST, OTHER, LAST = 0, 1, 2
 #: The largest number of evaluations of one candidate along μ, and the relative gain that a further one must promise.
-EVALUATIONS, GAIN = 5, 0.005
+EVALUATIONS, GAIN = 4, 0.008
+#: If rows that are given up have more than this part of the first bounds, a larger μ is tried.
+LOST = 0.4
 #: §7's bound is not computed again while it is more than this many times the bound.
 CLOSE = 1.5
 #: The tolerance of a row's term, as a fraction of the whole bound.
-TOLERANCE = 0.01
+TOLERANCE = 0.015
 #: The number of levels that there is room for: from LEAST_POWER to log₄(2⁵³) + 2.
 LEVELS = 2 * (30 - LEAST_POWER)
 
@@ -78,6 +88,7 @@ class Space(NamedTuple):
     most: Any
     centre: Any
     multiplier: Any
+    unsolved: Any
     lean: Any
     apart: Any
     apart_tilt: Any
@@ -86,7 +97,8 @@ class Space(NamedTuple):
     term: Any
     slope: Any
     base: Any
-    near: Any
+    lost: Any
+    place: Any
     natural: Any
     offset: Any
     trial: Any
@@ -108,9 +120,12 @@ class Space(NamedTuple):
     rating: Any
     level: Any
     start: Any
-    # the choice: candidate, μ, the smallest bound, the highest level, §7's bound; and the numbers of the last cell
+    # the choice: candidate, μ, the smallest bound, the highest level, §7's bound, and the slope and the bound near the
+    # estimates at this μ; and the numbers of the last cell
     chosen: Any
     found: Any
+    # the tangent planes of a row's term
+    plane: Any
 
 
 def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: float, space: Any) -> float:
@@ -146,16 +161,27 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
     for family in range(FAMILIES):
         mu = score(table, rows, log_inverse, family, top, mu, space)
     reach = math.inf
+    classes = 0
+    for x in range(rows):
+        classes += table.stop[x] - table.start[x]
+    large = classes > LARGE
+    stretch = 1.0  # the μ of the first candidate over its guess
     for turn in range(CANDIDATES):
         candidate = 0
         for other in range(1, 2 * FAMILIES):
             if space.rating[other] < space.rating[candidate]:
                 candidate = other
         reach = min(reach, space.rating[candidate])
-        if space.rating[candidate] > REACH * reach:
+        if space.rating[candidate] > max(REACH * reach, best):
             break
-        best = descend(table, rows, size, log_inverse, spare, candidate, best, turn == 0, space)
+        space.start[candidate] *= stretch
+        stage = FIRST if turn == 0 else OTHER
+        best = descend(table, rows, size, log_inverse, spare, candidate, best, stage, large, space)
         space.rating[candidate] = math.inf
+        if turn == 0 and space.chosen[0] == candidate:
+            stretch = space.chosen[1] / space.start[candidate]
+    if large and space.chosen[0] >= 0.0:
+        descend(table, rows, size, log_inverse, spare, int(space.chosen[0]), best, LAST, large, space)
     found: float = space.chosen[2]
     return found * (1.0 + ABSOLUTE)
 
@@ -204,8 +230,7 @@ def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, spa
 def fresh(table: Any, rows: int, space: Any) -> None:
     """Forgets the numbers of the last search."""
     for x in range(rows):
-        space.centre[x] = 0.0
-        space.multiplier[x] = 0.0
+        space.unsolved[x] = True
         space.lean[x] = 0.0
         for i in range(table.start[x], table.stop[x]):
             space.tilt[i] = 0.0
@@ -338,6 +363,12 @@ def guess(
     return total, slope
 
 
+def guess_row(mu: float, at: int, most: float, space: Any) -> float:
+    """The score of one row at μ, at the scale with the place ``at``."""
+    found: float = mu * space.cost[at] + max(0.0, most - mu * space.give[at], 0.25 * most - mu * space.half_give[at])
+    return found
+
+
 def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: float, space: Any) -> float:
     """Guesses the two best levels of a family, the candidate ``family`` and its runner-up. Returns the best one's μ.
 
@@ -407,22 +438,69 @@ def prepared(rows: int, size: float, log_inverse: float, candidate: int, space: 
     for x in range(rows):
         offset = space.offset[candidate * rows + x]
         space.rho[x] = scale(power(family, m, offset), pair)
-        space.near[x] = space.cost[x * LEVELS + 2 * (power(family, m, offset) - LEAST_POWER) + pair]
+        space.place[x] = x * LEVELS + 2 * (power(family, m, offset) - LEAST_POWER) + pair
         bound += row_cost(family, offset, m, pair, size - 1.0)
     return bound
 
 
+def bound_at(
+    table: Any, rows: int, size: float, bound: float, mu: float, tolerance: float, most: float, space: Any
+) -> tuple[float, float, float, float]:
+    """The bound at μ, its slope, the bound if all rows were near their estimates, and the part of rows given up.
+
+    The scales are those of the candidate that was prepared last, and ``bound`` is its B. The evaluation ends as soon as
+    the bound is expected to exceed ``most``, and then gives infinity.
+    """
+    total = base = mu * bound
+    slope = bound
+    lost = 0.0
+    guessed = 0.0
+    met = 0.0
+    if most < math.inf:
+        for x in range(rows):
+            guessed += guess_row(mu, space.place[x], space.most[x], space)
+    # Rows are visited in an order in which the first ones are like the rest: in strides that reach every row.
+    stride = int(0.618 * rows) + 1
+    while math.gcd(stride, rows) != 1:
+        stride += 1
+    x = 0
+    for done in range(1, rows + 1):
+        x = (x + stride) % rows
+        space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
+        total += space.term[x]
+        slope += space.slope[x]
+        base += space.base[x]
+        lost += space.lost[x]
+        if most < math.inf:
+            guessed -= guess_row(mu, space.place[x], space.most[x], space)
+            met += guess_row(mu, space.place[x], space.most[x], space)
+            # From a quarter of the rows on, the rest is expected to be as far above its guess as these rows.
+            rest = guessed
+            if 4 * done >= rows:
+                rest *= max(1.0, (total - mu * bound) / met)
+            if total + rest > most:
+                return math.inf, 0.0, 0.0, 0.0
+    return total, slope, base, lost
+
+
 def descend(
-    table: Any, rows: int, size: float, log_inverse: float, spare: float, candidate: int, best: float, first: bool,
-    space: Any,
+    table: Any, rows: int, size: float, log_inverse: float, spare: float, candidate: int, best: float, stage: int,
+    large: bool, space: Any,
 ) -> float:  # fmt: skip
     """The smaller of ``best`` and the bound that a search along μ finds at a candidate's scales.
 
     The bound is convex in μ, up to the tolerance of its terms, and its slope is known. So the next μ is where two
     tangents meet. ``space.chosen[2]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
+    ``stage`` is FIRST for the first candidate and OTHER for the others. In a ``large`` table these are evaluated once,
+    and the best of them is searched at the end, in the stage LAST.
     """
     bound = prepared(rows, size, log_inverse, candidate, space)
     mu = space.start[candidate]
+    most = math.inf
+    if stage == OTHER:
+        most = best * (HOPE if rows <= FEW else HOPE_OF_MANY)
+    for x in range(rows):
+        space.unsolved[x] = True
     # The tangents nearest to the minimum: one falling, one rising.
     below = above = 0.0
     at_below = at_above = math.inf
@@ -430,45 +508,42 @@ def descend(
     for turn in range(EVALUATIONS):
         if not LEAST_MULTIPLIER < mu < MOST_MULTIPLIER:
             break
-        total = mu * bound
-        slope = bound
-        base = total
-        tolerance = TOLERANCE * best / rows
-        # Approximately a lower bound of the remaining rows' terms: μ·½·log det(I + u·Σ̂).
-        to_come = 0.0
-        if turn == 0 and not first:
-            for x in range(rows):
-                to_come += 0.9 * mu * space.near[x]
-        for x in range(rows):
-            space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
-            total += space.term[x]
-            slope += space.slope[x]
-            base += space.base[x]
-            if turn == 0 and not first:
-                to_come -= 0.9 * mu * space.near[x]
-                if total + to_come > HOPELESS * best:
-                    return best
-        space.chosen[2] = min(space.chosen[2], total - mu * spare)
-        if total < best:
-            best = total
-            space.chosen[0] = candidate
-            space.chosen[1] = mu
+        if turn == 0 and stage == LAST:
+            mu, total, slope, base = space.chosen[1], best, space.chosen[5], space.chosen[6]
+        else:
+            tolerance = TOLERANCE * best / rows
+            total, slope, base, lost = bound_at(table, rows, size, bound, mu, tolerance, most, space)
+            if total == math.inf:
+                break
+            most = math.inf
+            space.chosen[2] = min(space.chosen[2], total - mu * spare)
+            if total < best:
+                best = total
+                space.chosen[0], space.chosen[1] = candidate, mu
+                space.chosen[5], space.chosen[6] = slope, base
+            if stage == FIRST and lost > LOST * total and turn < 3:  # μ is too small for these rows
+                mu *= 1.3
+                continue
+            if large and (stage != LAST or turn > 0):
+                break
         if slope > 0.0:
             above, at_above, rise = mu, total, slope
         else:
             below, at_below, fall = mu, total, slope
-        # The slope of log(bound) as a function of log μ. It grows at a rate of about one, or more.
+        # The slope of log(bound) as a function of log μ. It grows at a rate of about one, and faster with more rows.
         steep = mu * slope / total
         if turn == 0:
-            gain = min(0.2, 0.5 * steep * steep)
-            if gain < GAIN or (not first and total * (1.0 - gain) > best):
+            if large and abs(steep) < STEEP:
+                break
+            gain = min(0.2, 0.5 * steep * steep / min(rows - 0.5, 4.0))
+            if gain < GAIN or (stage == OTHER and total * (1.0 - gain) > best):
                 break
         if at_above == math.inf:
             # If all rows are near their estimates, the bound is proportional to μ. It is never smaller than that.
             farther = (at_below / mu - fall) / (base / mu - fall)
             mu *= min(3.0, max(1.02, 1.0 - 0.25 * steep, farther))
         elif at_below == math.inf:
-            mu *= max(0.5, 1.0 - 0.25 * (1.0 + turn) * steep)
+            mu *= max(0.5, 1.0 - (1.0 + turn) * steep / (10.0 if large else 6.0))
         else:
             ahead = (at_below - at_above + rise * above - fall * below) / (rise - fall)
             least = at_below + fall * (ahead - below)
