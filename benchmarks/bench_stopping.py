@@ -24,6 +24,7 @@ from recording import record
 import chainscout as cs
 from chainscout import problems
 from chainscout.certificates.certificate import loss_bound
+from chainscout.cli.demonstration import demonstrated
 from chainscout.sources import simulated
 from chainscout.study import _certificate
 
@@ -42,6 +43,7 @@ TARGETS = {
     "dirichlet": 0.03,
     "reversible": 0.03,
     "sparse": 0.1,
+    "demo": 0.03,  # the processes of 'chainscout demo'
 }
 POLICIES = ("certifier", "scout", "gini-ucb", "bayes", "ba-mc-tight", "uniform")
 OBSERVATIONS = 10_000
@@ -97,7 +99,7 @@ def observations(policy: str, problem: cs.Problem, paths: dict[str, Walked], eno
 def policies() -> None:
     rows, logarithms = [], {policy: [] for policy in POLICIES}
     for name, target in TARGETS.items():
-        problem = problems.get(name)
+        problem = demonstrated() if name == "demo" else problems.get(name)
         log_inverse = math.log(len(problem) / DELTA)
         quotients = {policy: [] for policy in POLICIES}
         least = []
