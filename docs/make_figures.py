@@ -396,7 +396,7 @@ RULES = {"certifier": "chainscout", "uniform": "taking turns"}
 
 
 def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
-    """What a policy makes of 2,000 samples of ``chainscout demo``: the allocation, the bound and an answer at each look."""
+    """2,000 samples of the demonstration: the allocation, and at each look the bound and an answer."""
     problem = demonstrated()
     sources = cs.simulated(problem, seed=1)
     chains = {name: problem[name].states for name in problem}
