@@ -223,12 +223,7 @@ def picture() -> None:
         figure.text(0.03, 0.866, subtitle, fontsize=9.8, color=PALE, va="center")
         folder = HERE / "figures"
         folder.mkdir(exist_ok=True)
-        words = description()
-        figure.savefig(folder / "plan.svg", metadata={"Date": None, "Description": words})
-        smallest = {"optimize": True}
-        figure.savefig(
-            folder / "plan.png", dpi=130, metadata={"Software": None, "Description": words}, pil_kwargs=smallest
-        )
+        figure.savefig(folder / "plan.svg", metadata={"Date": None, "Description": description()})
         plt.close(figure)
 
 
