@@ -1,6 +1,6 @@
 """Makes the pictures and the tables of numbers that the documentation shows: ``python docs/make_figures.py``.
 
-Every number comes from the library: from ``report.plan``, or from certificates of simulated counts. Nothing is typed.
+Every number comes from the library: from ``report.plan``, or from certificates of simulated counts.
 """
 
 import contextlib
@@ -165,7 +165,7 @@ def bars() -> list[tuple[str, str, str, int]]:
 
 
 def compact(number: int) -> str:
-    """1,234,567 as '1.2 million': what a reader keeps of it."""
+    """1,234,567 as '1.2 million', which is easier to remember."""
     for size, word in ((10**9, " billion"), (10**6, " million")):
         if number >= size:
             return f"{number / size:,.{0 if number >= 10 * size else 1}f}{word}"
@@ -173,7 +173,7 @@ def compact(number: int) -> str:
 
 
 def description() -> str:
-    """The picture in words, and what a test compares with the library's numbers of today."""
+    """The picture in words. A test compares it with the library's current numbers."""
     return "; ".join(f"{label}: {compact(number)}" for label, _, _, number in bars())
 
 
@@ -255,7 +255,7 @@ def histories() -> dict[str, list[cs.Check]]:
 
 
 def evidence_in_words() -> str:
-    """The second picture in words, and what a test compares with the library's numbers of today."""
+    """The second picture in words. A test compares it with the library's current numbers."""
     parts = []
     for kind, checks in histories().items():
         parts.append(f"{kind}: " + ", ".join(f"{check.kind} {check.level:.1e}" for check in checks))
@@ -323,7 +323,7 @@ def asked() -> dict[str, tuple[cs.MarkovChain, str]]:
 
 
 def closing(last: int = LOOKS) -> dict[str, tuple[float, list[tuple[int, cs.Answer]]]]:
-    """Title → the true value, and the last answers while a path is walked that begins anew where it ends."""
+    """Title → the true value, and the last answers along a path that restarts where it ends."""
     found = {}
     for title, (chain, question) in asked().items():
         rng, walks = np.random.default_rng(SEED), [[0]]
@@ -342,13 +342,13 @@ def closing(last: int = LOOKS) -> dict[str, tuple[float, list[tuple[int, cs.Answ
 
 
 def first_cards(paths: cs.Paths, number: int) -> cs.Paths:
-    """What was known after so many observations."""
+    """The cards that were known after this number of observations."""
     cards = {name: getattr(paths, name)[:number] for name in ("path", "step", "source", "target")}
     return cs.Paths(paths.states, **cards, worker=paths.worker[: cards["path"].max() + 1], workers=paths.workers)
 
 
 def answers_in_words() -> str:
-    """The third picture in words: the last intervals. A test compares it with the library's numbers of today."""
+    """The third picture in words: the last intervals. A test compares it with the library's current numbers."""
     last = {title: (truth, answers[-1][1]) for title, (truth, answers) in closing(last=1).items()}
     return "; ".join(f"{t}: {a.lower:.3g} to {a.upper:.3g}, exactly {truth:.3g}" for t, (truth, a) in last.items())
 
@@ -407,7 +407,7 @@ def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
 
 
 def idea_in_words() -> str:
-    """The picture in words, and what a test compares with the library's numbers of today."""
+    """The picture in words. A test compares it with the library's current numbers."""
     parts = []
     for policy, words in RULES.items():
         shares, bounds, answers = learned(policy)
