@@ -119,6 +119,13 @@ def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
         assert study.progress().budget == 25
 
 
+def test_what_is_no_state_is_refused_with_the_name_of_the_chain():
+    with pytest.raises(InputError, match=r"^a state of the chain 'a' must be a string or a whole number, not None$"):
+        cs.learn({"a": lambda: None}, 5, progress=False)
+    with pytest.raises(InputError, match=r"^a state of the chain 'a' that is a whole number must be below 2\*\*1024"):
+        cs.learn({"a": lambda: 2**2000}, 5, progress=False)
+
+
 def test_a_wrong_state_from_a_callable_is_the_users_slip():
     with pytest.raises(InputError, match="from 0 to 1"):
         cs.learn({"a": lambda: 7}, 5, states={"a": 2}, progress=False)

@@ -42,6 +42,8 @@ class Files(Relation):
             raise InputError(f"all files of a log must have one format, not {shown(formats)}")
         self.format = formats[paths[0]]
         for path in paths:
+            if not _matching(path):
+                raise LogError(f"there is no file {shown(path)}")
             if path.lower().endswith(".gz"):
                 _check_gzip(path)
         with guarded(self.name):
@@ -109,9 +111,14 @@ def file_format(path: str) -> str:
     return FORMATS[suffixes[-1]]
 
 
+def _matching(pattern: str) -> list[str]:
+    """The files that a path or a pattern names."""
+    return [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+
+
 def _check_gzip(pattern: str) -> None:
     """Reads the files to their ends, where their checksums are, because DuckDB does not compare them."""
-    for path in [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True):
+    for path in _matching(pattern):
         try:
             with gzip.open(path) as file:
                 while file.read(1 << 20):

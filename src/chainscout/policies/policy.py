@@ -152,11 +152,18 @@ class Policy:
         """How many numbers ``terms`` or ``summary`` returns."""
         size = min(size, MOST_TRIED)
         lone = [1.0] + [0.0] * (size - 1)
-        if self.terms is not None:
-            return self._width("terms", self.row_terms(lone, size, 1.0, 1.0, constants))
-        assert self.summary is not None
-        scratch = [0.0] * (2 * size), [0] * (2 * size)
-        return self._width("summary", self.summary(lone, lone, size, constants, *scratch))
+        what = "summary" if self.terms is None else "terms"
+        try:
+            if self.summary is not None:
+                return self._width(
+                    what, self.summary(lone, lone, size, constants, [0.0] * (2 * size), [0] * (2 * size))
+                )
+            return self._width(what, self.row_terms(lone, size, 1.0, 1.0, constants))
+        except InputError:
+            raise
+        except Exception as error:
+            error.add_note(f"The function {what} of the policy {self.name!r} raised this, for a state left once.")
+            raise
 
     def _width(self, what: str, values: Any) -> int:
         if not isinstance(values, tuple) or not all(isinstance(value, numbers.Real) for value in values):

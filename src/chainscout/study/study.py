@@ -225,11 +225,9 @@ class Study:
         chain = transaction.chain(name) if isinstance(name, str) else None
         if chain is None:
             few = transaction.study.chains <= _MOST_COMPARED
-            hint = did_you_mean(name, (known.name for known in transaction.every())) if few else ""
-            raise InputError(
-                f"the study has no chain {shown(name)}{hint}; chains cannot be added, because delta is split "
-                "over those there are"
-            )
+            known = [known.name for known in transaction.every()] if few else []
+            its = f": its chains are {shown(known)}" if few else ""
+            raise InputError(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
         return chain
 
     # -- asking and telling
