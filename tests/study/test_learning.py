@@ -158,6 +158,19 @@ def test_an_exception_of_a_source_names_its_chain_and_the_study_goes_on(folder):
         assert study.stop_reason == "budget"
 
 
+def test_an_exception_reaches_the_user_also_if_the_study_is_gone(folder):
+    where = folder / "lab.db"
+
+    def press():
+        for file in folder.glob("lab.db*"):  # the disk is damaged
+            file.write_bytes(b"x" * file.stat().st_size)
+        raise RuntimeError("the power is gone")
+
+    with pytest.raises(RuntimeError, match="the power is gone") as caught:
+        cs.learn({"press": press}, 30, where=where, states={"press": 1}, progress=False)
+    assert "The study cannot be read now" in caught.value.__notes__[1]
+
+
 def test_an_exception_at_the_first_state_has_lost_nothing(folder):
     with pytest.raises(ZeroDivisionError):
         cs.learn({"a": lambda: 1 // 0}, 20, where=folder / "lab.db", states={"a": 1}, progress=False)

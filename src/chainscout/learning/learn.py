@@ -132,7 +132,10 @@ def _what_is_kept(study: Study, where: Where) -> str:
     """What has become of a study when a source raised an exception."""
     if where is None:
         return 'The study was in memory and is gone: learn(…, where="lab.db") keeps what was told.'
-    many = study.progress().observations
+    try:
+        many = study.progress().observations
+    except ChainscoutError:  # the place of the study is gone too, and the exception must still reach the user
+        return "The study cannot be read now: if its place is there again, the same call of learn continues it."
     told = "1 observation" if many == 1 else f"{many:,} observations"
     return f"The study has kept {told}: the same call of learn continues it."
 
