@@ -1,6 +1,6 @@
-"""Everything that is done to this project: ``python3 dev.py COMMAND``, or ``make COMMAND``.
+"""The commands of this project: ``python3 dev.py COMMAND``, or ``make COMMAND``.
 
-This file must stay readable to the parser of Python 3.6, so that an old interpreter prints a sentence and no syntax
+The parser of Python 3.6 must be able to read this file, so that an old interpreter prints a sentence and no syntax
 error.
 """
 # ruff: noqa: E402 - the version is checked before anything is imported that an old interpreter lacks
@@ -34,9 +34,9 @@ def read_project() -> dict[str, Any]:
     return table
 
 
-#: Extras that no wheel brings: pyspark is published as pure Python sources (400 MB), and runs on Java.
+#: Extras without a wheel: pyspark is published as pure Python sources (400 MB), and runs on Java.
 SOURCES_ONLY = {"spark": "pyspark"}
-#: An extra of half a gigabyte that is of no use without a GPU; the simulator comes with the test group.
+#: An extra of half a gigabyte that is useful only with a GPU. The test group contains the simulator.
 GPU_ONLY = {"gpu"}
 GPU_BENCHMARK = ROOT / "benchmarks" / "bench_gpu.py"
 GROUPS = ["--group", "dev"]
@@ -53,7 +53,7 @@ def development() -> Path:
 
 
 def everything() -> Path:
-    """That and the extras that are built from sources, for system tests."""
+    """What development needs, and the extras that are built from sources, for system tests."""
     extras = ",".join(["all", *SOURCES_ONLY])
     return prepare(".venv", "everything", ["-e", f".[{extras}]", *GROUPS, *built_from_sources(SOURCES_ONLY)])
 
@@ -74,17 +74,17 @@ def with_gpu() -> Path:
 
 
 def with_peers() -> Path:
-    """What benchmarks need: the tests' packages, and libraries that nothing but a benchmark compares with."""
+    """What benchmarks need: the tests' packages, and libraries that only benchmarks compare with."""
     return prepare(".venv-bench", "bench", ["-e", ".[all]", "--group", "test", "--group", "bench"])
 
 
 def interop() -> Path:
-    """Libraries whose pins conflict with ours. The package is not installed beside them but found by its sources."""
+    """Libraries whose pins conflict with ours. The package is not installed here; it is imported from its sources."""
     return prepare(".venv-interop", "interop", ["--group", "interop"])
 
 
 def lowest() -> Path:
-    """Every dependency of the package at its lower bound, and the test group at whatever fits."""
+    """Every dependency of the package at its lower bound, and the test group at any version that fits."""
     return prepare(".venv-lowest", "lowest", ["-e", ".[all]", *lower_bounds(), "--group", "test"])
 
 
@@ -112,8 +112,10 @@ def program(name: str) -> str:
 
 def demo() -> int:
     """install the package into .venv, with figures and the live page, and show what it does"""
-    runtime()
-    return run([program("chainscout"), "demo"])
+    python = str(runtime())
+    print("Compiling the certificate (up to a minute, the first time).", flush=True)
+    status = run([python, "-c", "from chainscout.certificates import sharp; sharp.prepare()"])
+    return status or run([program("chainscout"), "demo"])
 
 
 def extra(*names: str) -> int:
@@ -137,13 +139,13 @@ PYTEST = ["-m", "pytest", "-n", "auto", "--maxprocesses", "8"]
 
 
 def test() -> int:
-    """run the tests that need nothing but wheels"""
+    """run the tests that need only wheels"""
     return run([str(development()), *PYTEST])
 
 
 def test_system() -> int:
-    """run the tests that need a program which no wheel brings"""
-    # One after the other: what a browser takes for a click means nothing beside a Spark cluster.
+    """run the tests that need a program that no wheel contains"""
+    # One after the other: the time that a browser needs for a click means nothing while a Spark cluster runs.
     return run([str(everything()), "-m", "pytest", "-m", "system"])
 
 
@@ -168,7 +170,7 @@ def soak(*files: str) -> int:
     return run([str(development()), str(ROOT / "benchmarks" / "soak.py"), *files])
 
 
-#: Tests of what is compiled, small enough to be interpreted: with compilation on no line of a kernel counts as run.
+#: Tests of compiled code that are small enough to be interpreted. Lines of compiled kernels do not count as run.
 UNCOMPILED = (
     "tests/test_engine.py",
     "tests/test_policies.py",
@@ -185,7 +187,7 @@ UNCOMPILED = (
 
 
 def coverage() -> int:
-    """measure how much of the package the tests cover; those of kernels run again with compilation off"""
+    """measure how much of the package the tests cover; tests of kernels run again with compilation off"""
     measure = [str(development()), "-m", "coverage"]
     run([*measure, "erase"])
     status = run([*measure, "run", *PYTEST])
@@ -212,7 +214,7 @@ def dist() -> int:
     """build the sdist and the wheel into dist/, check both, and run the tests against the installed wheel"""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     builder = str(with_release_tools())
-    # The wheel is built from the sdist, so that both are known to be whole.
+    # The wheel is built from the sdist, so that both are known to be complete.
     status = run([builder, "-m", "build", "--no-isolation", "--outdir", "dist"])
     built = sorted(str(path) for path in (ROOT / "dist").glob("chainscout-*"))
     wheels = [path for path in built if path.endswith(".whl")]
@@ -239,7 +241,7 @@ def bench_gpu() -> int:
 
 
 def clean() -> int:
-    """remove the environments and everything else that these commands make"""
+    """remove the environments and everything else that these commands have made"""
     made = [".venv", ".venv-interop", ".venv-lowest", ".venv-gpu", ".venv-bench", ".venv-release", ".venv-wheel"]
     made += ["dist", "docs/_build", "chainscout-demo", ".coverage", ".coverage.*", ".hypothesis"]
     made += [".mypy_cache", ".pytest_cache", ".ruff_cache", "**/__pycache__"]

@@ -1,7 +1,7 @@
-"""How wide answers are, beside other methods on the same data; what a replay of ten million transitions costs; and how
-many observations a target width takes, by policy and as the plan of a study predicts it.
+"""The widths of answers, compared with other methods on the same data; the cost of a replay of ten million
+transitions; and the observations that a target width takes, by policy and by the prediction of a study's plan.
 
-``python benchmarks/bench_answers.py`` does all; ``… widths``, ``… times``, ``… stopping`` or ``… plans`` one of them.
+``python benchmarks/bench_answers.py`` does all; ``… widths``, ``… times``, ``… stopping`` or ``… plans`` does one part.
 """
 
 import math
@@ -25,12 +25,12 @@ DELTA = 0.05
 COMMAND = "python benchmarks/bench_answers.py"
 SEEDS = 1
 LENGTHS = (4_000, 40_000)
-#: How a chain is sampled: as one path that is begun anew only in a trap, or from the start again every 20 steps.
+#: How a chain is sampled: as one path that is restarted only in a trap, or with a restart every 20 steps.
 WAYS = {"free": None, "from the start": 20}
 
 
 def walks(matrix, start: int, transitions: int, again: int | None, rng) -> list[list[int]]:
-    """Walks of so many transitions in all."""
+    """Walks with this number of transitions in all."""
     cumulative = matrix.cumsum(axis=1)
     found, walk = [], [start]
     for u in rng.random(transitions):
@@ -75,7 +75,7 @@ def box_width(counts: cs.Counts, question, size: int) -> float:
 
 
 def direct_width(made: list[list[int]], question) -> float:
-    """Whole episodes in the walks as they were made, each counted as it is."""
+    """Direct counting of the whole episodes in the walks."""
     ends = []
     for walk in made:
         steps = None
@@ -143,7 +143,7 @@ def times() -> None:
     rng = np.random.default_rng(0)
     size, number = 5, 10_000_000
     matrix = rng.dirichlet(np.ones(size), size=size)
-    # A thousand walks of the chain, side by side and then one after the other.
+    # A thousand walks of the chain, simulated together and then put one after the other.
     cumulative = matrix.cumsum(axis=1)
     copies = 1_000
     x = np.zeros(copies, dtype=np.int64)
@@ -200,7 +200,7 @@ def trial(name: str) -> cs.MarkovChain:
     return cs.MarkovChain(CHAINS[name]())
 
 
-#: Name → the chains, each with its question, and the target width. Every chain is one path that is never begun anew.
+#: Name → the chains, each with its question, and the target width. Every chain is one path without a restart.
 PROBLEMS = {
     "links": (
         {f"link {k}": (link(bad, 0.4), "reach bad from good within 5") for k, bad in

@@ -1,8 +1,8 @@
-"""How often contraction alone sends a replication another way, without a GPU.
+"""How often contraction alone changes the choices of a replication, measured without a GPU.
 
-A GPU's compiler makes one rounding of a·b + c, a CPU's two. Here the CPU's own kernels are compiled both ways, which
-needs a processor with fused multiply-add (every one with AVX2 has it): what differs between the two differs by that
-rounding and by nothing else. So it is told from an error of the GPU engine, which reads the same rules.
+A GPU's compiler rounds a·b + c once, a CPU's compiler twice. Here the CPU's own kernels are compiled both ways. This
+needs a processor with fused multiply-add (every processor with AVX2 has it). The two differ by that rounding and by
+nothing else, so an effect of contraction can be distinguished from an error of the GPU engine.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def pulls(replications: int, contract: bool) -> dict[str, np.ndarray]:
 
 
 def made_apart(replications: int, contract: bool, folder: Path) -> dict[str, np.ndarray]:
-    """The same in a process with machine code of its own: that on disk does not say how it was compiled."""
+    """The same in a process with its own machine code, because code on disk does not say how it was compiled."""
     out = folder / f"{contract}.npz"
     command = [sys.executable, __file__, "--replications", str(replications), "--part", str(int(contract)), str(out)]
     subprocess.run(command, check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(folder / str(contract))})

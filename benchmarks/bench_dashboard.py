@@ -1,4 +1,4 @@
-"""The live page with 100,000 chains in a browser, and many readers beside a study that writes.
+"""The live page with 100,000 chains in a browser, and many readers while a study is written.
 
 The figures are those that the system and soak tests of the dashboard record; chromium and chromedriver are needed.
 """
@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from recording import record
 
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "dashboard"
-#: What it is, the file, the marker and the test.
+#: Title, file, marker and test.
 MEASURED = (
     ("100,000 chains in the browser", "test_browser_large.py", "system", "a_hundred_thousand_chains"),
     ("200 streams and 1,000 requests a second wanted", "test_dashboard_soak.py", "soak", "many_readers"),
@@ -25,7 +25,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = Path(folder) / "found.xml"
             words = [sys.executable, "-m", "pytest", str(TESTS / file), "-q", "-m", marker, "-k", test]
-            # A test that misses its mark fails, and its figures are recorded all the same.
+            # A test that misses its limit fails, but its figures are recorded.
             subprocess.run([*words, "-p", "no:xdist", f"--junitxml={found}", "-o", "junit_family=xunit1"], check=False)
             properties = ElementTree.parse(found).iter("property")
             rows += [(what, str(entry.get("name")), str(entry.get("value"))) for entry in properties]

@@ -1,13 +1,13 @@
-"""How many steps the checks of the Markov assumption need to see an effect, beside tests at a fixed time.
+"""How many steps the checks of the Markov assumption need to detect an effect, compared with tests at a fixed time.
 
 An effect replaces a law p by (1 − ε)p + ε·(all on one outcome, drawn uniformly): in every context or row, or in one.
 The rows of a chain are drawn from a flat Dirichlet law, or are uniform. Detection is the first step at which the check
-rejects at δ = 0.05; the table has its median over chains. The likelihood-ratio test is looked at once: its column has
-the number of steps at which it rejects half of the chains, with critical values simulated from the true matrix. It may
-not be looked at again, and for a change it is told when the change was.
+rejects at δ = 0.05; the table has its median over chains. The likelihood-ratio test is for one look: its column has
+the number of steps at which it rejects half of the chains, with critical values simulated from the true matrix. For a
+change, it knows the time of the change.
 
 ``--peer PYTHON``: the interpreter of an environment with PyDTMC (``make test-interop`` makes .venv-interop). Its tests
-are looked at once and as often as shown, on chains that are Markov and do not change.
+run once, and as often as shown, on chains that are Markov and do not change.
 """
 
 import argparse
@@ -44,10 +44,10 @@ EFFECTS: list[Effect] = [
     ("change", 5, "one", 0.9, 4_000, "uniform", 98),
     ("reference", 5, "all", 0.1, 8_000, "uniform", 822),
 ]
-#: A median that is larger than the first one by more than this factor fails the benchmark.
+#: The benchmark fails if a median is larger than the first one by more than this factor.
 SLACK = 1.3
 PARTS = ("power", "letters", "crossed", "kept", "peer")
-#: The change happens after so many steps, and one of so many workers differs.
+#: The change happens after this number of steps, and one of this number of workers differs.
 MOMENT, WORKERS = 1_000, 4
 
 
@@ -89,7 +89,7 @@ def process(effect: Effect, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def first_rejection(effect: Effect, data: dict[str, np.ndarray]) -> float:
-    """The step at which the check first rejects, infinite if it never does; of a change, after it happened."""
+    """The step at which the check first rejects, or infinity; for a change, counted from the change."""
     check, size = effect[0], effect[1]
     source, target = data["source"], data["target"]
     if check == "change":
@@ -144,8 +144,8 @@ def ratio(effect: Effect, row: np.ndarray, group: np.ndarray, outcome: np.ndarra
 
 
 def rejects_once(effect: Effect, data: dict[str, np.ndarray], steps: int, draws: int, rng: np.random.Generator) -> bool:
-    """Whether the test rejects at this step. Its critical value is simulated with the chain's own matrix as the null:
-    a matrix that is fitted to sparse tables gives critical values that are far too small.
+    """Whether the test rejects at this step. Its critical value is simulated with the chain's own matrix as the null,
+    because a matrix that is fitted to sparse tables gives critical values that are far too small.
     """
     row, group, outcome = grouped(effect, data, steps)
     size = effect[1]
@@ -179,7 +179,7 @@ def fixed_time(effect: Effect, walks: list[dict[str, np.ndarray]], draws: int) -
 
 
 def letters() -> np.ndarray:
-    """The letters and blanks of Python's language reference, which every Python ships, as 0 … 26."""
+    """The letters and blanks of the language reference that every Python contains, as 0 … 26."""
     from pydoc_data.topics import topics
 
     text = re.sub("[^a-z]+", " ", " ".join(topics[key] for key in sorted(topics)).lower())
@@ -187,7 +187,7 @@ def letters() -> np.ndarray:
 
 
 def letter_rows() -> Iterator[tuple[object, ...]]:
-    """The first step at which letters are seen not to be of an order."""
+    """The first step at which the check rejects that letters are a chain of an order."""
     data = Paths.from_walks([letters()], 27)
     for order in (1, 2, 3):
         paths = data if order == 1 else data.lifted(order)
@@ -203,7 +203,7 @@ def letter_rows() -> Iterator[tuple[object, ...]]:
 
 
 def crossed(number: int) -> Iterator[tuple[object, ...]]:
-    """How many processes with memory set off *change*, and how many chains that change set off *order*."""
+    """How often *change* rejects processes with memory, and how often *order* rejects chains that change."""
     steps = 3_000
     for check, share in (("order", 0.2), ("order", 0.4), ("change", 0.4), ("change", 0.8)):
         effect: Effect = (check, 5, "all", share, steps - MOMENT * (check == "change"), "Dirichlet", 0)
@@ -260,9 +260,9 @@ def asked(python: Path, given: dict[str, object]) -> dict[str, list[object]]:
 
 
 def peer_power(python: Path, number: int) -> Iterator[tuple[object, ...]]:
-    """How often PyDTMC's tests see an effect, looked at once, when the check has seen it in half of the walks.
+    """How often PyDTMC's tests detect an effect in one look, when the check has detected it in half of the walks.
 
-    Its test of homogeneity is told when the change was: it compares the walks before and after.
+    Its test of homogeneity knows the time of the change: it compares the walks before and after.
     """
     for effect in EFFECTS:
         check, size, where, share, *_ = effect
@@ -316,7 +316,7 @@ def other_data(first: list[int], second: list[int]) -> bool:
 
 
 def cost(check: str, size: int) -> float:
-    """Nanoseconds a card of the compiled pass, with its preparation."""
+    """Nanoseconds for each card of the compiled pass, with its preparation."""
     data = process((check, size, "all", 0.0, 200_000, "Dirichlet", 0), np.random.default_rng(0))
     source, target = data["source"], data["target"]
     runs: dict[str, Callable[[], object]] = {
@@ -335,8 +335,8 @@ def cost(check: str, size: int) -> float:
 
 
 def kept_rows(pairs: int) -> Iterator[tuple[str, ...]]:
-    """What it costs to keep where the checks stand, against the same study without it, 256 pairs each in turn; and what
-    a look takes then, against one pass over the log."""
+    """The cost of storing the checks, against the same study without them, 256 pairs each in turn; and the time of a
+    look from the stored checks, against one pass over the log."""
     cs.diagnose(cs.Paths.from_walks([[0, 1] * 50]))  # compiled code is loaded once a process
     with tempfile.TemporaryDirectory() as folder, postgres() as schema:
         places: dict[str, Callable[[str], str | None]] = {
@@ -373,7 +373,7 @@ def kept_rows(pairs: int) -> Iterator[tuple[str, ...]]:
 
 
 def power(chains: int, fixed: int, draws: int) -> list[Effect]:
-    """Records the table of steps to detect; gives the effects that are seen much later than when first measured."""
+    """Records the table of steps to detect. Returns the effects that are detected much later than at first."""
     rows, slow = [], []
     for effect in EFFECTS:
         rng = np.random.default_rng(SEED)

@@ -1,10 +1,9 @@
-"""What a step of a simulated experiment costs, as multiples of *bare* and *plain* simulation in the same run.
+"""The cost of a step of a simulated experiment, as a multiple of *bare* and *plain* simulation in the same run.
 
 *Bare* is a compiled loop that only simulates and counts the same chains, round robin, with the same generator and the
-same tables, in the engine's own layout: the fastest such loop that we know. *Plain* is the same as one would write it
-without the engine: arrays of three dimensions, one replication after the other, chain t mod K at step t. Single-core
-figures are processor time of one thread, the best of several rounds in turn, so that a busy machine disturbs all rows
-alike.
+same tables, in the engine's own layout. It is the fastest such loop that we know. *Plain* is the usual program without
+the engine: arrays of three dimensions, one replication after the other, chain t mod K at step t. Single-core figures
+are processor time of one thread, the best of several rounds in turn, so that a busy machine affects all rows equally.
 """
 
 import subprocess
@@ -25,7 +24,7 @@ from chainscout.random import alias
 
 ROUNDS = 5
 
-#: What a step may cost, as multiples of a loop that simulates and counts.
+#: The largest allowed cost of a step, as a multiple of a loop that simulates and counts.
 AIMS = {"scout": 2.3, "ba-mc": 2.8, "gini-ucb": 12, "certifier": 12}
 
 
@@ -68,7 +67,7 @@ def bare(state: State, budget: int) -> None:
 
 @njit(error_model="numpy")
 def plain_loop(budget, tables, states, counts, positions, gammas):
-    """Simulates and counts, as one would write it."""
+    """Simulates and counts, in the usual way."""
     chains, size = len(states), np.uint64(tables.shape[1])
     for t in range(budget):
         k = t % chains
@@ -96,7 +95,7 @@ def plain(problem: cs.Problem, budget: int, lanes: int) -> None:
 
 
 def numpy_ba_mc(problem: cs.Problem, budget: int, seed: int = 0) -> float:
-    """Seconds a step of what a researcher would write: arrays over all chains, every index recomputed each step."""
+    """Seconds for a step of a typical NumPy program: arrays over all chains, every index recomputed at each step."""
     matrices = np.array([chain.matrix for chain in problem.chains.values()])
     chains, size, _ = matrices.shape
     cumulative, generator = matrices.cumsum(axis=2), np.random.default_rng(seed)
@@ -130,13 +129,13 @@ def prepared_for(problem: cs.Problem, name: str, budget: int):
 def nanoseconds(
     problem: cs.Problem, names: list[str], budget: int, lanes: int, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Per step, the best of ``rounds`` rounds in which all take turns; 'bare' and 'plain' may be among the names."""
+    """Nanoseconds for a step: the best of ``rounds`` rounds in turn. 'bare' and 'plain' may be among the names."""
     ready = {name: prepared_for(problem, "uniform" if name in ("bare", "plain") else name, budget) for name in names}
     best = dict.fromkeys(names, np.inf)
     for turn in range(rounds + 1):
         for name, prepared in ready.items():
             state = State(prepared, turn, 0, lanes)
-            state.rows.fill(0.0)  # touches the memory, so that nobody is charged for the first touch
+            state.rows.fill(0.0)  # touches the memory, so that no row pays for the first touch
             length = min(budget, 2 * len(problem) + 10) if turn == 0 else budget  # the first turn compiles
             start = time.thread_time()
             if name == "plain":
@@ -167,7 +166,7 @@ def growth() -> None:
     rows, first = [], {}
     for chains in (10, 100, 1_000, 10_000, 100_000):
         problem = cs.problems.get("dirichlet", chains=min(chains, 1_000), states=10)
-        if chains > 1_000:  # the same thousand matrices over and over: they take their places in memory all the same
+        if chains > 1_000:  # the same thousand matrices again and again; they still take their places in memory
             thousand = list(problem.chains.values())
             problem = cs.Problem({str(k): thousand[k % 1_000] for k in range(chains)})
         budget = max(20_000, 4 * chains)

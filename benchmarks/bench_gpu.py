@@ -1,4 +1,4 @@
-"""The GPU engine: steps a second of the kernel and of a whole comparison, against the CPU engine beside it."""
+"""The GPU engine: steps a second of the kernel and of a whole comparison, compared with the CPU engine."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def kernel_rate(problem, policy, budget, replications, precision):
 
 
 def run_rate(problem, policy, budget, replications, precision):
-    """The same of ``compare`` with its summary, by the clock on the wall: tables, launches, statistics."""
+    """The same for ``compare`` with its summary, in wall time: tables, launches, statistics."""
     best = 0.0
     for _ in range(3):
         start = time.perf_counter()
@@ -45,7 +45,7 @@ def run_rate(problem, policy, budget, replications, precision):
 
 
 def cpu_rate(problem, policy, budget, replications, workers):
-    """The same of the CPU engine on so many threads."""
+    """The same for the CPU engine on this number of threads."""
     engine.run(problem, policy, [budget], range(8), engine.Options(seed=0, engine="cpu"))
     each = [range(i * replications, (i + 1) * replications) for i in range(workers)]
     start = time.perf_counter()
@@ -59,12 +59,12 @@ def cpu_rate(problem, policy, budget, replications, workers):
 
 
 def unmixed(position):
-    """Stands for the generator's scattering of a counter: what is left costs a step next to nothing."""
+    """Replaces the generator's mixing of a counter, so that a draw costs almost nothing."""
     return position
 
 
 def without_generator(problem, policy, budget, replications, precision):
-    """The kernel's rate if the generator were a counter alone. Its numbers are of no use."""
+    """The kernel's rate with a counter as the generator. The drawn numbers are useless."""
     specialised.cache_clear()
     mix, kernel.mix = kernel.mix, unmixed
     try:

@@ -1,6 +1,6 @@
 """Counting a log: against DuckDB's bare window query, deeptime and pandas; peak memory; growth with the log.
 
-Each measurement is a process of its own, so that its peak memory is its own: VmHWM, since ru_maxrss is inherited from
+Each measurement is a separate process, so that it has its own peak memory: VmHWM, because ru_maxrss is inherited from
 the process that starts it. ``python benchmarks/bench_logs.py 5 50 200`` names the sizes, in millions of rows.
 """
 
@@ -16,7 +16,7 @@ import duckdb
 from recording import record
 
 THREADS, LIMIT = 2, "600MB"
-#: pandas and deeptime hold everything in memory: up to so many million rows.
+#: pandas and deeptime hold everything in memory, so they run only up to this number of million rows.
 FITS = 5
 HAND = "DuckDB, written by hand"
 
@@ -29,7 +29,7 @@ peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM
 print(seconds, cpu, int(peak.split()[1]) / 1024, total)
 """
 
-#: What is compared. Imports are not timed; all end with the number of transitions.
+#: The programs that are compared. Imports are not timed; all end with the number of transitions.
 PROGRAMS = {
     "chainscout": """
 import chainscout as cs
@@ -84,13 +84,13 @@ def generate(path: Path, millions: int) -> None:
         connection.execute("SET preserve_insertion_order = false")
         connection.sql(
             "SELECT (i % 1000)::INTEGER AS id, (i // 1000)::BIGINT AS t, (hash(i) % 5)::INTEGER AS s"
-            # A multiplication by a number without a common divisor visits every row once, out of order.
+            # Multiplication by a number without a common divisor visits every row once, in another order.
             f" FROM (SELECT k * 999_983 % {millions * 1_000_000} AS i FROM range({millions * 1_000_000}) r(k))"
         ).write_parquet(str(path))
 
 
 class Run(NamedTuple):
-    """One measurement. ``cpu`` is what the process was given: a busy machine lengthens ``seconds`` only."""
+    """One measurement. ``cpu`` is the processor time; a busy machine lengthens only ``seconds``."""
 
     seconds: float
     cpu: float
@@ -116,7 +116,7 @@ def main() -> None:
             repetitions = 3 if millions <= 50 else 1
             programs = [name for name in PROGRAMS if millions <= FITS or name in ("chainscout", HAND)]
             found: dict[str, list[Run]] = {name: [] for name in programs}
-            for _ in range(repetitions):  # in turn, so that a busy moment of the machine meets all
+            for _ in range(repetitions):  # in turn, so that a busy moment of the machine affects all of them
                 for name in programs:
                     found[name].append(measure(name, path))
                     print(f"{millions} million, {name}: {found[name][-1]}, load {os.getloadavg()[0]:.1f}", flush=True)

@@ -1,4 +1,4 @@
-"""What a newcomer waits for: the size of an installation, the first import, the first study.
+"""What a new user waits for: the size of an installation, the first import, the first study.
 
 ``python benchmarks/bench_startup.py`` makes an empty environment for each row of the first table (a package index is
 needed) and measures the times in the environment of the base.
@@ -63,7 +63,7 @@ def times(python: Path, program: str) -> tuple[float, float]:
 
 
 def _of_children() -> float:
-    """CPU seconds of the processes that have ended: unlike the clock's they do not depend on what else runs here."""
+    """CPU seconds of the processes that have ended. Unlike wall time, they do not depend on other programs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

@@ -1,14 +1,15 @@
 """Studies that stop at a certified target: which policy needs the fewest observations, and what certificates cost.
 
-``python benchmarks/bench_stopping.py`` does all; ``… policies`` and ``… costs`` one of them.
+``python benchmarks/bench_stopping.py`` does all; ``… policies`` and ``… costs`` do one part.
 
-*Policies.* Each chain's path is the same under every policy. So the number of transitions after which its ``sharp``
-certificate meets the target, T*, is found once, and a policy is followed until every chain has that many. No policy can
-do with fewer than Σ(T* + 1). The figures are means over replications of observations over that least number.
+*Policies.* Each chain's path is the same under every policy. So T*, the number of transitions after which its ``sharp``
+certificate meets the target, is found once. Then each policy runs until every chain has T* transitions. No policy can
+need fewer than Σ(T* + 1) observations. The figures are the observations over that least number, in the mean over
+replications.
 
-*Costs.* A study with a target that is never met takes 10,000 observations in SQLite. What its certificates take is
-measured inside it, by processor time; the rest of it, asking and durable writes, also waits for the disk. The first
-tell of a process is measured in processes of their own, with machine code on disk.
+*Costs.* A study with a target that is never met makes 10,000 observations in SQLite. The processor time of its
+certificates is measured inside the study. The rest, asking and durable writes, also waits for the disk. The first tell
+of a process is measured in separate processes, with machine code on disk.
 """
 
 import math
@@ -24,6 +25,7 @@ from recording import record
 import chainscout as cs
 from chainscout import problems
 from chainscout.certificates.certificate import loss_bound
+from chainscout.cli.demonstration import demonstrated
 from chainscout.sources import simulated
 from chainscout.study import _certificate
 
@@ -42,6 +44,7 @@ TARGETS = {
     "dirichlet": 0.03,
     "reversible": 0.03,
     "sparse": 0.1,
+    "demo": 0.03,  # the processes of 'chainscout demo'
 }
 POLICIES = ("certifier", "scout", "gini-ucb", "bayes", "ba-mc-tight", "uniform")
 OBSERVATIONS = 10_000
@@ -49,7 +52,7 @@ COMMAND = "python benchmarks/bench_stopping.py"
 
 
 class Walked:
-    """One chain's path, drawn as far as it is looked at, and its counts at any place."""
+    """One chain's path, drawn as far as it is needed, and its bound at any place."""
 
     def __init__(self, source) -> None:
         self.source, self.states = source, []
@@ -65,7 +68,7 @@ class Walked:
 
 
 def first_met(path: Walked, states, target: float, log_inverse: float) -> int:
-    """T*, on a grid of 1 %, for a bound that falls but is not smooth."""
+    """T*, on a grid of 1 %. The bound falls, but not smoothly."""
     grid = [1]
     while path.bound(grid[-1], states, log_inverse) > target:
         last = grid[-1]
@@ -97,7 +100,7 @@ def observations(policy: str, problem: cs.Problem, paths: dict[str, Walked], eno
 def policies() -> None:
     rows, logarithms = [], {policy: [] for policy in POLICIES}
     for name, target in TARGETS.items():
-        problem = problems.get(name)
+        problem = demonstrated() if name == "demo" else problems.get(name)
         log_inverse = math.log(len(problem) / DELTA)
         quotients = {policy: [] for policy in POLICIES}
         least = []
@@ -171,7 +174,7 @@ def _share(folder: Path, chains: int, size: int) -> tuple[str, ...]:
 
     states = {name: chain.states for name, chain in problem.chains.items()}
     with cs.Study.create(folder / f"{chains}-{size}.db", states, target_loss=1e-6) as study:
-        for name in states:  # the kernels are loaded before it counts
+        for name in states:  # so that the kernels are loaded before the measurement
             study.tell(name, sources[name].advance()[0])
             study.tell(name, sources[name].advance()[0])
         _certificate.refresh = timed

@@ -1,4 +1,4 @@
-"""What first observations cost: sixteen workers on a thousand chains, each with processes and paths of its own.
+"""The cost of first observations: sixteen workers on a thousand chains, each with its own processes and paths.
 
 A worker that changes chains begins a path there, and its first observation brings no transition. So a worker stays with
 a chain whose index is nearly the largest. The table shows, for several meanings of 'nearly', how many of the

@@ -1,6 +1,6 @@
 """Adds the headline figures of RESULTS.md to HISTORY.md, as the column of this version.
 
-A version that is there already is written anew. Figures come from unlike machines and dates; RESULTS.md has both.
+The column of an existing version is replaced. Figures come from different machines and dates; RESULTS.md has both.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Runs the soak tests, file by file, and writes what came of each into its section of SOAK.md.
+"""Runs the soak tests, file by file, and writes the results of each into its section of SOAK.md.
 
-``python dev.py soak`` runs them all, ``python dev.py soak tests/study/test_study_faults.py`` the named files.
+``python dev.py soak`` runs all of them, ``python dev.py soak tests/study/test_study_faults.py`` the named files.
 """
 
 import subprocess
@@ -18,12 +18,12 @@ HEAD = (
     "# Soak tests\n\nThe tests that take from minutes to hours, as they last ran. Every section is written by the"
     " command that stands in it.\n"
 )
-#: One at a time: they crowd a machine by themselves. The newer form of the report has no room for recorded figures.
+#: One test at a time, because each one can fill a machine. The newer form of the report cannot hold recorded figures.
 PYTEST = [sys.executable, "-m", "pytest", "-m", "soak", "-n", "0", "-q", "-o", "junit_family=xunit1"]
 
 
 def files_with_soak_tests() -> list[str]:
-    """The files of tests in which something is marked."""
+    """The test files with a test that is marked."""
     found = (ROOT / "tests").rglob("test_*.py")
     return sorted(str(f.relative_to(ROOT)) for f in found if "pytest.mark.soak" in f.read_text(encoding="utf-8"))
 
@@ -33,7 +33,7 @@ def run(file: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         status = subprocess.run([*PYTEST, file, f"--junitxml={report}"], cwd=ROOT, check=False).returncode
-        if not report.exists():  # interrupted, or there is no such file: pytest has said so
+        if not report.exists():  # interrupted, or there is no such file: pytest has printed the reason
             return status
         cases = ElementTree.parse(report).getroot().iter("testcase")
         record(file, f"python dev.py soak {file}", COLUMNS, rows(cases), file=FILE, head=HEAD)
@@ -44,7 +44,7 @@ COLUMNS = ("test", "cases", "passed", "seconds")
 
 
 def rows(cases) -> list[tuple[str, int, int, str]]:
-    """The cases of each test together."""
+    """One row for each test, with all its cases."""
     times, passed = defaultdict(list), defaultdict(int)
     for case in cases:
         name = case.get("name", "").split("[")[0].removeprefix("test_").replace("_", " ")

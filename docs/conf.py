@@ -50,7 +50,7 @@ html_theme = "furo"
 html_title = f"chainscout {__version__}"
 html_copy_source = False
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["formulas.css", "gallery.css"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -1,6 +1,6 @@
 """Makes the pictures and the tables of numbers that the documentation shows: ``python docs/make_figures.py``.
 
-Every number comes from the library: from ``report.plan``, or from certificates of simulated counts. Nothing is typed.
+Every number comes from the library: from ``report.plan``, or from certificates of simulated counts.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import re
 import shutil
 import tempfile
 import timeit
-import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
@@ -22,7 +21,7 @@ import numpy as np
 import chainscout as cs
 from chainscout import report
 from chainscout.certificates import METHODS
-from chainscout.cli.demonstration import CHAIN, QUESTION, STUDY
+from chainscout.cli.demonstration import CHAIN, QUESTION, demonstrated
 
 HERE = Path(__file__).resolve().parent
 DELTA = 0.05
@@ -157,7 +156,8 @@ def bars() -> list[tuple[str, str, str, int]]:
         ("Λ / n", "the paper's yardstick, in expectation", PALE, plan["Λ/n"]),
         ("best shares", f"predicted, {chance}", SEA, plan[predicted("oracle-max")]),
         ("equal shares", f"predicted, {chance}", SEA, plan[predicted("uniform")]),
-        ("mixture certificate", "proved from the data, at all times", LEAF, plan["certificate 'mixture'"]),
+        ("sharp certificate", "proved from the data, at all times", LEAF, plan["certificate 'sharp'"]),
+        ("mixture certificate", "a simpler proof, at all times", LEAF, plan["certificate 'mixture'"]),
         ("BA-MC's index", "proved from the data, the paper's", AMBER, plan["certificate 'paper'"]),
         ("Theorem 1", "the paper's bound for any budget", RUST, plan["Theorem 1, as stated"]),
         ("Theorem 2", "the paper's bound for large budgets", RUST, plan["Theorem 2, as stated"]),
@@ -165,7 +165,7 @@ def bars() -> list[tuple[str, str, str, int]]:
 
 
 def compact(number: int) -> str:
-    """1,234,567 as '1.2 million': what a reader keeps of it."""
+    """1,234,567 as '1.2 million', which is easier to remember."""
     for size, word in ((10**9, " billion"), (10**6, " million")):
         if number >= size:
             return f"{number / size:,.{0 if number >= 10 * size else 1}f}{word}"
@@ -173,7 +173,7 @@ def compact(number: int) -> str:
 
 
 def description() -> str:
-    """The picture in words, and what a test compares with the library's numbers of today."""
+    """The picture in words. A test compares it with the library's current numbers."""
     return "; ".join(f"{label}: {compact(number)}" for label, _, _, number in bars())
 
 
@@ -189,7 +189,7 @@ def picture() -> None:
         "text.color": INK,
     }
     with plt.rc_context(settings):
-        figure, axes = plt.subplots(figsize=(9, 4.8), facecolor=PAPER)
+        figure, axes = plt.subplots(figsize=(9, 5.5), facecolor=PAPER)
         figure.subplots_adjust(left=0.29, right=0.96, top=0.8, bottom=0.15)
         rows, start = bars(), 100
         best = rows[1][-1]
@@ -223,12 +223,7 @@ def picture() -> None:
         figure.text(0.03, 0.866, subtitle, fontsize=9.8, color=PALE, va="center")
         folder = HERE / "figures"
         folder.mkdir(exist_ok=True)
-        words = description()
-        figure.savefig(folder / "plan.svg", metadata={"Date": None, "Description": words})
-        smallest = {"optimize": True}
-        figure.savefig(
-            folder / "plan.png", dpi=130, metadata={"Software": None, "Description": words}, pil_kwargs=smallest
-        )
+        figure.savefig(folder / "plan.svg", metadata={"Date": None, "Description": description()})
         plt.close(figure)
 
 
@@ -260,7 +255,7 @@ def histories() -> dict[str, list[cs.Check]]:
 
 
 def evidence_in_words() -> str:
-    """The second picture in words, and what a test compares with the library's numbers of today."""
+    """The second picture in words. A test compares it with the library's current numbers."""
     parts = []
     for kind, checks in histories().items():
         parts.append(f"{kind}: " + ", ".join(f"{check.kind} {check.level:.1e}" for check in checks))
@@ -328,7 +323,7 @@ def asked() -> dict[str, tuple[cs.MarkovChain, str]]:
 
 
 def closing(last: int = LOOKS) -> dict[str, tuple[float, list[tuple[int, cs.Answer]]]]:
-    """Title → the true value, and the last answers while a path is walked that begins anew where it ends."""
+    """Title → the true value, and the last answers along a path that restarts where it ends."""
     found = {}
     for title, (chain, question) in asked().items():
         rng, walks = np.random.default_rng(SEED), [[0]]
@@ -347,13 +342,13 @@ def closing(last: int = LOOKS) -> dict[str, tuple[float, list[tuple[int, cs.Answ
 
 
 def first_cards(paths: cs.Paths, number: int) -> cs.Paths:
-    """What was known after so many observations."""
+    """The cards that were known after this number of observations."""
     cards = {name: getattr(paths, name)[:number] for name in ("path", "step", "source", "target")}
     return cs.Paths(paths.states, **cards, worker=paths.worker[: cards["path"].max() + 1], workers=paths.workers)
 
 
 def answers_in_words() -> str:
-    """The third picture in words: the last intervals. A test compares it with the library's numbers of today."""
+    """The third picture in words: the last intervals. A test compares it with the library's current numbers."""
     last = {title: (truth, answers[-1][1]) for title, (truth, answers) in closing(last=1).items()}
     return "; ".join(f"{t}: {a.lower:.3g} to {a.upper:.3g}, exactly {truth:.3g}" for t, (truth, a) in last.items())
 
@@ -395,18 +390,12 @@ MOMENTS = (100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000)
 RULES = {"certifier": "chainscout", "uniform": "taking turns"}
 
 
-def demonstrated() -> cs.Problem:
-    """The three processes of ``chainscout demo``."""
-    tables = tomllib.loads(STUDY)["chains"]
-    return cs.Problem({name: cs.MarkovChain(table["matrix"], states=table["states"]) for name, table in tables.items()})
-
-
 def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
-    """What a policy makes of 2,000 samples: the allocation, and the bound and an answer at each look."""
+    """2,000 samples of the demonstration: the allocation, and at each look the bound and an answer."""
     problem = demonstrated()
-    sources = cs.simulated(problem, seed=2)
+    sources = cs.simulated(problem, seed=1)
     chains = {name: problem[name].states for name in problem}
-    study = cs.Study.create(None, chains, budget=MOMENTS[-1], policy=policy, certificate="mixture")
+    study = cs.Study.create(None, chains, budget=MOMENTS[-1], policy=policy)
     bounds, answers = [], []
     while not study.finished:
         name = study.ask()
@@ -418,7 +407,7 @@ def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
 
 
 def idea_in_words() -> str:
-    """The picture in words, and what a test compares with the library's numbers of today."""
+    """The picture in words. A test compares it with the library's current numbers."""
     parts = []
     for policy, words in RULES.items():
         shares, bounds, answers = learned(policy)

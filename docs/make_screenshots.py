@@ -1,6 +1,6 @@
 """Makes the pictures of the live page: ``python docs/make_screenshots.py``, with chromium and chromedriver installed.
 
-They show what the page shows: a study of simulated chains is observed while the page is open.
+A study of simulated chains runs while the page is open.
 """
 
 import re
@@ -21,7 +21,7 @@ from chainscout.sources import simulated
 from chainscout.study import Study
 
 FIGURES = Path(__file__).resolve().parent / "figures"
-#: Chains of the catalogue under the names of what they describe.
+#: Chains of the catalogue, with names for what they describe.
 CHAINS = {
     "credit ratings": ("sp-ratings", "ratings"),
     "rainfall, Alofi": ("alofi-rainfall", "alofi"),
@@ -46,7 +46,7 @@ def main() -> None:
             for _ in range(0, OBSERVED, BATCH):
                 told = [(name, sources[name].advance()[0]) for name in study.ask(BATCH)]
                 study.tell_many(told)
-                if ("credit ratings", "D") in told:  # who has defaulted stays there: another issuer
+                if ("credit ratings", "D") in told:  # an issuer that has defaulted stays there: take another one
                     sources["credit ratings"].restart()
                     study.restart("credit ratings")
             for number in (3, 4):
@@ -65,7 +65,7 @@ def picture(
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     driver.get(address)
-    time.sleep(3)  # the charts are drawn when the study has been heard
+    time.sleep(3)  # the charts are drawn when the page has received the study
     if chain is not None:
         for button in driver.find_elements(By.CSS_SELECTOR, "#table tbody button"):
             if button.text == chain:
@@ -93,7 +93,7 @@ def serving(where: Path) -> Iterator[str]:
 
 @contextmanager
 def browsing() -> Iterator[webdriver.Chrome]:
-    """A browser that nobody sees."""
+    """A browser without a window."""
     options = webdriver.ChromeOptions()
     for option in OPTIONS:
         options.add_argument(option)

@@ -1,8 +1,8 @@
-"""The parameters of every public function one by one: from its docstring, or from the glossary that all share.
+"""The parameters of every public function, one by one, from its docstring or from a common glossary.
 
-A docstring says what is special about a parameter, as in '``where``: a path, an address, or None'. What is the same
-everywhere stands once, in ``parameters.toml``: under the parameter's name, or under 'function.parameter' where one
-function means something else by it.
+A docstring describes what is special about a parameter, as in '``where``: a path, an address, or None'. A common
+meaning stands once, in ``parameters.toml``: under the parameter's name, or under 'function.parameter' if one function
+gives it another meaning.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ _SAID = re.compile(r"(?:^|(?<= ))((?:``\w+``, )*``\w+``): ")
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """The names of what a caller gives."""
+    """The names of a function's parameters."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -28,7 +28,7 @@ def parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def split(lines: list[str], names: list[str]) -> tuple[list[str], dict[str, str]]:
-    """A docstring's lines without what they say of parameters, and that by parameter."""
+    """A docstring's lines without its descriptions of parameters, and these descriptions by parameter."""
     kept: list[str] = []
     said: dict[str, str] = {}
     for paragraph in "\n".join(lines).split("\n\n"):
@@ -47,7 +47,7 @@ def split(lines: list[str], names: list[str]) -> tuple[list[str], dict[str, str]
 
 
 def described(label: str, function: Callable[..., Any], doc: str) -> dict[str, str]:
-    """Parameter → what it means; parameters of which nothing is said are left out.
+    """Parameter → its description; parameters without one are left out.
 
     ``label``: the function's dotted name from the public class or function on, as in 'Study.tell'.
     """
@@ -58,7 +58,7 @@ def described(label: str, function: Callable[..., Any], doc: str) -> dict[str, s
 
 
 def public(thing: Any, label: str) -> Iterator[tuple[str, Callable[..., Any], str]]:
-    """A function, or a class and its methods: the label, what is called, and its docstring."""
+    """A function, or a class and its methods: label, function and docstring of each."""
     if inspect.isfunction(thing):
         yield label, thing, inspect.getdoc(thing) or ""
     if not inspect.isclass(thing) or issubclass(thing, Exception):
@@ -73,7 +73,7 @@ def public(thing: Any, label: str) -> Iterator[tuple[str, Callable[..., Any], st
 
 
 def list_parameters(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Sphinx calls this with each docstring: parameters go into a list of their own."""
+    """Sphinx calls this with each docstring. It moves the descriptions of parameters into a list."""
     if what not in ("function", "method", "class") or not callable(thing):
         return
     if what == "class" and (dataclasses.is_dataclass(thing) or hasattr(thing, "_fields")):

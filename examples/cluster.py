@@ -1,4 +1,4 @@
-"""An experiment on a Dask cluster: here two worker processes of this machine, elsewhere Client("tcp://scheduler:8786").
+"""An experiment on a Dask cluster: two worker processes here; on a real cluster, Client("tcp://scheduler:8786").
 
 pip install 'chainscout[cluster]'
 python examples/cluster.py

@@ -1,4 +1,4 @@
-"""Compare policies on a built-in problem: who learns all chains with the smallest largest loss?
+"""Compare policies on a built-in problem: which one makes the largest loss smallest?
 
 python examples/compare_policies.py [DIRECTORY]
 """

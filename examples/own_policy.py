@@ -1,4 +1,4 @@
-"""A rule of one's own in ten lines, compiled like the built-in ones, on two processes.
+"""Your own rule in ten lines, compiled like the built-in ones, on two processes.
 
 python examples/own_policy.py
 """
@@ -10,7 +10,7 @@ import chainscout as cs
 
 
 def constants(setting: cs.policies.Setting) -> tuple[float, ...]:
-    """Prepared once for each chain: here only how much to explore."""
+    """Prepared once for each chain: here only the weight of exploration."""
     return (1.5,)
 
 
@@ -24,7 +24,7 @@ def index(sums, transitions, constants):  # type: ignore[no-untyped-def]
     return (sums[0] + sums[1]) / transitions
 
 
-# Processes are started afresh and read this file again: only the first may go on from here.
+# New processes read this file again: only the first process may run the rest.
 if __name__ == "__main__":
     mine = cs.Policy("mine", index, terms, constants)
     problem = cs.problems.get("unlike")

@@ -1,4 +1,4 @@
-"""An experiment on a SLURM cluster: dask-jobqueue submits the workers as jobs, one process a core.
+"""An experiment on a SLURM cluster: dask-jobqueue submits the workers as jobs, one process for each core.
 
 pip install 'chainscout[cluster]' dask-jobqueue
 python examples/slurm_cluster.py --partition short --jobs 8       # on a login node
@@ -28,9 +28,9 @@ def main() -> None:
         processes=given.cores,  # a task runs on one core
         memory=given.memory,
         walltime=given.walltime,
-        # A worker says goodbye before its job ends, so that its tasks are not lost but handed on.
+        # A worker leaves before its job ends, so that its tasks go to other workers and are not lost.
         worker_extra_args=["--lifetime", "55m", "--lifetime-stagger", "4m"],
-        # Machine code is compiled once and read by all workers: a folder that all nodes see.
+        # Machine code is compiled once and read by all workers, in a folder that all nodes can read.
         job_script_prologue=['export NUMBA_CACHE_DIR="$HOME/.cache/chainscout-numba"'],
     )
     if given.show:
@@ -46,7 +46,7 @@ def main() -> None:
             [1_000, 10_000, 100_000],
             10_000,
             executor=client.get_executor(),
-            checkpoint="unlike-run",  # begun again, the script takes finished tasks from there
+            checkpoint="unlike-run",  # when the script runs again, it reads finished tasks from there
             progress=True,
         )
     results.save("unlike.nc")

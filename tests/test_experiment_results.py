@@ -121,6 +121,41 @@ def test_the_figure_shows_what_the_rows_say(results: cs.Results) -> None:
     assert all(share > 0.01 for share in ink(figure))
 
 
+def test_a_figure_for_a_paper(results: cs.Results) -> None:
+    """A column's width, the panels that are wanted, text that can be read at that size; each format is written."""
+    figure = results.figure(["E[max L]"], width=3.4)
+    (axes,) = figure.axes
+    assert axes.get_title() == "mean largest loss, n·E[max L]/Λ"
+    assert figure.get_size_inches() == pytest.approx([3.4, 3.3], abs=0.01)
+    assert {text.get_fontsize() for text in [*axes.get_xticklabels(), *axes.get_legend().get_texts()]} == {8}
+    assert results.figure().axes[0].get_xticklabels()[0].get_fontsize() == 10
+    figure.canvas.draw()
+    inside = figure.get_tightbbox()
+    assert inside.x0 >= 0
+    assert inside.x1 <= 3.4
+    for kind, first in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=kind)
+        assert buffer.getvalue().startswith(first)
+
+
+def test_a_panel_of_shares_alone_names_the_policies(results: cs.Results) -> None:
+    (axes,) = results.figure(["share"]).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(results.policies)
+
+
+@pytest.mark.parametrize("panels", ["share", [], ["loss"], ["share", "Share"]])
+def test_panels_that_do_not_exist(results: cs.Results, panels: object) -> None:
+    with pytest.raises(InputError, match=r"panels must be some of 'max E\[L\]', 'E\[max L\]', 'share', not"):
+        results.figure(panels)
+
+
+@pytest.mark.parametrize("width", [0, -1, 1_000, math.nan, "wide"])
+def test_widths_that_no_figure_has(results: cs.Results, width: object) -> None:
+    with pytest.raises(InputError, match=r"width \(inches\) must be"):
+        results.figure(width=width)
+
+
 def test_names_that_would_break_a_figure() -> None:
     chain = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
     problem = cs.Problem(

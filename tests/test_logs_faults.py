@@ -128,7 +128,7 @@ def test_columns_need_names_and_paths_have_none(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_or_damaged(tmp_path: Path) -> None:
-    assert "No files found" in refused(str(tmp_path / "none-*.parquet"))
+    assert "there is no file" in refused(str(tmp_path / "none-*.parquet"))
     whole = Path(log_engines.write_parquet(ROWS, tmp_path / "log.parquet")).read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     assert "cut.parquet" in refused(str(tmp_path / "cut.parquet"))

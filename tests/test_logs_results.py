@@ -327,7 +327,7 @@ def test_the_command_reads_durations(tmp_path: Path) -> None:
         (["log.csv", *COLUMNS, "--out", "x.txt"], 2, "--out must end in .parquet (counts) or .toml or .json"),
         (["log.csv", *COLUMNS, "--gap", "soon"], 2, "must be a duration such as 30s, 5min"),
         (["log.csv", *COLUMNS, "--delta", "2"], 2, "delta (the probability with which a guarantee may fail)"),
-        (["no-such.csv", *COLUMNS], 1, "No files found"),
+        (["no-such.csv", *COLUMNS], 1, "there is no file 'no-such.csv'"),
         (["log.csv"], 2, "Missing option '--chain'"),
     ],
 )

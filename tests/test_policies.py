@@ -405,8 +405,8 @@ def test_no_open_chain_starves(name):
 def test_scout_explores_as_the_documentation_says():
     """The printed bounds, on runs: on the index of the most sampled chain, and on T_k of all others."""
     text = (Path(__file__).resolve().parent.parent / "docs" / "policies.md").read_text(encoding="utf-8")
-    assert "was at most (S−1)^p·K/(n−2K), because" in " ".join(text.split())
-    assert "min(cap, c/T_k)^p/T_k, with T_k at the end" in " ".join(text.split())
+    assert r"was at most $(S-1)^pK/(n-2K)$, because" in " ".join(text.split())
+    assert r"$\min(\text{cap}, c/T_k)^p/T_k$, with $T_k$ at the end" in " ".join(text.split())
     for power in (0.5, 0.75, 1.0):
         for budget in (60, 400, 3_000):
             choices, values = trace(UNLIKE, f"scout:power={power}", budget, options=Options(engine="python"))
@@ -481,3 +481,11 @@ def test_a_rule_is_tried_on_as_many_states_as_there_are() -> None:
     for rule in (last, second):
         _, pulls = run(cs.problems.get("unlike"), rule, [60], range(4), Options(seed=0, engine="python"))
         assert (pulls.sum(axis=2) == 60).all()
+
+
+@pytest.mark.parametrize("what", ["terms", "summary"])
+def test_an_exception_of_a_rule_names_the_policy(what: str) -> None:
+    mine = cs.Policy("mine", lambda sums, transitions, constants: 1.0, **{what: lambda exits: (1.0,)})
+    with pytest.raises(TypeError) as caught:
+        cs.compare("unlike", [mine], budgets=[10], replications=1)
+    assert caught.value.__notes__ == [f"The function {what} of the policy 'mine' raised this, for a state left once."]

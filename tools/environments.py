@@ -13,13 +13,13 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# pip travels with the project instead of being downloaded: a download would need the address of an index here, and
-# a second implementation of pip's own configuration (index, proxies, certificates). pip run from its wheel reads
-# all of that where the machine keeps it. The wheel is the one its authors publish; its licences are inside.
+# pip is part of the project and is not downloaded. A download would need the address of an index, and a second
+# implementation of pip's own configuration (index, proxies, certificates). pip, run from its wheel, reads the machine's
+# configuration. The wheel is the one that pip's authors publish; its licences are inside.
 PIP_WHEEL = ROOT / "tools" / "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 
-# What an installation depends on: the requirements, the version in its metadata, and how it is made.
+# The files that an installation depends on: the requirements, the version, and the commands that make it.
 DETERMINING = [
     ROOT / "pyproject.toml",
     ROOT / "src" / "chainscout" / "_version.py",
@@ -27,20 +27,20 @@ DETERMINING = [
     ROOT / "tools" / "environments.py",
 ]
 
-# The interpreter that environments are made from, also when this one belongs to an environment.
+# The interpreter that environments are made from, also if the running one belongs to an environment.
 INTERPRETER = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
 VERSION = ".".join(map(str, sys.version_info[:3]))
 
 
 class Refusal(Exception):
-    """Why a command cannot go on, in one sentence."""
+    """The reason why a command cannot continue, in one sentence."""
 
 
 def prepare(name: str, contents: str, requirements: list[str], enough: tuple[str, ...] = ()) -> Path:
-    """The interpreter of environment ``name``, after installing ``requirements`` unless its stamp says they are there.
+    """The interpreter of environment ``name``. Installs ``requirements`` unless the stamp says that they are there.
 
-    The stamp is one line, 'contents digest'; ``enough`` names contents that serve as well. While pip works it says
-    'unfinished', and an environment found so is made anew, because pip takes a half-copied package for a whole one.
+    The stamp is one line, 'contents digest'; ``enough`` names other contents that are sufficient. While pip works, the
+    stamp says 'unfinished'. Such an environment is made again, because pip takes a half-copied package for a whole one.
     """
     folder = ROOT / name
     python = python_of(folder)
@@ -59,7 +59,7 @@ def prepare(name: str, contents: str, requirements: list[str], enough: tuple[str
 
 
 def digest() -> str:
-    """Changes when an environment has to be brought up to date."""
+    """A text that changes when an environment must be updated."""
     total = hashlib.sha256(f"{INTERPRETER} {VERSION} {ROOT}".encode())
     for file in DETERMINING:
         total.update(hashlib.sha256(file.read_bytes()).digest())
@@ -77,7 +77,7 @@ def python_of(folder: Path) -> Path:
 
 
 def is_sound(folder: Path) -> bool:
-    """Whether an environment is whole and belongs to this interpreter, which may have been replaced or removed."""
+    """Whether an environment is complete and its interpreter is this one, which may have been replaced or removed."""
     python = python_of(folder)
     return (
         python.exists()
@@ -88,7 +88,7 @@ def is_sound(folder: Path) -> bool:
 
 
 def create(folder: Path) -> None:
-    """Make an empty environment, with the ``venv`` module where the machine has one."""
+    """Makes an empty environment, with the ``venv`` module if the machine has it."""
     if folder.exists():
         shutil.rmtree(folder)
     print(f"Creating {folder.name} with Python {VERSION}.", flush=True)
@@ -101,7 +101,7 @@ def create(folder: Path) -> None:
 
 
 def lay_out(folder: Path) -> None:
-    """Make an empty environment by hand: PEP 405 asks for no more than this."""
+    """Makes an empty environment without ``venv``: PEP 405 needs no more than this."""
     if os.name != "posix":
         raise Refusal("this Python has no 'venv' module, which dev.py can do without on POSIX systems only: install it")
     place(folder, "purelib").mkdir(parents=True)
@@ -116,7 +116,7 @@ def lay_out(folder: Path) -> None:
 
 
 def check_pip() -> None:
-    """Refuse a pip that is not the one we tested."""
+    """Raises ``Refusal`` if pip is not the tested one."""
     name = PIP_WHEEL.name
     if not PIP_WHEEL.is_file():
         raise Refusal(f"tools/{name} is missing: restore it from the repository")
@@ -128,7 +128,7 @@ def check_pip() -> None:
 
 
 def pip_install(python: Path, contents: str, requirements: list[str]) -> None:
-    """Install with our pip, from wheels only, so that nothing needs a compiler; quiet unless it fails."""
+    """Installs with our pip, from wheels only, so that nothing needs a compiler. Quiet unless it fails."""
     options = ["--no-input", "--disable-pip-version-check", "--only-binary=:all:"]
     command = [str(python), str(PIP_WHEEL / "pip"), "install", *options, *requirements]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
@@ -140,7 +140,7 @@ def pip_install(python: Path, contents: str, requirements: list[str]) -> None:
 
 
 def run(command: list[str], variables: Mapping[str, str] | None = None, output: IO[str] | None = None) -> int:
-    """A command's exit status. What the caller's Python was told to import is no business of an environment's."""
+    """Runs a command and returns its exit status. The caller's PYTHONPATH and PYTHONHOME are not passed on."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     errors = None if output is None else subprocess.STDOUT
     with subprocess.Popen(
@@ -148,6 +148,6 @@ def run(command: list[str], variables: Mapping[str, str] | None = None, output: 
     ) as process:
         try:
             return process.wait()
-        except KeyboardInterrupt:  # the command was interrupted too, and may need a while to say what it did
+        except KeyboardInterrupt:  # the command was interrupted too, and may need time for its last words
             process.wait()
             raise

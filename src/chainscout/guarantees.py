@@ -1,4 +1,4 @@
-"""The paper's concentration inequalities and theorems, as stated (its numbering; MATH §5 says what is doubtful).
+"""The paper's concentration inequalities and theorems, as stated (its numbering; MATH §5 lists doubtful steps).
 
 N_x stands for the exits of a state and T for a chain's transitions, where the paper counts visits (MATH §1).
 """

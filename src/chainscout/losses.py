@@ -48,7 +48,7 @@ DISTANCES: dict[str, Callable[[Array, Array], Array]] = {
     "squared-hellinger": _squared_hellinger,  # ½ Σ (√P − √P̂)²
 }
 
-#: What a row's distance is multiplied by: π̂ gives the paper's L, ones L′, the stationary law L″.
+#: The weights of the rows: π̂ gives the paper's L, ones give L′, the stationary law gives L″.
 WEIGHTS = ("empirical", "ones", "stationary")
 
 

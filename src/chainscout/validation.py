@@ -62,6 +62,9 @@ def real_number(
     return float(value)
 
 
+#: A number of seconds, a text such as '5min' or '1h 30min', or a timedelta.
+Duration = float | str | datetime.timedelta
+
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -76,10 +79,12 @@ def duration(value: Any, name: str, meaning: str = "") -> datetime.timedelta:
     return found
 
 
-def seconds(value: Any, name: str, meaning: str = "") -> float:
-    """``value`` in seconds, above zero. It may be a number, a timedelta, or a text such as ``30s`` or ``5min``."""
+def seconds(value: Any, name: str, meaning: str = "", *, zero: bool = False) -> float:
+    """``value`` in seconds, above zero, or from ``zero`` on. A number, a timedelta, or a text such as ``5min``."""
     if isinstance(value, str | datetime.timedelta):
         value = duration(value, name, meaning).total_seconds()
+    if zero:
+        return real_number(value, name, least=0.0, meaning=meaning)
     return real_number(value, name, above=0.0, meaning=meaning)
 
 

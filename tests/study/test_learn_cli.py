@@ -13,6 +13,7 @@ from study_commands import answer, run
 
 from chainscout.cli import main
 from chainscout.errors import RenormalisedWarning
+from chainscout.learning import read_study_file
 from chainscout.study import Study
 
 STUDY = """
@@ -281,6 +282,21 @@ def test_a_matrix_of_a_study_file_can_be_off_by_rounding(folder):
     assert "needs a 'tolerance'" in run("learn", study_file(folder, text), status=1)
     with pytest.warns(RenormalisedWarning, match="chains.a.matrix"):
         run("learn", study_file(folder, text + "tolerance = 0.01\n"))
+
+
+def test_a_matrix_of_a_study_file_has_an_initial_law(folder):
+    text = 'where = "i.db"\nbudget = 1\nseed = %d\n[chains.a]\nmatrix = [[0.5, 0.5], [0.5, 0.5]]\n'
+    for seed in range(8):  # a uniform law would give the other state in half of them
+        path = study_file(folder, text % seed + "initial = [0.0, 1.0]\n")
+        assert read_study_file(path).sources["a"].advance() == (1, True)
+    wrong = study_file(folder, text % 0 + "initial = [0.5, 0.6]\n")
+    assert "chains.a.initial: " in run("learn", wrong, status=1)
+
+
+@pytest.mark.parametrize("line", ["initial = [1.0]", "tolerance = 0.1"])
+def test_only_a_matrix_has_an_initial_law_and_a_tolerance(folder, line):
+    path = study_file(folder, f'where = "c.db"\nbudget = 9\n[chains.a]\ncommand = ["cat"]\n{line}\n')
+    assert f"chains.a.{line.split()[0]}: only a chain with a matrix has this key" in run("learn", path, status=1)
 
 
 def test_a_study_file_that_is_not_there(folder):

@@ -11,8 +11,10 @@ import pytest
 import rich.console
 
 import chainscout as cs
+from chainscout import sources
 from chainscout.errors import InputError, SetAsideWarning
 from chainscout.learning import _progress_bar, read_study_file
+from chainscout.learning._position import Position
 from chainscout.problems import get
 from chainscout.sources import Recorded, simulated
 from chainscout.study import Browser, Study
@@ -117,9 +119,74 @@ def test_a_study_that_exists_can_have_a_later_end_but_no_other_rule(folder):
         assert study.progress().budget == 25
 
 
+def test_what_is_no_state_is_refused_with_the_name_of_the_chain():
+    with pytest.raises(InputError, match=r"^a state of the chain 'a' must be a string or a whole number, not None$"):
+        cs.learn({"a": lambda: None}, 5, progress=False)
+    with pytest.raises(InputError, match=r"^a state of the chain 'a' that is a whole number must be below 2\*\*1024"):
+        cs.learn({"a": lambda: 2**2000}, 5, progress=False)
+
+
 def test_a_wrong_state_from_a_callable_is_the_users_slip():
     with pytest.raises(InputError, match="from 0 to 1"):
         cs.learn({"a": lambda: 7}, 5, states={"a": 2}, progress=False)
+
+
+def test_an_exception_of_a_source_names_its_chain_and_the_study_goes_on(folder):
+    where = folder / "lab.db"
+
+    def press():
+        press.calls += 1
+        if press.calls == 8:
+            raise RuntimeError("the press is on fire")
+        return 0
+
+    press.calls = 0
+    processes = {"press": press, "robot": lambda: 0}
+    arguments = {"where": where, "states": {"press": 1, "robot": 1}, "policy": "uniform", "progress": False}
+    with pytest.raises(RuntimeError, match="on fire") as caught:
+        cs.learn(processes, 30, **arguments)
+    assert caught.value.__notes__ == [
+        "The source of the chain 'press' raised this.",
+        "The study has kept 14 observations: the same call of learn continues it.",
+    ]
+    with Study.open(where, read_only=True) as study:
+        assert study.allocation() == {"press": 7, "robot": 7}
+        assert study.progress().lost == 1  # it may have failed because of its state
+    with cs.learn(processes, 30, **arguments) as study:
+        study.audit()
+        assert study.progress().observations == 30
+        assert study.stop_reason == "budget"
+
+
+def test_an_exception_reaches_the_user_also_if_the_study_is_gone(folder):
+    where = folder / "lab.db"
+
+    def press():
+        for file in folder.glob("lab.db*"):  # the disk is damaged
+            file.write_bytes(b"x" * file.stat().st_size)
+        raise RuntimeError("the power is gone")
+
+    with pytest.raises(RuntimeError, match="the power is gone") as caught:
+        cs.learn({"press": press}, 30, where=where, states={"press": 1}, progress=False)
+    assert "The study cannot be read now" in caught.value.__notes__[1]
+
+
+def test_an_exception_at_the_first_state_has_lost_nothing(folder):
+    with pytest.raises(ZeroDivisionError):
+        cs.learn({"a": lambda: 1 // 0}, 20, where=folder / "lab.db", states={"a": 1}, progress=False)
+    with Study.open(folder / "lab.db", read_only=True) as study:
+        assert (study.progress().observations, study.progress().lost) == (0, 0)
+
+
+@pytest.mark.parametrize("broken", ["resume", "restart"])
+def test_an_exception_of_a_resume_or_restart_names_its_chain(broken, monkeypatch):
+    source = sources.Function(lambda: 0)
+    monkeypatch.setattr(source, broken, lambda *_: 1 // 0)
+    with Study.create(None, {"rig": 1}, budget=5) as study:
+        position = Position(study, "rig", source)
+        with pytest.raises(ZeroDivisionError) as caught:
+            position.put(sources.Place(1, 2, last=0, observations=1))
+    assert caught.value.__notes__ == ["The source of the chain 'rig' raised this."]
 
 
 def test_the_progress_bar(capsys):

@@ -53,8 +53,44 @@ def test_failing_sources_on_an_executor_give_their_chains_up():
     assert sorted(study.certificate().aside) == ["a", "c"]
     assert study.progress().lost == 0  # the source never gave a state
     assert study.progress().leases == 0
-    with ThreadPoolExecutor(3) as pool, pytest.raises(ZeroDivisionError):
-        cs.learn({"a": lambda: 1 // 0}, 20, states={"a": 1}, executor=pool, progress=False)
+
+
+@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_exception_of_a_source_ends_the_work_of_the_others_in_order(folder, executor):
+    """What the others bring is told, and what has not begun is given back: only the state of the broken one is lost."""
+    where = folder / "lab.db"
+    sources = {"broken": itertools.chain([0], map(int, "x")), "slow": map(slowly, itertools.count())}
+    with executor(2) as pool, pytest.raises(ValueError, match="invalid literal") as caught:
+        cs.learn(sources, 30, where=where, states={"broken": 1, "slow": 1}, executor=pool, workers=2, progress=False)
+    with Study.open(where) as study:
+        study.audit()
+        told = study.progress()
+        assert (told.lost, told.leases) == (1, 0)
+        assert study.allocation()["slow"] >= 1
+        assert study.allocation()["broken"] == 1
+    kept = "1 observation" if told.observations == 1 else f"{told.observations} observations"
+    assert caught.value.__notes__ == [
+        "The source of the chain 'broken' raised this.",
+        f"The study has kept {kept}: the same call of learn continues it.",
+    ]
+
+
+def slowly(number: int) -> int:
+    time.sleep(0.1)
+    return 0
+
+
+def test_every_source_that_raised_is_named():
+    def broken():
+        time.sleep(0.05)
+        raise ZeroDivisionError
+
+    with ThreadPoolExecutor(2) as pool, pytest.raises(ZeroDivisionError) as caught:
+        cs.learn(dict.fromkeys("ab", broken), 20, states={"a": 1, "b": 1}, executor=pool, workers=2, progress=False)
+    text = "".join(caught.value.__notes__)
+    assert "The source of the chain 'a' raised this." in text
+    assert "The chain 'b' ended with an error too: ZeroDivisionError()" in text
+    assert "The study was in memory and is gone" in text
 
 
 def test_workers_are_really_at_work_at_once():

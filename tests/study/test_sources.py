@@ -66,6 +66,17 @@ def test_a_generator():
     assert closed == [True]
 
 
+def test_a_generator_function_is_called_for_every_path():
+    def walk():
+        yield "a"
+        yield "b"
+
+    source = convert(walk)
+    assert [source.advance() for _ in range(3)] == [("a", True), ("b", False), ("a", True)]
+    source.restart()
+    assert source.advance() == ("a", True)
+
+
 def test_a_generator_function_begins_anew():
     source = Restartable(lambda: iter("ab"))
     assert taken(source, 4) == [("a", True), ("b", False), ("a", True), ("b", False)]

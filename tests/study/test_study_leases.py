@@ -1,5 +1,6 @@
 """Leases: who walks which path, for how long, and what becomes of it, wherever the study is kept."""
 
+import datetime
 import re
 import threading
 import time
@@ -12,6 +13,7 @@ from study_rules import FLOOR, RULE, RULES
 
 from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
 from chainscout.policies import Policy
+from chainscout.study import Study
 from chainscout.study._lease import LeaseStatus
 
 
@@ -616,3 +618,18 @@ def test_a_chain_set_aside_is_not_asked_for_when_its_lease_expires(place):
     assert study.ask() == "b"
     assert set(study.ask(4)) == {"b"}
     assert lease(study, "v").chain == "b"
+
+
+def test_durations_are_numbers_words_or_timedeltas(tmp_path):
+    with Study.create(None, {"a": 2}, budget=9) as study, study.worker("w", renews=False) as worker:
+        lease = worker.lease("5min", wait="1s")
+        assert lease.seconds == 300
+        lease.renew(datetime.timedelta(minutes=2))
+        assert lease.seconds == 120
+        study.renew("a", lease.token, "1h 30min")
+        with pytest.raises(InputError, match=r"seconds .how long the chain is held. must be a duration such as 30s"):
+            lease.renew("soon")
+        with pytest.raises(InputError, match=r"must be a finite number > 0, not 0\.0"):
+            lease.renew("0s")
+    Study.create(tmp_path / "lab.db", {"a": 2}, budget=9).close()
+    Study.open(tmp_path / "lab.db", patience="10s").close()

@@ -79,7 +79,7 @@ def test_an_open_chain_is_certified_for_any_number_of_states(place):
         ({"chains": {"a": "xyz"}}, "list of labels"),
         ({"chains": {"a": ["x", "x"]}}, "unique"),
         ({"chains": {"a": []}}, "at least one state"),
-        ({"chains": {"a": [1.5]}}, "label"),
+        ({"chains": {"a": [1.5]}}, "the chain 'a' must be a string or a whole number, not 1.5"),
         ({"budget": 0}, "budget"),
         ({"budget": 2.5}, "budget"),
         ({"delta": 1.0}, "delta"),

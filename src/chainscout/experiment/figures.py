@@ -1,9 +1,14 @@
 """The figure of an experiment: loss against budget, and the allocation of samples."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.figure import Figure
+
+from ..errors import InputError
+from ..validation import real_number, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,16 +23,28 @@ MARKERS = "osD^vPX*"
 MOST_CHAINS, LONGEST_NAME = 12, 24
 
 
-def figure(results: "Results") -> Figure:
-    """Three panels: the largest mean loss, the mean largest loss, and each chain's share of the largest budget."""
-    drawn = Figure(figsize=(13, 4.2), layout="constrained")
-    left, middle, right = drawn.subplots(1, 3)
-    _losses(left, results, "max E[L]", "largest mean loss")
-    _losses(middle, results, "E[max L]", "mean largest loss")
-    lines, _ = left.get_legend_handles_labels()
-    names = [plain(policy) for policy in results.policies]
-    left.legend(lines, [*names, "Λ/n"][: len(lines)], frameon=False, fontsize=8)
-    _shares(right, results)
+#: Inches: the width of a panel unless the caller gives a width. In narrower panels the text has 8 points, not 10.
+PANEL, NARROW = 13 / 3, 4.0
+#: The height of a panel as a part of its width.
+HEIGHT = 0.97
+
+
+def figure(results: "Results", panels: Sequence[str], width: float | None) -> Figure:
+    """The panels side by side, from left to right. The first one has the legend."""
+    if isinstance(panels, str) or not panels or not set(panels) <= PANELS.keys():
+        raise InputError(f"panels must be some of {', '.join(map(repr, PANELS))}, not {shown(panels)}")
+    inches = (
+        PANEL * len(panels) if width is None else real_number(width, "width", above=0.0, most=100.0, meaning="inches")
+    )
+    each = inches / len(panels)
+    with rc_context({"font.size": 8 if each < NARROW else 10}):
+        drawn = Figure(figsize=(inches, HEIGHT * each), layout="constrained")
+        axes = list(drawn.subplots(1, len(panels), squeeze=False)[0])
+        for place, panel in zip(axes, panels, strict=True):
+            PANELS[panel](place, results)
+        lines, _ = axes[0].get_legend_handles_labels()
+        names = [plain(policy) for policy in results.policies]
+        axes[0].legend(lines, [*names, "Λ/n"][: len(lines)], frameon=False, fontsize=8)
     return drawn
 
 
@@ -61,7 +78,8 @@ def _shares(axes: "Axes", results: "Results") -> None:
     for p, policy in enumerate(results.policies):
         mine = {row["chain"]: row for row in rows if row["policy"] == policy}
         at = places + (p - (len(results.policies) - 1) / 2) * width
-        axes.bar(at, [mine[name]["share"] for name in chains], width, color=COLOURS[p % len(COLOURS)])
+        colour = COLOURS[p % len(COLOURS)]
+        axes.bar(at, [mine[name]["share"] for name in chains], width, color=colour, label=f"policy {p}")
         axes.plot(at, [mine[name]["target"] for name in chains], linestyle="", marker="_", color="black", markersize=7)
     for place, row in zip(places, rows, strict=False):
         axes.hlines(row["η"], place - 0.45, place + 0.45, color="0.4", linestyle="--", linewidth=1)
@@ -73,3 +91,12 @@ def _shares(axes: "Axes", results: "Results") -> None:
     labels = [plain(name) for name in chains]
     axes.set_xticks(places, labels, rotation=30 if max(map(len, labels)) > 6 else 0)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+#: Name → what draws it: the largest mean loss and the mean largest loss against the budget; each chain's share of the
+#: largest budget.
+PANELS: "dict[str, Callable[[Axes, Results], None]]" = {
+    "max E[L]": lambda axes, results: _losses(axes, results, "max E[L]", "largest mean loss"),
+    "E[max L]": lambda axes, results: _losses(axes, results, "E[max L]", "mean largest loss"),
+    "share": _shares,
+}

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -113,13 +113,20 @@ class Results:
 
         return allocation(self)
 
-    def figure(self) -> "Figure":
-        """Loss against budget with bands and the Λ/n line, and the allocation against η and the policy's target."""
+    def figure(
+        self, panels: Sequence[str] = ("max E[L]", "E[max L]", "share"), *, width: float | None = None
+    ) -> "Figure":
+        """Loss against budget with bands and the Λ/n line, and the allocation against η and the policy's target.
+
+        ``panels``: which panels, from left to right: 'max E[L]', 'E[max L]' and 'share'.
+        ``width``: of the whole figure, in inches; 4.3 inches a panel unless given. Text has 8 points in panels below 4
+        inches, and 10 points in others.
+        """
         try:
             from .figures import figure
         except ImportError:
             raise MissingExtraError("a figure", "plot") from None
-        return figure(self)
+        return figure(self, panels, width)
 
     def to_xarray(self) -> Any:
         """An xarray Dataset with the dimensions policy, budget, replication and chain."""

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
-from ._position import Position
+from ._position import Position, named
 
 #: The walker of the paths of plain tells. So a study that was learned without an executor can continue with one, and
 #: vice versa.
@@ -102,10 +102,26 @@ class Crew:
                         self._back(copy, lease, future)
                         self._idle[lease.chain].append(copy)
                         self._told()
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, Exception) and not isinstance(error, ChainscoutError):
+                    self._finish(error)
                 for copy, lease in self._working.values():
                     self._drop(copy, lease)
                 raise
+
+    def _finish(self, error: Exception) -> None:
+        """After an exception of one source: tells what the other sources at work bring, and asks for nothing more."""
+        for future in [future for future in self._working if future.cancel()]:  # it has not begun
+            _, lease = self._working.pop(future)
+            lease.give_back()
+        while self._working:
+            done, _ = wait(self._working, return_when=FIRST_COMPLETED)
+            for future in done:
+                copy, lease = self._working.pop(future)
+                try:
+                    self._back(copy, lease, future)
+                except Exception as further:
+                    error.add_note(f"The chain {lease.chain!r} ended with an error too: {further!r}")
 
     def _hire(self, main: Worker) -> bool:
         """Gives leases to idle workers. Returns whether there will be more to do."""
@@ -151,7 +167,8 @@ class Crew:
     def _copy(self, name: str) -> _Copy:
         """One more source of a chain."""
         number = len(self._copies[name]) + 1
-        source = self._factories[name].source()
+        with named(name):
+            source = self._factories[name].source()
         self._stack.callback(source.close)
         worker = self._stack.enter_context(Worker(self._study, f"{NAME} {number}", warns=False))
         self._copies[name].append(_Copy(Position(self._study, name, source), worker))
@@ -175,7 +192,8 @@ class Crew:
     def _back(self, copy: _Copy, lease: Lease, future: "Future[Any]") -> None:
         position, drawn = copy.position, False
         try:
-            state, fresh, moved = self._result(future)
+            with named(lease.chain):
+                state, fresh, moved = self._result(future)
             drawn = True
             if moved is not None:
                 import cloudpickle
@@ -205,8 +223,12 @@ class Crew:
                 position.source.restart()
             if given_up:  # if paths are shared, a chain that is held cannot be set aside
                 self._set_aside(lease.chain, error)
-        except BaseException:
-            self._drop(copy, lease)
+        except BaseException as error:
+            raised = isinstance(error, Exception) and not isinstance(error, ChainscoutError)
+            if raised and lease.state is None and not drawn:
+                lease.give_back()  # a path without a state has lost none
+            else:
+                self._drop(copy, lease)
             raise
 
     def _drop(self, copy: _Copy, lease: Lease) -> None:

@@ -1,13 +1,26 @@
 """The position of a source: the path and the step of its next observation, and how often it has failed."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 
-from ..errors import Held, InputError, OutOfStep, OverBudget
+from ..errors import ChainscoutError, Held, InputError, OutOfStep, OverBudget
 from ..sources import Place, Program, Repeating, Source
 from ..study import Study
 
 #: A chain is set aside after this many consecutive failures of its source.
 MOST_FAILURES = 10
+
+
+@contextmanager
+def named(chain: str) -> Iterator[None]:
+    """Adds a note with the chain's name to an exception of the user's own source. Errors on purpose stay unchanged."""
+    try:
+        yield
+    except ChainscoutError:
+        raise
+    except Exception as error:
+        error.add_note(f"The source of the chain {chain!r} raised this.")
+        raise
 
 
 class Position:
@@ -38,12 +51,14 @@ class Position:
         ``same_process``: the source's process is the chain's only one, and stands there already.
         """
         try:
-            resumed = self.source.resume(place)
+            with named(self.name):
+                resumed = self.source.resume(place)
         except InputError as error:
             what = f"the source of the chain {self.name!r} cannot go on where the study is"
             raise InputError(f"{what}: {error}") from None
         if place.last is not None and not resumed and not same_process:
-            self.source.restart()
+            with named(self.name):
+                self.source.restart()
         self.place = place
         return place
 

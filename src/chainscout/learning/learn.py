@@ -13,6 +13,7 @@ from typing import Any
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import (
+    ChainscoutError,
     Held,
     InputError,
     NothingFree,
@@ -33,7 +34,7 @@ from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
 from ..validation import shown, whole_number
 from ._executor import PAUSE, Crew, Here
-from ._position import Position
+from ._position import Position, named
 from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
@@ -119,10 +120,24 @@ def learn(
         _warn_of_chains_set_aside(study)
         if repeated := study.repeated_paths():
             warnings.warn(repeated[0], RepeatedPathsWarning, stacklevel=2)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, ChainscoutError):
+            error.add_note(_what_is_kept(study, where))
         study.close()
         raise
     return study
+
+
+def _what_is_kept(study: Study, where: Where) -> str:
+    """What has become of a study when a source raised an exception."""
+    if where is None:
+        return 'The study was in memory and is gone: learn(…, where="lab.db") keeps what was told.'
+    try:
+        many = study.progress().observations
+    except ChainscoutError:  # the place of the study is gone too, and the exception must still reach the user
+        return "The study cannot be read now: if its place is there again, the same call of learn continues it."
+    told = "1 observation" if many == 1 else f"{many:,} observations"
+    return f"The study has kept {told}: the same call of learn continues it."
 
 
 def _open_or_create(
@@ -262,6 +277,8 @@ def run(
 ) -> None:
     """Advances sources until the study is finished. Closes all of them at the end, also after an error.
 
+    An exception of a source that is not a ``SourceError`` ends the run. It is raised again with the chain's name.
+
     ``factories``: make further sources of these chains, for workers on an executor.
     """
     from ._progress_bar import progress_bar
@@ -310,7 +327,8 @@ def _advance(study: Study, position: Position) -> None:
     place = position.find()
     drawn = False
     try:
-        state, fresh = source.advance()
+        with named(name):
+            state, fresh = source.advance()
         drawn = True
         try:
             if fresh and place.last is not None:
@@ -336,10 +354,21 @@ def _advance(study: Study, position: Position) -> None:
             if drawn:
                 study.lose(name)
         elif not isinstance(error, SourceNotStarted):
-            try:
-                study.restart(name, lost=True)
-            except Held:  # the holder's path must not be broken
-                study.lose(name)
-                raise
+            _end_path(study, name)
         if given_up:
             study.set_aside(name, str(error))
+    except ChainscoutError:
+        raise
+    except Exception:  # the user's own source raised it, and nobody knows whether the process had moved
+        if not drawn and place.last is not None:
+            _end_path(study, name)
+        raise
+
+
+def _end_path(study: Study, name: str) -> None:
+    """Ends the path of a source whose next state is lost."""
+    try:
+        study.restart(name, lost=True)
+    except Held:  # the holder's path must not be broken
+        study.lose(name)
+        raise

@@ -66,6 +66,7 @@ class ChainTable(_Strict):
     timeout: Annotated[float, PlainValidator(_timeout)] = 60.0
     matrix: list[list[float]] | None = None
     tolerance: float | None = None
+    initial: list[float] | None = None
     recorded: str | None = None
     environment: str | None = None
     questions: list[str] | None = None
@@ -172,13 +173,16 @@ def _add_chain(
         errors.add(place, f"a chain's states come from one of {', '.join(_WAYS)}, and {given} are given")
     elif ways[0] == "matrix":
         labels = chain.states if isinstance(chain.states, list) else None
-        written = {"matrix": chain.matrix, "states": labels, "tolerance": chain.tolerance}
+        written = {"matrix": chain.matrix, "states": labels, "tolerance": chain.tolerance, "initial": chain.initial}
         known = None if chain.matrix is None else chain_of(written, place, errors)
         if known is not None:
             found.sources[name] = Simulated(known, number, seed=seed if chain.seed is None else chain.seed)
     elif ways[0] not in wrong:
         with errors.at(place):
             found.sources[name] = _source(name, chain, seed, folder)
+    if "matrix" not in ways:
+        for key in sorted({"initial", "tolerance"} & entry.keys()):
+            errors.add(place_of(key, within=place), "only a chain with a matrix has this key")
     return chain
 
 

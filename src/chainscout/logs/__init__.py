@@ -1,4 +1,4 @@
-"""Counts from logs that exist already: files, databases, a Spark cluster, arrays; one statement, one answer."""
+"""Counts from existing logs: files, databases, a Spark cluster, arrays. The same statement gives the same counts."""
 
 from .counting import count_transitions, read_paths
 from .results import TransitionCounts

@@ -1,4 +1,4 @@
-"""Which chains to sample next, and how much, after what a log already has."""
+"""Which chains to sample next, and how much, given the counts of a log."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ from ..validation import whole_number
 
 
 def next_samples(problem: Problem, transitions: Mapping[str, int], budget: int) -> dict[str, int]:
-    """Shares the next ``budget`` observations so that T_k + n_k comes as close as it can to the best shares τ_k.
+    """Divides the next ``budget`` observations so that T_k + n_k comes as close as possible to the best shares τ_k.
 
     ``problem`` holds the estimates, ``transitions`` the T_k so far. E[max_k L_k] is smallest for T_k + n_k ∝ τ_k
-    (MATH §6); chains that already have more than their share get nothing, and the level c with
-    Σ_k max(0, c·τ_k − T_k) = n is found by filling up the chains in the order of T_k/τ_k.
+    (MATH §6). Chains that already have more than their share get nothing. The level c with
+    Σ_k max(0, c·τ_k − T_k) = n is found by filling the chains in the order of T_k/τ_k.
     """
     whole_number(budget, "budget", meaning="the observations to come")
     share = predictions.shares(problem, "oracle-max")

@@ -1,4 +1,4 @@
-"""Logs in memory: columns of arrays, or the paths themselves; counted with NumPy, no engine at all."""
+"""Logs in memory: columns of arrays, or the paths themselves. NumPy counts them; no database engine is needed."""
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ ONLY = "chain"
 
 @dataclass(frozen=True)
 class Paths:
-    """Rows of a log, one array a column, in any order."""
+    """Rows of a log in any order, with one array for each column."""
 
     chain: Column
     state: Column
@@ -31,7 +31,7 @@ class Paths:
 
 
 class Table:
-    """Counts in memory: a store of the rows (chain, from, to, count), sorted by chain."""
+    """Counts in memory: the rows (chain, from, to, count), sorted by chain."""
 
     def __init__(self, chain: Column, state: Column, rows: Sequence[Codes]) -> None:
         self._chain, self._state, self._rows = chain, state, rows
@@ -56,7 +56,7 @@ class Table:
             spool.close()
 
     def close(self) -> None:
-        """Nothing is held outside memory."""
+        """Does nothing, because nothing is held outside memory."""
 
 
 def from_table(where: Any, request: CountRequest) -> Paths:
@@ -106,7 +106,7 @@ def from_paths(where: Any) -> Paths:
 
 
 def _split(paths: Any) -> list[Any]:
-    """The paths of one chain: those of a list of sequences, or the one that was given."""
+    """The paths of one chain, from a list of sequences or from one sequence."""
     if isinstance(paths, str | bytes) or not hasattr(paths, "__len__"):
         raise InputError(f"a path must be a sequence of states, not {shown(paths)}")
     nested = isinstance(paths, list | tuple) and any(
@@ -125,7 +125,7 @@ def _path(path: Any) -> npt.NDArray[Any]:
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Paths of different types: their values as Python has them, so that labels are compared and not converted."""
+    """Paths of different types in one array of Python objects, so that labels are compared and not converted."""
     values = [value for array in arrays for value in array.tolist()]
     joined = np.empty(len(values), dtype=object)
     joined[:] = values
@@ -133,13 +133,13 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def _sorted(paths: Paths, request: CountRequest) -> tuple[Codes, npt.NDArray[np.bool_]]:
-    """The rows by chain, path and time, and where nothing unbroken goes on. Raises ``LogError`` for faults."""
+    """The rows by chain, path and time, and which of them begin an unbroken path. Raises ``LogError`` for faults."""
     keys = [paths.time, *([paths.path.codes] if paths.path else []), paths.chain.codes]
     if paths.order is not None:
         keys.insert(0, paths.order)
     rows = np.lexsort(keys)
     chain, state, time = paths.chain.codes[rows], paths.state.codes[rows], paths.time[rows]
-    beginning = np.ones(len(rows), dtype=bool)  # the first row of a path that nothing breaks
+    beginning = np.ones(len(rows), dtype=bool)  # the first row of an unbroken path
     beginning[1:] = chain[1:] != chain[:-1]
     if paths.path is not None:
         path = paths.path.codes[rows]
@@ -165,7 +165,7 @@ def steps(paths: Paths, request: CountRequest) -> Iterator[tuple[Any, ...]]:
     rows, beginning = _sorted(paths, request)
     chain = paths.chain.codes[rows]
     path = np.zeros(len(rows), dtype=np.int64) if paths.path is None else paths.path.codes[rows]
-    # The number of each moment: it rises wherever the time, or the order in it, is another than just before.
+    # The number of each moment. It rises when the time, or the order within it, differs from the row before.
     keys = [paths.time[rows], *([] if paths.order is None else [paths.order[rows]])]
     by_time = np.lexsort((*keys[::-1], chain))
     new = np.zeros(len(rows), dtype=bool)
@@ -180,10 +180,10 @@ def steps(paths: Paths, request: CountRequest) -> Iterator[tuple[Any, ...]]:
 
 
 def count(paths: Paths, request: CountRequest) -> Table:
-    """Transitions, begun paths and faults of every chain: the statement's steps, one by one."""
+    """Transitions, begun paths and faults of every chain, by the same steps as the SQL statement."""
     rows, beginning = _sorted(paths, request)
     chain, state = paths.chain.codes[rows], paths.state.codes[rows]
-    # step: how far a row is from the beginning of its unbroken path.
+    # step: the distance of a row from the beginning of its unbroken path.
     place = np.arange(len(rows))
     step = place - np.maximum.accumulate(np.where(beginning, place, 0))
     used = state >= 0
@@ -208,7 +208,7 @@ def _grouped(*columns: Codes) -> list[Codes]:
 
 
 def _first(paths: Paths, chain: Codes, time: npt.NDArray[Any], where: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Chain and time of the first row of these."""
+    """Chain and time of the first of these rows."""
     places = np.flatnonzero(where)
     place = places[np.lexsort((time[places], chain[places]))[0]]
     return paths.chain.labels[chain[place]], time[place].item()

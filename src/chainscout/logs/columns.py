@@ -1,4 +1,4 @@
-"""Columns of a log in memory, as whole numbers that sort like the values they stand for."""
+"""Columns of a log in memory, as whole numbers that sort like their values."""
 
 import datetime
 import math
@@ -18,7 +18,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of labels: each value's place among the sorted labels, −1 where there is none."""
+    """A column of labels: each value's place among the sorted labels, or −1 if the value is missing."""
 
     codes: Codes
     labels: Sequence[Any]
@@ -26,7 +26,7 @@ class Column:
 
 
 def label_column(values: Any, name: str) -> Column:
-    """A column of labels; what is not text, a number, or yes or no becomes its text."""
+    """A column of labels. Values that are not text, numbers or truth values become text."""
     array, absent = _array(values, name)
     if array.dtype == object:
         kept = [_native(value, name) for value in array[~absent].tolist()]
@@ -49,7 +49,7 @@ def label_column(values: Any, name: str) -> Column:
 
 
 def time_column(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_], Kind]:
-    """Numbers or moments, where they are absent, and which of the two they are."""
+    """Numbers or moments, which of the two they are, and which values are missing."""
     array, absent = _array(values, name)
     if array.dtype == object:
         array = _moments_or_numbers(array, absent, name)
@@ -61,7 +61,7 @@ def time_column(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[n
 
 
 def as_array(values: Any) -> npt.NDArray[Any]:
-    """The values as they are: NumPy alone would show what a mask hides, and turn numbers beside text into text."""
+    """The values unchanged. NumPy alone would show masked values, and turn numbers beside text into text."""
     if isinstance(values, np.ma.MaskedArray):
         hidden = np.array(values.data, dtype=object)
         hidden[np.ma.getmaskarray(values)] = None
@@ -79,7 +79,7 @@ def _array(values: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.boo
         raise InputError(f"the column {shown(name)} must be one-dimensional, not of shape {array.shape}")
     if array.dtype.kind not in "biufUMO":
         raise InputError(f"the column {shown(name)} must hold text, numbers or times, not values of type {array.dtype}")
-    if hasattr(values, "isna"):  # pandas says itself what is absent
+    if hasattr(values, "isna"):  # pandas knows which values are missing
         return array, np.asarray(values.isna(), dtype=bool)
     return array, _absent(array)
 
@@ -130,7 +130,7 @@ def _moments_or_numbers(array: npt.NDArray[Any], absent: npt.NDArray[np.bool_], 
 
 
 def _universal(value: datetime.date) -> datetime.date:
-    """A moment in universal time: numpy keeps no time zones."""
+    """A moment in universal time, because NumPy has no time zones."""
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
     return value

@@ -1,4 +1,4 @@
-"""``count_transitions``: looks at where a log is, lets the right engine count, and hands over what is complete."""
+"""``count_transitions``: finds the engine for a log, lets it count, and returns complete counts."""
 
 import datetime
 import os
@@ -21,7 +21,7 @@ from .spark import Spark, is_session
 from .spool import Spool, guarded
 from .streams import Stream, is_stream
 
-#: What runs the statement where the log is.
+#: The engines that run the statement where the log is.
 Engine = Files | Database | Spark | Stream
 
 
@@ -43,7 +43,7 @@ def count_transitions(
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
 ) -> TransitionCounts:
-    """Count the transitions of every chain of a log.
+    """Counts the transitions of every chain of a log.
 
     ``where`` is a file or a pattern such as ``logs/*.parquet`` (Parquet, CSV, JSON lines; ``.gz``, ``.zst``), or a list
     of them; a database's address and its ``table``; a Spark session or a ``spark://`` address and a ``table`` (a table,
@@ -52,11 +52,12 @@ def count_transitions(
     array, a list of arrays of one chain, or a mapping from names to these.
 
     ``chain``, ``time``, ``state``, ``path``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
-    ``CountRequest``. Rows may come in any order; rows of equal time are an error unless ``order`` names a column that
-    tells which came first. ``gap`` is a number where ``time`` is a number; for a column of times it is a text such as
-    ``"30min"``, or a timedelta. ``states`` lists the states of all chains, or of each; without it they are those that
-    occur, and certificates then hold whatever others there may be. ``memory_limit``, ``threads`` and ``temp_directory``
-    are for DuckDB, which counts files and streams and keeps the counts of all logs that are not in memory.
+    ``CountRequest``. Rows may come in any order. Rows of equal time are an error unless ``order`` names a column that
+    says which came first. ``gap`` is a number if ``time`` is a number; for a column of times it is a text such as
+    ``"30min"``, or a timedelta. ``states`` lists the states of all chains, or of each chain. Without it, the states are
+    those that occur, and certificates hold whatever other states there may be. ``memory_limit``, ``threads`` and
+    ``temp_directory`` are for DuckDB. It counts files and streams, and keeps the counts of all logs that are not in
+    memory.
     """
     one_of(missing, "missing", MISSING)
     whole_number(lag, "lag", meaning="how many steps lie between the two states of a transition")
@@ -99,11 +100,11 @@ def read_paths(
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
 ) -> dict[str, Paths]:
-    """Read every chain of a log with its order, for ``chainscout.diagnose``, in about 75 bytes of memory a row.
+    """Reads every chain of a log with its order, for ``chainscout.diagnose``, in about 75 bytes of memory for each row.
 
-    The arguments are those of ``count_transitions``. A draw's place is the moment at which its path's state before it
-    is known; draws of several paths that start at the same moment are taken in the order of the paths. Each path is
-    taken to end because it ended, and not because of the state that would have come next.
+    The arguments are those of ``count_transitions``. The place of a draw is the moment at which the state before it is
+    known. Draws of several paths that start at the same moment are taken in the order of the paths. It is assumed that
+    no path ended because of the state that would have come next.
     """
     one_of(missing, "missing", MISSING)
     request, arrays_only = _request(chain, time, state, path, order, table, gap=gap, missing=missing)
@@ -139,7 +140,7 @@ def _request(
     gap: float | str | datetime.timedelta | None,
     missing: str,
 ) -> tuple[CountRequest, bool]:
-    """What is asked, and whether the log is arrays of states without columns."""
+    """The request, and whether the log is arrays of states without columns."""
     paths = chain is None and time is None and state is None
     if paths and any(given is not None for given in (gap, path, order, table)):
         raise InputError("arrays of states have neither gap, path, order nor table: these are for logs with columns")
@@ -158,7 +159,7 @@ def _request(
 
 
 def _count(spool: Spool, where: Any, table: str | None, request: CountRequest) -> None:
-    """The statement, wherever the log is, and a look at what is wrong with its rows."""
+    """Runs the statement where the log is, and checks its rows."""
     engine = _engine(spool, where, table, request)
     try:
         request.check(engine.kinds, engine.text_times)
@@ -175,7 +176,7 @@ def _count(spool: Spool, where: Any, table: str | None, request: CountRequest) -
 
 
 def _check_rows(engine: Engine, request: CountRequest, wrong: int, stateless: int) -> None:
-    """Says what is wrong with the first of the rows that cannot be used."""
+    """Raises ``LogError`` for the first row that cannot be used."""
     if wrong:
         _explain(engine, request)
     if stateless and request.missing == "error":

@@ -1,4 +1,4 @@
-"""A database: the statement runs there, and only the table of counts travels."""
+"""A database: the statement runs there, and only the table of counts is sent."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -45,7 +45,7 @@ class Database:
         self.kinds = {column["name"]: _kind(column["type"], sqlite) for column in columns}
 
     def check_gap(self, request: CountRequest) -> None:
-        """Refuse what this database cannot subtract."""
+        """Raises ``InputError`` for times that this database cannot subtract."""
         sqlite = self.engine.dialect.name == "sqlite"
         if sqlite and request.gap is not None and self.kinds[request.time] in MOMENTS:
             raise InputError(
@@ -53,7 +53,7 @@ class Database:
             )
 
     def count(self, request: CountRequest) -> None:
-        """Run the statement there and take its rows as they come."""
+        """Runs the statement there and stores its rows as they arrive."""
         statement = counting(request, self.table, self.kinds)
         self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self.streamed(statement))
 
@@ -62,7 +62,7 @@ class Database:
         return list(self.streamed(statement))
 
     def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer; the driver holds a batch of them."""
+        """The rows of an answer. The driver holds one batch of them."""
         streamed = self.connection.execution_options(stream_results=True, yield_per=BATCH)
         try:
             with streamed.execute(statement) as answer:
@@ -71,7 +71,7 @@ class Database:
             raise LogError(f"{self.name}: the database failed, and nothing was counted: {_said(error)}") from None
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Closes the connection."""
         try:
             self.connection.close()
         except sa.exc.SQLAlchemyError:
@@ -121,5 +121,5 @@ def _kind(kind: Any, sqlite: bool) -> Kind:
 
 
 def _said(error: sa.exc.SQLAlchemyError) -> str:
-    """What the driver said, without the statement."""
+    """The driver's message, without the statement."""
     return sentence(getattr(error, "orig", None) or error)

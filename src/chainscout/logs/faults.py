@@ -1,4 +1,4 @@
-"""What can be wrong with the rows of a log, each in one sentence."""
+"""The faults that rows of a log can have, each in one sentence."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from .request import CountRequest
 
 
 def need_complete(request: CountRequest, numbers: Sequence[int]) -> None:
-    """Refuses rows without a chain, a time, a path, an order; ``numbers``: how many there are of each."""
+    """Raises ``LogError`` for rows without a chain, time, path or order; ``numbers``: how many there are of each."""
     roles = ["chain", "time", *(role for role in ("path", "order") if getattr(request, role) is not None)]
     for role, number in zip(roles, numbers, strict=True):
         if number:
@@ -37,5 +37,5 @@ def without_state(request: CountRequest, chain: Any, time: Any) -> LogError:
 
 
 def changed(name: str) -> LogError:
-    """A fault that is no longer there when it is looked for."""
+    """A fault that was counted and cannot be found any more."""
     return LogError(f"{name}: the log was changed while it was counted, and nothing was counted")

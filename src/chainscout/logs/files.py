@@ -1,4 +1,4 @@
-"""Files: Parquet, CSV and JSON lines, one or many, compressed or not, counted by an embedded DuckDB."""
+"""Files in Parquet, CSV or JSON lines, one or many, compressed or not. An embedded DuckDB counts them."""
 
 import glob
 import gzip
@@ -17,7 +17,7 @@ from .spool import Spool, guarded
 if TYPE_CHECKING:
     import duckdb
 
-#: The ending of a file's name → its format; a compression's ending may follow.
+#: The end of a file's name → its format. The end of a compression may follow.
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -42,13 +42,15 @@ class Files(Relation):
             raise InputError(f"all files of a log must have one format, not {shown(formats)}")
         self.format = formats[paths[0]]
         for path in paths:
+            if not _matching(path):
+                raise LogError(f"there is no file {shown(path)}")
             if path.lower().endswith(".gz"):
                 _check_gzip(path)
         with guarded(self.name):
             relation = self._relation(list(paths))
             self.kinds = relation_kinds(relation)
             if self.format == "csv" and self.kinds.keys() >= set(request.columns):
-                # CSV has no types, and '007' is not 7: labels are read as they are written.
+                # CSV has no types, and '007' is not 7. So labels are read as they are written.
                 labels = [request.chain, request.state, *([request.path] if request.path else [])]
                 types = {name: "VARCHAR" for name in labels if name not in (request.time, request.order)}
                 relation = self._relation(list(paths), types)
@@ -59,18 +61,18 @@ class Files(Relation):
 
     @property
     def untyped(self) -> bool:
-        """Whether the format has no types, so that a whole number may be one or a text."""
+        """Whether the format has no types, so that '12' may be a number or a text."""
         return self.format == "csv"
 
     def _relation(self, paths: list[str], types: dict[str, str] | None = None) -> "duckdb.DuckDBPyRelation":
-        """The files as one relation; ``types``: of CSV's columns, or of all of JSON's that are read."""
+        """The files as one relation; ``types``: the types of CSV's columns, or of all JSON columns that are read."""
         connection: Any = self.spool.connection
         if self.format == "parquet":
             relation: duckdb.DuckDBPyRelation = connection.read_parquet(paths)
         elif self.format == "json":
             relation = connection.read_json(paths, format="newline_delimited", columns=types)
         else:
-            # Quotes are set, not guessed: a first quoted field far down the file must be read as one.
+            # Quotes are set and not guessed, because the first quoted field may be far down the file.
             form = {"header": True, "skiprows": 0, "quotechar": '"', "escapechar": '"', "strict_mode": True}
             relation = connection.read_csv(paths, dtype=types, **form)
         return relation
@@ -78,7 +80,7 @@ class Files(Relation):
     def _as_written(
         self, relation: "duckdb.DuckDBPyRelation", paths: list[str], request: CountRequest
     ) -> "duckdb.DuckDBPyRelation":
-        """JSON's labels that look like dates or UUIDs, or have no type in common, are text."""
+        """JSON labels that look like dates or UUIDs, or have no common type, are text."""
         if not self.kinds.keys() >= set(request.columns):
             return relation
         types = {}
@@ -93,11 +95,11 @@ class Files(Relation):
         return relation
 
     def close(self) -> None:
-        """Nothing is held but the spool."""
+        """Does nothing, because the spool holds everything."""
 
 
 def file_format(path: str) -> str:
-    """The format that a file's name tells."""
+    """The format of a file, from its name."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -109,9 +111,14 @@ def file_format(path: str) -> str:
     return FORMATS[suffixes[-1]]
 
 
+def _matching(pattern: str) -> list[str]:
+    """The files that a path or a pattern names."""
+    return [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+
+
 def _check_gzip(pattern: str) -> None:
-    """Read the files to their ends, where their checksums are: DuckDB does not compare them."""
-    for path in [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True):
+    """Reads the files to their ends, where their checksums are, because DuckDB does not compare them."""
+    for path in _matching(pattern):
         try:
             with gzip.open(path) as file:
                 while file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""A log that is a relation ``log`` in the spool's own database: files and streams are counted there."""
+"""A log that is a relation ``log`` in the spool's database. Files and streams are counted there."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,17 +33,17 @@ _KINDS = {
 class Relation:
     """The relation, and the requests about it."""
 
-    #: What each column holds.
+    #: Column → the kind of its values.
     kinds: dict[str, Kind]
 
     def __init__(self, spool: Spool, name: str) -> None:
-        """``name``: what messages call the log."""
+        """``name``: the name of the log in messages."""
         self.spool = spool
         self.name = name
         self.table = table_named("log")
 
     def count(self, request: CountRequest) -> None:
-        """Run the statement where the spool is."""
+        """Runs the statement in the spool's database."""
         with guarded(self.name):
             self.spool.count_here(*positional(counting(request, self.table, self.kinds)))
 
@@ -53,13 +53,13 @@ class Relation:
             return list(self.spool.connection.execute(*positional(statement)).fetchall())
 
     def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer, a batch in memory at a time."""
+        """The rows of an answer, with one batch in memory at a time."""
         with guarded(self.name):
             yield from self.spool.streamed(*positional(statement))
 
 
 def relation_kinds(relation: "duckdb.DuckDBPyRelation") -> dict[str, Kind]:
-    """What each column of a DuckDB relation holds."""
+    """The kind of each column of a DuckDB relation."""
     return {
         name: _KINDS.get(kind.id.lower(), Kind.UNUSABLE)
         for name, kind in zip(relation.columns, relation.types, strict=True)

@@ -1,4 +1,4 @@
-"""What is asked of a log: which columns are meant, and what counts as an unbroken path."""
+"""A request for counts: the columns of the log, and the rules for unbroken paths."""
 
 import datetime
 import enum
@@ -12,7 +12,7 @@ MISSING = ("error", "break")
 
 
 class Kind(enum.Enum):
-    """What a column holds, as far as counting cares."""
+    """The kind of a column's values, as far as counting needs it."""
 
     INTEGER = "whole numbers"
     FLOAT = "numbers"
@@ -21,25 +21,25 @@ class Kind(enum.Enum):
     TEXT = "text"
     MOMENT = "times"
     DATE = "dates"
-    #: Values with a text of their own (UUIDs, enumerations, times of day): labels are that text.
+    #: Values with a text form (UUIDs, enumerations, times of day). Labels are that text.
     OTHER = "values of another type"
     UNUSABLE = "nested or binary values"
 
 
 NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
 MOMENTS = (Kind.MOMENT, Kind.DATE)
-#: Labels of these kinds stay what they are; all others become text.
+#: Labels of these kinds are kept; all others become text.
 NATIVE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
 
 
 @dataclass(frozen=True)
 class CountRequest:
-    """The columns' names and the rules by which rows become paths.
+    """The names of the columns and the rules by which rows become paths.
 
     A path is the rows of one chain (and with one value of the column ``path``, if there is one) in the order of
-    ``time`` (and then of ``order``). It is broken by a step of more than ``gap`` in time and, with ``missing="break"``,
-    by a row without a state. In an unbroken path of states x₀ x₁ …, ``lag`` L counts (x₀,x_L), (x_L,x_2L), … or,
-    ``sliding``, every (x_i,x_{i+L}): that is L interleaved paths.
+    ``time`` (and then of ``order``). A step of more than ``gap`` in time breaks a path. With ``missing="break"``, a row
+    without a state does too. In an unbroken path of states x₀ x₁ …, ``lag`` L counts (x₀,x_L), (x_L,x_2L), … If
+    ``sliding``, it counts every (x_i,x_{i+L}), which are L interleaved paths.
     """
 
     chain: str
@@ -64,7 +64,7 @@ class CountRequest:
         return self.sliding and self.lag > 1
 
     def check(self, kinds: Mapping[str, Kind], text_times: bool = False) -> None:
-        """Refuse columns that are not there or cannot play their part. ``text_times``: text is read as ISO 8601."""
+        """Raises ``InputError`` for missing or unsuitable columns. ``text_times``: text is read as ISO 8601."""
         for role in ("chain", "time", "state", "path", "order"):
             name = getattr(self, role)
             if name is None:

@@ -1,4 +1,4 @@
-"""What was counted: per chain, in any amount, read a chain at a time."""
+"""The counts of a log, for any number of chains, read one chain at a time."""
 
 import itertools
 import math
@@ -22,24 +22,24 @@ from ..problems import Problem
 from ..validation import failure_probability, one_of, real_number, shown
 from .allocation import next_samples
 
-#: States of all chains, of each chain by its name, or None: those that the log shows.
+#: The states of all chains, or of each chain by its name; None for the states that occur in the log.
 States = int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None
 
 
-#: Chains that are certified at a time, bounds that are remembered, and chains of which the bounds on single
-#: probabilities are kept.
+#: How many chains are certified at a time, how many bounds are remembered, and for how many chains the bounds on
+#: single probabilities are kept.
 BATCH = 1_000
 MOST_REMEMBERED = 100_000
 MOST_DETAILED = 100_000
 
 
 def _shape(counts: Counts) -> Hashable:
-    """What a certificate depends on: S and the counts of every row, without the names of the states."""
+    """S and the counts of every row without the states' names. A certificate depends only on this."""
     return counts.size, tuple(sorted(tuple(sorted(row.values())) for row in counts.rows().values()))
 
 
 class Store(Protocol):
-    """Where the rows (chain, from, to, count) are, sorted by chain."""
+    """Holds the rows (chain, from, to, count), sorted by chain."""
 
     def __len__(self) -> int: ...
     def pairs(self) -> Iterator[tuple[Any, Any, Any, int]]: ...
@@ -50,21 +50,21 @@ class Store(Protocol):
 class TransitionCounts:
     """The counts of every chain of a log.
 
-    Iterating gives (name, ``Counts``), one chain in memory at a time; a chain's name is its id as text, and chains come
-    in the order of their ids. The counts are complete: a log that cannot be read to its end gives none.
+    Iteration gives (name, ``Counts``), with one chain in memory at a time. A chain's name is its id as text, and chains
+    come in the order of their ids. The counts are complete: a log that cannot be read to its end gives no counts.
     """
 
     def __init__(self, store: Store, *, lag: int, correlated: bool, states: States) -> None:
         self._store: Store | None = store
         self._states = states
-        #: How many steps lie between the two states of a transition: the matrix that is estimated is P^lag.
+        #: The number of steps between the two states of a transition. The estimated matrix is P^lag.
         self.lag = lag
         #: Whether transitions overlap (a sliding lag), so that no certificate holds for them.
         self.correlated = correlated
 
     @property
     def open_states(self) -> bool:
-        """Whether the states are only those that the log shows."""
+        """Whether the states are only those that occur in the log."""
         return self._states is None
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class TransitionCounts:
     def certificate(self, delta: float = 0.05, method: str = "sharp") -> Certificate:
         """The certificate of all chains together, ``sharp`` or ``mixture``, without holding all their counts.
 
-        Where the states are only those that the log shows, ``sharp`` gives every chain its ``mixture`` certificate. Of
+        If the states are only those that occur in the log, ``sharp`` gives every chain its ``mixture`` certificate. For
         more than 100,000 chains no bounds on single probabilities are kept.
         """
         log_inverse = self._log_inverse(delta, method)
@@ -124,7 +124,7 @@ class TransitionCounts:
         return math.log(len(self) / delta)
 
     def _sharp(self, delta: float, log_inverse: float) -> Certificate:
-        """``sharp`` of all chains, some at a time. Chains that are alike but for the states' names share it."""
+        """``sharp`` of all chains, some at a time. Chains that differ only in the states' names share one result."""
         known: dict[Hashable, sharp.Bounds] = {}
         loss: dict[str, float] = {}
         variation: dict[str, float] = {}
@@ -145,9 +145,9 @@ class TransitionCounts:
         return Certificate(loss, delta, "sharp", total_variation=variation, entries=entries)
 
     def further(self, target_loss: float, delta: float = 0.05, method: str = "sharp") -> dict[str, float]:
-        """How many more observations each chain is expected to need until its loss is certified to be ≤ this.
+        """How many more observations each chain is expected to need until its certified loss is ≤ ``target_loss``.
 
-        It is nan for a chain without a transition, because there is nothing to go by, and 0 for one that needs none.
+        It is nan for a chain without a transition, because there are no data, and 0 for a chain that needs no more.
         """
         real_number(target_loss, "target_loss", above=0.0, meaning="the loss that is to be certified")
         log_inverse = self._log_inverse(delta, method)
@@ -158,12 +158,12 @@ class TransitionCounts:
         return found
 
     def next_samples(self, budget: int) -> dict[str, int]:
-        """How many of the next ``budget`` observations each chain should get, going by the estimates so far."""
+        """How many of the next ``budget`` observations each chain should get, from the estimates so far."""
         counts = self.counts()
         return next_samples(self.problem(), {name: chain.total for name, chain in counts.items()}, budget)
 
     def problem(self, alpha: float | str | None = None, name: str = "", source: str = "") -> Problem:
-        """The smoothed estimates as if they were the truth, to inspect, to plan with and to save."""
+        """The smoothed estimates as a problem, to inspect, to plan with and to save."""
         steps = f" over {self.lag} steps" * (self.lag > 1)
         chains = {name: MarkovChain(counts.matrix(alpha), states=counts.states) for name, counts in self}
         return Problem(chains, name=name, description=f"transition matrices{steps} estimated from a log", source=source)
@@ -174,7 +174,7 @@ class TransitionCounts:
         return frame({name: [row[i] for row in rows] for i, name in enumerate(("chain", "from", "to", "count"))})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the table (chain, from, to, count); ``from`` is null where paths begin in ``to``. All or nothing."""
+        """Writes the table (chain, from, to, count); ``from`` is null where paths begin in ``to``. All or nothing."""
         store = self._open()
         try:
             target = Path(os.path.realpath(path))
@@ -195,7 +195,7 @@ class TransitionCounts:
             raise LogError(f"{path}: the counts cannot be written here: {reason}") from None
 
     def close(self) -> None:
-        """Remove the temporary files; this also happens when the object is no longer used."""
+        """Removes the temporary files. This also happens when the object is no longer used."""
         if self._store is not None:
             self._store.close()
         self._store = None

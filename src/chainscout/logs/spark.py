@@ -1,4 +1,4 @@
-"""Apache Spark: the same statement on a cluster, for logs that outgrow one machine."""
+"""Apache Spark: the same statement on a cluster, for logs that are too large for one machine."""
 
 import contextlib
 import secrets
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 class Spark:
-    """One table, view or set of files that a Spark cluster sees."""
+    """One table, view or set of files that a Spark cluster can read."""
 
     text_times = False
     untyped = False
@@ -54,7 +54,7 @@ class Spark:
             case "parquet":
                 return self.session.read.parquet(table)
             case "json":
-                # A row that is not JSON ends the reading.
+                # A row that is not JSON is an error.
                 return self.session.read.json(table, mode="FAILFAST")
             case _:
                 raise InputError(
@@ -63,7 +63,7 @@ class Spark:
                 )
 
     def count(self, request: CountRequest) -> None:
-        """Run the statement on the cluster and take its rows as they come."""
+        """Runs the statement on the cluster and stores its rows as they arrive."""
         statement = counting(request, self.table, self.kinds)
         self.spool.fill(self.kinds[request.chain], self.kinds[request.state], self.streamed(statement))
 
@@ -72,14 +72,14 @@ class Spark:
         return list(self.streamed(statement))
 
     def streamed(self, statement: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer, a partition in memory at a time."""
+        """The rows of an answer, with one partition in memory at a time."""
         text, values = named(statement)
         with self._guarded():
             yield from self.session.sql(text, args=values).toLocalIterator()
 
     def close(self) -> None:
-        """Forget the view, and end the session if it is ours."""
-        with contextlib.suppress(Exception):  # a cluster that is gone has nothing left to forget
+        """Removes the view, and ends the session if this object started it."""
+        with contextlib.suppress(Exception):  # the cluster may be gone
             self.session.catalog.dropTempView(self._view)
         if self._owned:
             self.session.stop()

@@ -1,7 +1,7 @@
-"""Where counts wait on disk: a table in a DuckDB database of our own, complete and checked before anyone sees it.
+"""Counts on disk: a table in a private DuckDB database. It is complete and checked before a caller sees it.
 
-Memory stays under DuckDB's limit however large the log or its table of counts is, and a log that breaks off half-way
-leaves nothing behind.
+Memory stays under DuckDB's limit, however large the log or its table of counts is. A log that breaks off leaves nothing
+behind.
 """
 
 import os
@@ -22,18 +22,18 @@ from .request import Kind
 
 Pair = tuple[Any, Any, Any, int]
 
-#: Rows handed over at a time.
+#: Rows in one batch.
 BATCH = 50_000
 
-#: How the labels of each kind are kept; all other kinds are text already.
+#: The SQL type of labels of each kind; all other kinds are already text.
 _TYPES = {Kind.INTEGER: "BIGINT", Kind.FLOAT: "DOUBLE", Kind.BOOLEAN: "BOOLEAN"}
 
-#: Whether every label is a whole number written the one usual way, so that reading it as a number loses nothing.
+#: Whether every label is a whole number in its usual form, so that reading it as a number loses nothing.
 _WHOLE = r"bool_and(regexp_full_match({column}, '0|-?[1-9][0-9]{{0,17}}'))"
 
 
 class Spool:
-    """A private DuckDB database: room to count in, then the sorted table ``counts``."""
+    """A private DuckDB database. The statement runs in it, and then it holds the sorted table ``counts``."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Spool:
             ) from None
         self._remove = weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)
         settings: dict[str, Any] = {"temp_directory": str(self.directory), "preserve_insertion_order": True}
-        # No extension may be fetched from anywhere while a log is read.
+        # DuckDB must not download an extension while it reads a log.
         settings |= {"autoinstall_known_extensions": False}
         settings |= {} if memory_limit is None else {"memory_limit": memory_limit}
         settings |= {} if threads is None else {"threads": threads}
@@ -73,16 +73,16 @@ class Spool:
             raise InputError(
                 f"memory_limit must be a size such as '600MB', not {shown(memory_limit)}: {sentence(error)}"
             ) from None
-        # The bar would be printed among what a command prints.
+        # The bar would appear in the output of a command.
         self.connection.execute("SET enable_progress_bar = false")
 
     def close(self) -> None:
-        """Remove everything."""
+        """Removes everything."""
         self.connection.close()
         self._remove()
 
     def fill(self, chain: Kind, state: Kind, rows: Iterable[Sequence[Any]]) -> None:
-        """Take the rows (chain, from, to, count, faults) that an engine elsewhere found."""
+        """Stores the rows (chain, from, to, count, faults) of an engine that runs elsewhere."""
         kinds = (chain, state, state)
         columns = ", ".join(f"c{i} {_TYPES.get(kind, 'VARCHAR')}" for i, kind in enumerate(kinds))
         self.connection.execute(f"CREATE TABLE found ({columns}, c3 BIGINT, c4 BIGINT)")
@@ -103,17 +103,17 @@ class Spool:
         self.connection.unregister("batch")
 
     def count_here(self, text: str, values: Sequence[Any]) -> None:
-        """Run the statement in this very database."""
+        """Runs the statement in this database."""
         self.connection.execute(f"CREATE TABLE found(c0, c1, c2, c3, c4) AS {text}", values)
 
     def streamed(self, text: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        """The rows of an answer, a batch in memory at a time."""
+        """The rows of an answer, with one batch in memory at a time."""
         answer = self.connection.execute(text, values)
         while rows := answer.fetchmany(BATCH):
             yield from rows
 
     def faults(self) -> tuple[int, int]:
-        """How many rows are tied or lack something, and how many lack a state."""
+        """How many rows are tied or lack a value, and how many lack a state."""
         wrong, stateless = self._row(
             "SELECT coalesce(sum(CASE WHEN c0 IS NULL THEN c3 ELSE c4 END), 0),"
             " coalesce(sum(c3) FILTER (c2 IS NULL), 0) FROM found"
@@ -121,7 +121,7 @@ class Spool:
         return int(wrong), int(stateless)
 
     def finish(self, untyped: bool = False) -> None:
-        """Sort the counts by chain. ``untyped``: the labels come from text, where '12' may mean a number."""
+        """Sorts the counts by chain. ``untyped``: the labels come from text, where '12' may mean a number."""
         chain, source, target = "c0", "c1", "c2"
         if untyped:
             chains, states = self._row(f"SELECT {_WHOLE.format(column='c0')}, {_WHOLE.format(column='c2')} FROM found")
@@ -139,12 +139,12 @@ class Spool:
         return int(self._row('SELECT count(DISTINCT "chain") FROM counts')[0])
 
     def _row(self, text: str) -> tuple[Any, ...]:
-        """The only row of an answer, fetched to its end: an open answer blocks the connection."""
+        """The only row of an answer. The answer is read to its end, because an open answer blocks the connection."""
         [row] = self.connection.execute(text).fetchall()
         return tuple(row)
 
     def pairs(self) -> Iterator[Pair]:
-        """The rows (chain, from, to, count), a batch in memory at a time."""
+        """The rows (chain, from, to, count), with one batch in memory at a time."""
         cursor, begin = self.connection.cursor(), 0
         while rows := cursor.execute(
             "SELECT * FROM counts WHERE rowid >= ? AND rowid < ?", [begin, begin + BATCH]
@@ -165,7 +165,7 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
 
 @contextmanager
 def guarded(what: str) -> Iterator[None]:
-    """DuckDB's errors as one sentence about ``what``."""
+    """Raises DuckDB's errors as a ``LogError`` of one sentence about ``what``."""
     import duckdb
 
     try:
@@ -180,7 +180,7 @@ def guarded(what: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException) -> str:
-    """What an engine said, without its hints, on one line."""
+    """An engine's message on one line, without its hints."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     kept: list[str] = []
     for line in lines[:4]:

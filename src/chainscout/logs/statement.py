@@ -1,11 +1,11 @@
-"""The one SQL statement that counts transitions: a lag window and a group-by, for every engine.
+"""The SQL statement that counts transitions on every engine: a lag window and a group-by.
 
-It is built from expressions, never from text: SQLAlchemy quotes the names and binds the values as each engine wants
-them, and nothing from a log gets into it.
+It is built from expressions, never from text. SQLAlchemy quotes the names and binds the values for each engine, and
+nothing from a log gets into the statement.
 
-The answer's rows are (chain, from, to, count, faults). ``from`` is null where a path begins in ``to``, so that one
-pass gives transitions, observations and paths; ``to`` is null for rows without a state; ``faults`` is how many of
-the rows are tied with the one before or lack a time, a path or an order.
+The rows of the answer are (chain, from, to, count, faults). ``from`` is null where a path begins in ``to``, so that one
+pass gives transitions, observations and paths. ``to`` is null for rows without a state. ``faults`` is the number of
+rows that are tied with the row before, or lack a time, a path or an order.
 """
 
 import datetime
@@ -48,19 +48,19 @@ SPARK = _SparkDialect()
 
 
 def positional(statement: sa.Select[Any]) -> tuple[str, list[Any]]:
-    """The text for DuckDB and its values in their order."""
+    """The statement as text for DuckDB, and its values in order."""
     compiled = statement.compile(dialect=DUCKDB)
     return str(compiled), [compiled.params[name] for name in compiled.positiontup or ()]
 
 
 def named(statement: sa.Select[Any]) -> tuple[str, dict[str, Any]]:
-    """The text for Spark and its values by their names."""
+    """The statement as text for Spark, and its values by name."""
     compiled = statement.compile(dialect=SPARK)
     return str(compiled), dict(compiled.params)
 
 
 def table_named(name: str, schema: str | None = None) -> sa.TableClause:
-    """A table or view of this very name."""
+    """A table or view of exactly this name."""
     return sa.table(sa.quoted_name(name, True), schema=None if schema is None else sa.quoted_name(schema, True))
 
 
@@ -109,7 +109,7 @@ def walking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Sel
 
 
 def _distant_pairs(request: CountRequest, log: Any, window: Any, broken: list[Any], faults: Any) -> Any:
-    """Pairs ``lag`` steps apart within an unbroken path: a running maximum knows where the path began."""
+    """Pairs ``lag`` steps apart within an unbroken path. A running maximum gives the beginning of the path."""
     columns = log.c
     missing = sa.or_(columns.state.is_(None), sa.func.lag(columns.state).over(**window).is_(None))
     rows = sa.select(
@@ -135,7 +135,7 @@ def _distant_pairs(request: CountRequest, log: Any, window: Any, broken: list[An
 
 
 def first_tie(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
-    """Chain and time of the first two rows whose order is not known."""
+    """Chain and time of the first two rows with an unknown order."""
     log = _log(request, table, kinds)
     found = sa.select(log.c.chain, log.c.moment, sa.case((_tied(log), 1), else_=0).label("tied")).subquery("found")
     return _first(found, found.c.tied == 1)
@@ -148,7 +148,7 @@ def first_without_state(request: CountRequest, table: sa.FromClause, kinds: Kind
 
 
 def lacking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
-    """How many rows have no chain, no time, no path, no order: one row of numbers."""
+    """How many rows have no chain, no time, no path and no order, in one row of numbers."""
     log = _log(request, table, kinds)
     names = ["chain", "moment", *(name for name in ("path", "place_in_time") if name in log.c)]
     absent: list[Any] = [sa.func.count() - sa.func.count(log.c[name]) for name in names]
@@ -156,7 +156,7 @@ def lacking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Sel
 
 
 def _log(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> Any:
-    """The columns that are read, under names of our own."""
+    """The columns that are read, with fixed names."""
     columns = [_label(request.chain, kinds).label("chain"), _moment(request, kinds).label("moment")]
     columns.append(_label(request.state, kinds).label("state"))
     if request.path is not None:
@@ -167,7 +167,7 @@ def _log(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> Any:
 
 
 def _cell(name: str, kinds: Kinds) -> Any:
-    """A column; what is not a number counts as absent."""
+    """A column. NaN counts as missing."""
     column: Any = sa.column(sa.quoted_name(name, True))
     return sa.func.nullif(column, sa.literal(math.nan, sa.types.NullType())) if kinds[name] is Kind.FLOAT else column
 
@@ -181,7 +181,7 @@ def _moment(request: CountRequest, kinds: Kinds) -> Any:
     dated = kind is Kind.DATE and isinstance(request.gap, datetime.timedelta)
     column = _cell(request.time, kinds)
     if dated or kind is Kind.TEXT:
-        # Without a type of SQLAlchemy's, so that a gap is bound as the driver binds it.
+        # Without a SQLAlchemy type, so that the driver binds a gap in its own way.
         column = sa.type_coerce(sa.cast(column, sa.TIMESTAMP()), sa.types.NullType())
     return column
 

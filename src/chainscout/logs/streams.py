@@ -1,4 +1,4 @@
-"""Arrow streams: tables and readers of pyarrow, polars frames, DuckDB relations, anything that has the protocol."""
+"""Arrow streams: tables and readers of pyarrow, polars frames, DuckDB relations, and others with the protocol."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from .spool import Spool, guarded, sentence
 
 
 def is_stream(where: Any) -> bool:
-    """Whether this is a table that is handed over as an Arrow stream.
+    """Whether this is a table with the Arrow C stream protocol.
 
-    pandas is not among them: it needs pyarrow for the protocol, and NumPy reads its columns without.
+    A pandas frame is not: it needs pyarrow for the protocol, and NumPy reads its columns without pyarrow.
     """
     return (hasattr(where, "__arrow_c_stream__") and not hasattr(where, "iloc")) or _is_lazy(where)
 
 
 def _is_lazy(where: Any) -> bool:
-    """Whether this is polars' plan of a table, which is computed when it is collected."""
+    """Whether this is a lazy frame of polars, which is computed when it is collected."""
     return hasattr(where, "collect_schema") and hasattr(where, "collect") and hasattr(where, "select")
 
 
@@ -35,19 +35,19 @@ class Stream(Relation):
                 relation = spool.connection.from_arrow(_collected(where, request))
             except ChainscoutError:
                 raise
-            except Exception as error:  # whatever the library raises that makes the stream
+            except Exception as error:  # the library that makes the stream may raise anything
                 raise InputError(f"{self.name} cannot be read as a table: {sentence(error)}") from None
             self.kinds = relation_kinds(relation)
             request.check(self.kinds)
             relation.project(", ".join(_quoted(name) for name in request.columns)).create("log")
 
     def close(self) -> None:
-        """Give the room of the copy back."""
+        """Removes the copy."""
         self.spool.connection.execute("DROP TABLE IF EXISTS log")
 
 
 class _Once:
-    """A stream and nothing else, so that DuckDB reads it by the protocol, whatever library it comes from."""
+    """An object that has only the protocol, so that DuckDB reads every library's stream in the same way."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The rows of a log as paths of chains, with their order: what the checks of the Markov assumption need."""
+"""The rows of a log as paths of chains in their order, for the checks of the Markov assumption."""
 
 import itertools
 import re
@@ -12,7 +12,7 @@ from ..paths import START, Paths
 from ..validation import shown
 from .results import States
 
-#: Text that is a whole number written the one usual way, as in ``spool``.
+#: Text that is a whole number in its usual form, as in ``spool``.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -23,7 +23,7 @@ class Step(NamedTuple):
     #: The number of the path in its chain, and of the moment among the chain's moments.
     path: int
     moment: int
-    #: Whether nothing unbroken goes on in this row.
+    #: Whether this row begins an unbroken path.
     begins: int
     #: None: the row has no state.
     state: Hashable | None
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """One chain's rows: whole numbers, and the states that they stand for."""
+    """One chain's rows as whole numbers, and the states of these numbers."""
 
     path: np.ndarray[Any, np.dtype[np.int64]]
     moment: np.ndarray[Any, np.dtype[np.int64]]
@@ -42,7 +42,7 @@ class Walks(NamedTuple):
 
 
 class Found(NamedTuple):
-    """All chains' rows, and how many rows cannot be used."""
+    """The rows of all chains, and how many rows cannot be used."""
 
     chains: dict[str, Walks]
     faults: int
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
 
 def gathered(steps: Iterable[Sequence[Any]]) -> Found:
-    """The rows chain by chain. They take 25 bytes each, and 150 while their chain is read."""
+    """The rows chain by chain. A row takes 25 bytes, and 150 while its chain is read."""
     chains: dict[str, Walks] = {}
     faults = stateless = 0
     for name, rows in itertools.groupby(map(Step._make, steps), key=lambda step: step.chain):
@@ -81,7 +81,7 @@ def paths_of(found: Found, states: States, untyped: bool) -> dict[str, Paths]:
 
 
 def _paths(name: str, walks: Walks, states: States, whole: bool) -> Paths:
-    """One chain's draws. A draw starts when its path's state before it is known, so that is its place."""
+    """One chain's draws. A draw starts when the state before it is known, so that moment is its place."""
     labels = [int(str(label)) if whole else label for label in walks.labels]
     given = states
     if isinstance(given, Mapping):

@@ -43,7 +43,7 @@ def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, w
 
 
 def certifier(delta: float = 0.05) -> Policy:
-    """Index b of the mixture certificate: reaches a certified loss with the fewest samples."""
+    """Index b of the mixture certificate: reaches a loss that ``mixture`` certifies with the fewest samples."""
     return Policy(
         "certifier",
         sum_over_transitions,

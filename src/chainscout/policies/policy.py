@@ -72,6 +72,8 @@ class Policy:
     ``index(sums, transitions, constants)`` → the chain's index; ``transitions`` is T as a float. With batches and
     leases, T includes the pending transitions, and everything else is frozen.
     ``constants(setting)`` → a tuple of floats, prepared once for each chain.
+    ``summary(exits, squares, size, constants, reals, wholes)``, instead of ``terms``, for a rule that is not a sum over
+    rows → the tuple of floats that ``index`` gets as ``sums``.
     """
 
     name: str
@@ -81,10 +83,9 @@ class Policy:
     #: entry(count, exits, constants) → a float. If it is given, ``terms`` gets Σ_y entry(N[x,y], N_x, constants)
     #: instead of the row, added in the order of the states y. Several replications can then be processed at once.
     entry: Callable[[float, float, Any], float] | None = None
-    #: Instead of ``terms``, for rules that are not sums over rows:
-    #: summary(exits, squares, size, constants, reals, wholes) → the ``sums`` that ``index`` gets. ``exits`` and
-    #: ``squares`` have one value per state, 0 for states never left. ``reals`` and ``wholes`` are scratch space for
-    #: 2S floats and 2S integers.
+    #: Instead of ``terms``: summary(exits, squares, size, constants, reals, wholes) → the ``sums`` that ``index`` gets.
+    #: ``exits`` and ``squares`` have N_x and Σ_y N[x,y]² of each state, 0 for states never left. The first ``size`` of
+    #: them belong to the chain. ``reals`` and ``wholes`` are scratch space for 2S floats and 2S integers.
     summary: Callable[[Any, Any, int, Any, Any, Any], tuple[float, ...]] | None = None
     #: floor(t): the least sampled chain goes first while its T is below this; t counts the observations so far.
     floor: Callable[[float], float] | None = None
@@ -151,11 +152,18 @@ class Policy:
         """How many numbers ``terms`` or ``summary`` returns."""
         size = min(size, MOST_TRIED)
         lone = [1.0] + [0.0] * (size - 1)
-        if self.terms is not None:
-            return self._width("terms", self.row_terms(lone, size, 1.0, 1.0, constants))
-        assert self.summary is not None
-        scratch = [0.0] * (2 * size), [0] * (2 * size)
-        return self._width("summary", self.summary(lone, lone, size, constants, *scratch))
+        what = "summary" if self.terms is None else "terms"
+        try:
+            if self.summary is not None:
+                return self._width(
+                    what, self.summary(lone, lone, size, constants, [0.0] * (2 * size), [0] * (2 * size))
+                )
+            return self._width(what, self.row_terms(lone, size, 1.0, 1.0, constants))
+        except InputError:
+            raise
+        except Exception as error:
+            error.add_note(f"The function {what} of the policy {self.name!r} raised this, for a state left once.")
+            raise
 
     def _width(self, what: str, values: Any) -> int:
         if not isinstance(values, tuple) or not all(isinstance(value, numbers.Real) for value in values):

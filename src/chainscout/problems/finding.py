@@ -1,4 +1,4 @@
-"""A problem that a person names in one word: a file, a directory, or a built-in one."""
+"""Finds a problem by one word: a file, a directory, or the name of a built-in problem."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from .problem import Problem
 
 
 def find(text: str, folder: Path | None = None) -> Problem:
-    """The built-in problem of that name, or the one in a file or directory; a path is relative to ``folder``."""
+    """The built-in problem of that name, or the problem in a file or directory; a path is relative to ``folder``."""
     name = text.partition(":")[0]
     if name in catalogue.names():
         return catalogue.get(text)

@@ -18,10 +18,10 @@ Array = npt.NDArray[np.float64]
 
 
 class Problem:
-    """Named Markov chains with known matrices; their state spaces may differ.
+    """Named Markov chains with known matrices. Their state spaces may differ.
 
-    ``chains``: at least one chain by its name, in an order that is kept. ``name``, ``description`` and ``source`` say
-    what the problem is and where it comes from.
+    ``chains``: name → chain, at least one; their order is kept. ``name``, ``description`` and ``source`` say what the
+    problem is and where it comes from.
     """
 
     chains: Mapping[str, MarkovChain]
@@ -50,18 +50,18 @@ class Problem:
     def load(path: str | os.PathLike[str]) -> "Problem":
         """The problem in a ``.toml`` or ``.json`` file, a ``.csv`` matrix, or a directory of CSV matrices.
 
-        A model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file has one chain, which is called as the file.
+        A model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file has one chain, named after the file.
         """
         from .reading import load
 
         return load(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.toml``, ``.json`` or ``.csv`` file, or (no suffix) a new directory of CSV matrices.
+        """Writes a ``.toml``, ``.json`` or ``.csv`` file, or (no suffix) a new directory of CSV matrices.
 
         A problem of one chain can be a model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file.
 
-        All or nothing: an interrupted save leaves what was there before.
+        All or nothing: an interrupted save leaves the old file unchanged.
         """
         from .writing import save
 
@@ -73,7 +73,7 @@ class Problem:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Problem does not change: {name!r} cannot be deleted")
 
-    # MappingProxyType cannot be pickled, so the chains travel as a plain mapping.
+    # MappingProxyType cannot be pickled, so the chains are pickled as a plain mapping.
     def __reduce__(self) -> tuple[Any, ...]:
         return Problem, (dict(self.chains), self.name, self.description, self.source)
 
@@ -144,7 +144,7 @@ class Problem:
     def excess_constant(self) -> float:
         """C₀ of Theorem 2, in the form of its proof: 150·K·√(SΛ·max H) + max_k 2.4·√(S·H_k·Λ)/η_k, S = max_k S_k.
 
-        (The theorem's statement has 3·√(SΛ)·max H_k/η_k as its second term; MATH §5.) Infinite when some η_k = 0.
+        (The theorem's statement has 3·√(SΛ)·max H_k/η_k as its second term; MATH §5.) It is infinite if some η_k = 0.
         """
         shares: list[float] = self.allocation.tolist()
         inverse = self.of_each(lambda chain: chain.inverse_stationary_sum)
@@ -155,9 +155,9 @@ class Problem:
         return scale * (150 * len(self) * math.sqrt(max(inverse)) + second)
 
     def cutoff_budget(self, delta: float, corrected: bool = False) -> float:
-        """n_cutoff, the budget from which Theorem 2 speaks: as stated, or ``corrected`` (``problems.cutoff``).
+        """n_cutoff, the budget from which Theorem 2 holds: as stated, or ``corrected`` (``problems.cutoff``).
 
-        At the corrected one the event C holds and π̂_k(x) ≥ π_k(x)/2 for every state, jointly with probability ≥ 1 − 2δ.
+        At the corrected budget, with probability ≥ 1 − 2δ, the event C holds and π̂_k(x) ≥ π_k(x)/2 for every state.
         """
         from .cutoff import corrected_cutoff, stated_cutoff
 
@@ -170,7 +170,7 @@ class Problem:
         return corrected_cutoff(self, delta) if corrected else stated_cutoff(self, delta)
 
     def of_each(self, quantity: Callable[[MarkovChain], float]) -> list[float]:
-        """A quantity of each chain; the error of a chain that does not have it names the chain."""
+        """A quantity of each chain. If a chain does not have it, the error names the chain."""
         values = []
         for name, chain in self.chains.items():
             try:

@@ -17,14 +17,14 @@ from .problem import Problem
 from .schema import TEXTS, ChainEntry, ChainNotes, Errors, chain_of, check_document, place_of
 from .tables import Table, read_table
 
-#: The file of a CSV directory that holds what matrices do not: order, name, description, source, initial laws.
+#: The file of a CSV directory with everything but the matrices: order, name, description, source, initial laws.
 NOTE = "problem.toml"
-#: More errors than these are counted, not shown.
+#: Further errors are counted and not shown.
 MOST_SHOWN = 50
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """The problem at ``path``; a ``FileError`` lists everything that is wrong with it, a line each."""
+    """The problem at ``path``. A ``FileError`` lists all errors of the file, one on each line."""
     where = as_path(path)
     errors = Errors(str(where))
     if is_directory(where):
@@ -56,7 +56,7 @@ def as_path(path: str | os.PathLike[str]) -> Path:
 
 
 def is_directory(where: Path) -> bool:
-    """Whether a directory is there; False for a name that no file can have."""
+    """Whether this is a directory; False for a name that no file can have."""
     try:
         return where.is_dir()
     except (OSError, ValueError):
@@ -69,7 +69,7 @@ def reason(error: OSError | ValueError) -> str:
 
 
 def of_document(data: Any, errors: Errors) -> Problem | None:
-    """The problem of the plain data that ``schema.document`` gives, or None when an error was added."""
+    """The problem from plain data such as ``schema.document`` gives, or None if an error was added."""
     if errors.lines:
         return None
     entries = check_document(data, errors, ChainEntry)
@@ -79,7 +79,7 @@ def of_document(data: Any, errors: Errors) -> Problem | None:
 
 
 def _of_model(where: Path, errors: Errors) -> Problem | None:
-    """The problem of a model checker's file: one chain, called as the file."""
+    """The problem of a model checker's file: one chain, named after the file."""
 
     def text(file: Path) -> str:
         reports = Errors(str(file))
@@ -127,7 +127,7 @@ def _of_tables(
     entries: dict[str, dict[str, Any]] | None = None,
     texts: dict[str, str] | None = None,
 ) -> Problem | None:
-    """The problem of the tables of one or more CSV files, with what the note in their directory says of them."""
+    """The problem of the tables of one or more CSV files, and of the note in their directory."""
     chains = {}
     for name, table in tables.items():
         if table is None:

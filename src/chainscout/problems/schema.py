@@ -1,6 +1,6 @@
-"""What a problem file holds, checked: from the plain data of a file to chains, with every error and its place.
+"""The content of a problem file: from the plain data of a file to checked chains, with every error and its place.
 
-pydantic checks keys and types; ``MarkovChain`` checks what they mean. Bad rows of a matrix are listed here one by one,
+pydantic checks keys and types, and ``MarkovChain`` checks values. Bad rows of a matrix are listed here one by one,
 because ``MarkovChain`` stops at the first.
 """
 
@@ -64,14 +64,14 @@ class ChainEntry(ChainNotes):
 
 
 class Errors:
-    """The errors of one file, each one line: file, place, sentence."""
+    """The errors of one file. Each is one line: file, place, sentence."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.lines: list[str] = []
 
     def add(self, place: str, sentence: str) -> None:
-        """One error; ``place`` is empty when the file as a whole is meant."""
+        """Adds one error. ``place`` is empty if the error is about the whole file."""
         self.lines.append(self.line(place, sentence))
 
     def line(self, place: str, sentence: str) -> str:
@@ -80,14 +80,14 @@ class Errors:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Adds the error that is raised inside, as one of ``place``."""
+        """Adds an error that is raised inside the block, with this place."""
         try:
             yield
         except ChainscoutError as error:
             self.add(place, str(error))
 
     def check(self, model: type[BaseModel], data: Any, place: str = "") -> set[str]:
-        """Add what ``model`` finds wrong with ``data``; returns the keys that are affected."""
+        """Adds the errors that ``model`` finds in ``data``. Returns the affected keys."""
         try:
             model.model_validate(data)
         except ValidationError as error:
@@ -99,7 +99,7 @@ class Errors:
 
 
 def check_document(data: Any, errors: Errors, model: type[ChainNotes]) -> dict[str, dict[str, Any]]:
-    """The chains' entries of a file, without what is wrong in them; every wrong key and type is added to ``errors``."""
+    """The chains' entries of a file, without wrong keys and values. Each of these is added to ``errors``."""
     if not isinstance(data, dict):
         errors.add("", f"a problem file holds a table of keys at its top, not {shown(data)}")
         return {}
@@ -120,9 +120,9 @@ def check_document(data: Any, errors: Errors, model: type[ChainNotes]) -> dict[s
 def chain_of(
     entry: dict[str, Any], place: str, errors: Errors, table: Errors | None = None, lines: Sequence[int] = ()
 ) -> MarkovChain | None:
-    """The chain of a checked entry, or None when it has no matrix or an error was added.
+    """The chain of a checked entry, or None if it has no matrix or an error was added.
 
-    A matrix that stands in a CSV file has its own ``table`` of errors, and its rows the ``lines`` of that file.
+    For a matrix in a CSV file, ``table`` collects the errors of that file, and ``lines`` are the lines of its rows.
     """
     if "matrix" not in entry:
         return None
@@ -155,7 +155,7 @@ def chain_of(
 
 
 def document(problem: Problem) -> dict[str, Any]:
-    """The plain data of a problem, as its files hold them; what would be the default is left out."""
+    """The plain data of a problem, as in its files. Defaults are left out."""
     data: dict[str, Any] = {"format": FORMAT}
     data |= {key: text for key in TEXTS if (text := getattr(problem, key))}
     data["chains"] = {name: _entry(name, chain) for name, chain in problem.chains.items()}
@@ -192,7 +192,7 @@ def _entry(name: str, chain: MarkovChain) -> dict[str, Any]:
 
 
 def _row_errors(rows: list[list[float]], labels: Sequence[Any], tolerance: float) -> Iterator[tuple[int, str]]:
-    """Each row that is not a probability law over as many states as there are rows."""
+    """Each row that is not a probability law over the states, with a sentence."""
     for x, row in enumerate(rows):
         name = shown(labels[x])
         if len(row) != len(rows):

@@ -20,7 +20,7 @@ class Table:
 
     @property
     def states(self) -> list[str] | list[int] | None:
-        """The labels, as integers if every one is written as one."""
+        """The labels, as integers if all of them are written as integers."""
         if self.labels is None:
             return None
         numbers = [int(label) for label in self.labels if _is_integer(label)]
@@ -28,7 +28,7 @@ class Table:
 
 
 def read_table(text: str, errors: Errors) -> Table | None:
-    """The table in a CSV file's text, as far as it can be read; what is wrong with it is added to ``errors``."""
+    """The table in a CSV file's text, as far as it can be read. Errors are added to ``errors``."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     records: list[tuple[int, list[str]]] = []
     try:
@@ -67,12 +67,12 @@ def _row(record: list[str], skipped: int, line: int, errors: Errors) -> list[flo
     numbers = []
     for column, cell in enumerate(record[skipped:], skipped + 1):
         try:
-            # float() also takes 1_000, which no table means.
+            # float() also accepts 1_000, which is not a number in a table.
             numbers.append(float(cell.replace("_", "x")))
         except ValueError:
             errors.add(f"line {line}, column {column}", f"a probability must be a number, not {shown(cell)}")
     cells = len(record) - skipped
-    # A law stands in for a row that cannot be read: its fault is told, and the other rows are still checked.
+    # A valid law replaces a row that cannot be read: its error was added, and the other rows are still checked.
     return numbers if len(numbers) == cells else [1.0] + [0.0] * (cells - 1)
 
 

@@ -20,7 +20,7 @@ from .tables import read_table, table_text
 
 
 def save(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Write ``problem`` to a file, by its suffix, or without one to a new or empty directory."""
+    """Writes ``problem`` to a file with a known suffix, or without a suffix to a new or empty directory."""
     where = as_path(path)
     data = document(problem)
     if where.suffix == "" or is_directory(where):
@@ -42,7 +42,7 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> None:
 
 
 def _model(problem: Problem, suffix: str) -> formats.Model:
-    """The one chain of a problem, as model checkers see it."""
+    """The only chain of a problem as a model for model checkers."""
     if len(problem) != 1:
         raise InputError(
             f"a {suffix} file holds one chain, and this problem has {len(problem)}:"
@@ -52,15 +52,15 @@ def _model(problem: Problem, suffix: str) -> formats.Model:
 
 
 def toml_text(problem: Problem) -> str:
-    """What ``save`` writes into a .toml file."""
+    """The text that ``save`` writes into a .toml file."""
     return _toml(document(problem))
 
 
 def _toml(data: dict[str, Any]) -> str:
-    """TOML with one line a matrix row; tomli-w alone would give one line a number."""
+    """TOML with one line for each row of a matrix. tomli-w alone would write one line for each number."""
     parts = [tomli_w.dumps({key: value for key, value in data.items() if key != "chains"})]
     for name, entry in data["chains"].items():
-        # An empty table gives just the header, with the name quoted as TOML needs it.
+        # An empty table gives only the header, with the name quoted if necessary.
         parts.append("\n" + tomli_w.dumps({"chains": {name: {}}}))
         for key, value in entry.items():
             if key == "matrix":
@@ -73,7 +73,7 @@ def _toml(data: dict[str, Any]) -> str:
 
 
 def _json(data: dict[str, Any]) -> str:
-    """JSON with one line a matrix row."""
+    """JSON with one line for each row of a matrix."""
 
     def dump(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
@@ -123,7 +123,7 @@ def _directory_files(problem: Problem, data: dict[str, Any]) -> dict[str, str]:
 
 
 def _unsafe(name: str) -> bool:
-    """Whether a name is not a plain file name everywhere."""
+    """Whether a name is not a valid file name on every system."""
     return (
         name.startswith(".")
         or name != name.strip(" .")
@@ -133,7 +133,7 @@ def _unsafe(name: str) -> bool:
 
 
 def write_file(where: Path, content: str | bytes) -> None:
-    """A new file in the place of an old one, all or nothing."""
+    """Writes a file, or replaces an old one. All or nothing."""
     target, temporary = _beside(where)
 
     def write() -> None:
@@ -160,7 +160,7 @@ def _write_directory(where: Path, files: dict[str, str]) -> None:
 
 
 def _beside(where: Path) -> tuple[Path, Path]:
-    """Where to write (links followed), and a new name beside it for what is not complete yet."""
+    """The place to write to, with links followed, and a temporary name beside it."""
     try:
         target = Path(os.path.realpath(where))
         return target, target.with_name(f".{secrets.token_hex(8)}.part")
@@ -177,7 +177,7 @@ def _write_durably(where: Path, content: str | bytes) -> None:
 
 
 def _guarded(where: Path, write: Callable[[], None], clean: Callable[[], None]) -> None:
-    """Write; when that fails leave nothing behind."""
+    """Calls ``write``; if it fails, calls ``clean``, so that nothing is left behind."""
     try:
         write()
     except UnicodeEncodeError as error:

@@ -1,6 +1,7 @@
 """Python functions, iterators and generator functions as sources."""
 
 from collections.abc import Callable, Hashable, Iterator
+from inspect import isgeneratorfunction
 from typing import Any
 
 from ..chains import MarkovChain
@@ -108,9 +109,11 @@ class Factory:
 
 
 def convert(thing: Any) -> Source:
-    """A source from a Source, a callable, or an iterator."""
+    """A source from a Source, a callable, an iterator, or a generator function, which is called for every path."""
     if isinstance(thing, Source):
         return thing
+    if isgeneratorfunction(thing):
+        return Restartable(thing)
     if callable(thing):
         return Function(thing)
     if isinstance(thing, Iterator):

@@ -15,18 +15,17 @@ Label = str | int
 MOST_BITS = 1024
 
 
-def checked_label(value: Any) -> Label:
-    """A label that can be stored: a string or a whole number."""
+def checked_label(name: str, value: Any) -> Label:
+    """A label that can be stored for the chain of this name: a string or a whole number."""
     if isinstance(value, str):
         return unicode_text(value, "a state's label")
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
         if number.bit_length() > MOST_BITS:
-            raise InputError(
-                f"a state's label that is a whole number must be below 2**{MOST_BITS}, and this one is not"
-            )
+            what = f"a state of the chain {name!r} that is a whole number"
+            raise InputError(f"{what} must be below 2**{MOST_BITS}, and this one is not")
         return number
-    raise InputError(f"a state's label must be a string or a whole number, not {shown(value)}")
+    raise InputError(f"a state of the chain {name!r} must be a string or a whole number, not {shown(value)}")
 
 
 def closed_states(name: str, states: Any) -> int | tuple[Label, ...]:
@@ -56,7 +55,7 @@ def _number_of_states(name: str, states: Any, least: int) -> int:
 def _labels(name: str, states: Any) -> tuple[Label, ...]:
     if isinstance(states, (str, bytes)) or not hasattr(states, "__iter__"):
         raise InputError(f"the states of chain {name!r} must be a number or a list of labels, not {shown(states)}")
-    labels = tuple(checked_label(label) for label in states)
+    labels = tuple(checked_label(name, label) for label in states)
     if len(set(labels)) != len(labels):
         raise InputError(f"the states of chain {name!r} must be unique, and are {shown(labels)}")
     return labels
@@ -72,7 +71,7 @@ class Labels:
     def position(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int | None:
         """The position of a state; None for one that an open chain has not seen before."""
         if chain.open:
-            return transaction.position(chain, checked_label(state))
+            return transaction.position(chain, checked_label(chain.name, state))
         if chain.labels is None:
             if type(state) is int or (isinstance(state, Integral) and not isinstance(state, bool)):
                 number = int(state)
@@ -110,7 +109,7 @@ class Labels:
     def discover(self, transaction: Transaction, chain: ChainRecord, state: Hashable) -> int:
         """Gives a new state of an open chain its position."""
         position = chain.size
-        transaction.discover(chain, position, checked_label(state))
+        transaction.discover(chain, position, checked_label(chain.name, state))
         transaction.study.pairs += 2 * position + 1  # S² → (S+1)²
         chain.size += 1
         return position

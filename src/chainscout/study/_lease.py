@@ -15,7 +15,8 @@ from ..counts import MOST_TRANSITIONS
 from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..markup import html_table
 from ..store import ChainRecord, PathRecord, Transaction
-from ..validation import real_number, shown, whole_number
+from ..validation import Duration, shown, whole_number
+from ..validation import seconds as in_seconds
 from . import _budget, _selection, _stop, _transitions
 from ._index import LiveIndex
 from ._transitions import Walker
@@ -52,33 +53,33 @@ class Worker:
 
     def lease(
         self,
-        seconds: float = 60.0,
+        seconds: Duration = 60.0,
         *,
         steps: int = 1,
-        wait: float | None = None,
+        wait: Duration | None = None,
         continuing: bool | Set[str] = False,
         without: Set[str] = frozenset(),
     ) -> "Lease | None":
         """A lease of the best chain, for ``steps`` observations; None when the study is finished.
 
         ``seconds``: how long the lease lasts if this worker dies. While it lives, it renews its leases by itself.
-        ``wait``: seconds to wait for a free chain before ``NothingFree`` is raised; None: as long as it takes.
+        ``wait``: how long to wait for a free chain before ``NothingFree`` is raised; None: as long as it takes.
         ``continuing``: this worker's process stands where the latest path of its name was left, in ``lease.state``; or
         the names of the chains for which that is true.
         ``without``: chains that are excluded.
         """
         if self._closed:
             raise InputError(f"the worker {self.name!r} was closed, and takes no leases any more")
-        real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
+        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
         steps = whole_number(steps, "steps", meaning="how many observations the lease is for", most=MOST_TRANSITIONS)
         if not isinstance(continuing, bool | Set):
             raise InputError(f"continuing must be True, False or a set of names of chains, not {shown(continuing)}")
-        limit = None if wait is None else time.monotonic() + real_number(wait, "wait", least=0.0, meaning="seconds")
+        limit = None if wait is None else time.monotonic() + in_seconds(wait, "wait", meaning="seconds", zero=True)
         patience = time.monotonic() + PATIENCE
         pause = POLL[0]
         while True:
             try:
-                lease = self._study._grant(self, self._walker, seconds, steps, continuing, without)
+                lease = self._study._grant(self, self._walker, held, steps, continuing, without)
                 break
             except StudyFinished:
                 return None
@@ -97,7 +98,7 @@ class Worker:
                 target=_renew, args=(reference, self._waking), name=f"leases of {self.name}", daemon=True
             )
             self._renewing.start()
-        self._hurry(seconds)
+        self._hurry(held)
         return lease
 
     def _hurry(self, seconds: float) -> None:
@@ -239,12 +240,13 @@ class Lease:
         assert following is not None
         self.path, self.state, self.step = following.number, None, 1
 
-    def renew(self, seconds: float = 60.0) -> None:
+    def renew(self, seconds: Duration = 60.0) -> None:
         """Holds the chain for ``seconds`` from now on."""
-        self._study.renew(self.chain, self.token, seconds)
-        self.seconds, self.renewed = seconds, time.monotonic()
+        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
+        self._study.renew(self.chain, self.token, held)
+        self.seconds, self.renewed = held, time.monotonic()
         if self._worker is not None:
-            self._worker._hurry(seconds)
+            self._worker._hurry(held)
 
     def give_back(self) -> None:
         """Frees the chain. The worker's path stays where it is."""

@@ -17,7 +17,8 @@ from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
-from ..validation import did_you_mean, real_number, shown, unicode_text, whole_number
+from ..validation import Duration, did_you_mean, shown, unicode_text, whole_number
+from ..validation import seconds as in_seconds
 from . import (
     _answers,
     _audit,
@@ -122,17 +123,17 @@ class Study:
         *,
         read_only: bool = False,
         continuing: bool = False,
-        patience: float = PATIENCE,
+        patience: Duration = PATIENCE,
     ) -> Self:
         """The existing study at ``where``. Its chains begin new paths at their next tells.
 
         ``policy``: needed if the study's policy is not built in. It must be the policy that created the study.
         ``read_only``: the study cannot be changed through this object. A policy that is not built in may be left out.
         ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
-        ``patience``: seconds that a change waits for other writers before it raises ``Busy`` and changes nothing.
+        ``patience``: how long a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
-        real_number(patience, "patience", above=0.0, meaning="seconds that a change waits for other writers")
-        store = find(where, read_only, patience)
+        waits = in_seconds(patience, "patience", meaning="seconds that a change waits for other writers")
+        store = find(where, read_only, waits)
         try:
             with store.reading() as transaction:
                 stored = transaction.study
@@ -225,11 +226,9 @@ class Study:
         chain = transaction.chain(name) if isinstance(name, str) else None
         if chain is None:
             few = transaction.study.chains <= _MOST_COMPARED
-            hint = did_you_mean(name, (known.name for known in transaction.every())) if few else ""
-            raise InputError(
-                f"the study has no chain {shown(name)}{hint}; chains cannot be added, because delta is split "
-                "over those there are"
-            )
+            known = [known.name for known in transaction.every()] if few else []
+            its = f": its chains are {shown(known)}" if few else ""
+            raise InputError(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
         return chain
 
     # -- asking and telling
@@ -497,12 +496,12 @@ class Study:
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
 
-    def renew(self, chain: str, token: str, seconds: float = 60.0) -> None:
+    def renew(self, chain: str, token: str, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
-        real_number(seconds, "seconds", above=0.0, meaning="how long the chain is held")
+        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
         with self._lock, self._store.writing() as transaction:
             path = _lease.held_path(transaction, self._find(transaction, chain), token)
-            path.expires = transaction.now + seconds
+            path.expires = transaction.now + held
             transaction.save_path(path)
 
     def give_back(self, chain: str, token: str, *, lost: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The paper's claims on trial: what can be tested by simulation, with intervals and verdicts."""
+"""The paper's claims on trial: simulations with intervals and verdicts."""
 
 from .findings import Finding, Measured
 from .suite import DELTA, Effort, verify

@@ -1,4 +1,4 @@
-"""Claims about bounds on BA-MC's loss: Theorems 1 and 2, the pseudo-excess loss, and that mixing does not matter."""
+"""Claims about bounds on BA-MC's loss: Theorems 1 and 2, the pseudo-excess loss, and the effect of mixing."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from .findings import (
 def below_the_cutoff(
     problem: Problem, budgets: Sequence[int], replications: int, delta: float, seed: int, engine: str
 ) -> list[Finding]:
-    """Theorem 1, and the pseudo-excess loss, at budgets that any problem reaches."""
+    """Theorem 1 and the pseudo-excess loss, at budgets that can be simulated for every problem."""
     losses = np.array([_largest_losses(problem, n, replications, delta, seed, engine) for n in budgets])
     times = ", ".join(f"{n:,}" for n in budgets)
     setting = f"{problem.name}, n = {times}, {replications:,} replications each"
@@ -85,7 +85,7 @@ def at_the_cutoff(problem: Problem, replications: int, delta: float, seed: int, 
 
 
 def pseudo_excess(problem: Problem, budgets: Sequence[int], losses: Array, delta: float, setting: str) -> Finding:
-    """L_n − 2βΛ/n is to vanish as n^(−3/2); where it is negative with probability ≥ 1 − 2δ, that says nothing."""
+    """L_n − 2βΛ/n should vanish as n^(−3/2). If it is negative with probability ≥ 1 − 2δ, this claim says nothing."""
     pairs = sum(size * size for size in problem.sizes)
     line = np.array([2 * guarantees.beta(n, delta, pairs) * problem.optimal_loss(n) for n in budgets])
     positive = (losses > line[:, None]).sum(axis=1)
@@ -105,7 +105,7 @@ def pseudo_excess(problem: Problem, budgets: Sequence[int], losses: Array, delta
 def mixing(
     slow: Problem, fast: Problem, budget: int, replications: int, delta: float, seed: int, engine: str
 ) -> list[Finding]:
-    """The loss of BA-MC at equal n on chains with the same rows, up to their order, that mix slowly and fast."""
+    """The loss of BA-MC at equal n on slowly and fast mixing chains with the same rows, up to the order of entries."""
     above = _largest_losses(slow, budget, replications, delta, seed, engine)
     below = _largest_losses(fast, budget, replications, delta, seed + 1, engine)
     measured = ratio(above, below)

@@ -1,4 +1,4 @@
-"""Claims about whole paths: the event C, certificates at all times, and the steps of proofs that MATH §5 doubts."""
+"""Claims about whole paths: the event C, certificates at all times, and the doubtful steps of proofs (MATH §5)."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from ..problems import Problem
 from . import heights, paths
 from .findings import FAILS, HOLDS, Finding, Measured, at_most, mean, never, once_seen, proportion
 
-#: The constructed path of Lemma 8's trial stays in its first state this often.
+#: How often the constructed path of Lemma 8's trial stays in its first state.
 STAYS = 500
 
 
 def whole_paths(
     problem: Problem, observations: int, replications: int, delta: float, seed: int, engine: str
 ) -> list[Finding]:
-    """Everything that one look at all paths of a problem decides."""
+    """All findings that one pass over the paths of a problem gives."""
     found = paths.followed(problem, observations, replications, delta, seed, engine)
     setting = f"{problem.name}, n = {observations:,} for every chain, {replications:,} replications"
     outside = (found[:, :, paths.EVENT] > 1).any(axis=1)
@@ -80,7 +80,7 @@ def whole_paths(
 def sharp_on_paths(
     problem: Problem, observations: int, replications: int, delta: float, seed: int, engine: str
 ) -> list[Finding]:
-    """The ``sharp`` certificate along whole paths, where T·L is at a new height and at the end."""
+    """The ``sharp`` certificate along whole paths, evaluated where T·L is at a new height and at the end."""
     here = "cpu" if engine.startswith("gpu") else engine  # the search is not compiled for GPUs
     found = heights.looked_at(problem, observations, replications, delta, seed, here)
     misses = _share((found[:, :, 0] > 1).any(axis=1))
@@ -140,7 +140,7 @@ def _constructed(delta: float, engine: str) -> tuple[Measured, float]:
     level = beta(1_000, delta, 4)
     p = 2.5 * level / STAYS
     matrix = np.array([[1 - p, p], [0.5, 0.5]])
-    here = "cpu" if engine.startswith("gpu") else engine  # a single path is no work for a GPU
+    here = "cpu" if engine.startswith("gpu") else engine  # a GPU has no advantage for a single path
     found = paths.follow_path(np.zeros(STAYS + 1, np.int64), matrix, level, np.inf, here)
     assert found[paths.EVENT] <= 1, "the constructed path has left the event C"
     return Measured.exactly(float(found[paths.SHORTFALL])), level

@@ -1,4 +1,4 @@
-"""What a trial of a claim gives: a figure with its interval, and a verdict by rules that are written down here."""
+"""The result of a trial: a figure with its interval, and a verdict. The rules for verdicts are in this module."""
 
 import math
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ Array = npt.NDArray[np.float64]
 
 HOLDS, FAILS, VACUOUS, NOT_REACHED = "holds", "fails", "vacuous", "not reached"
 
-#: Intervals have this probability.
+#: The probability of an interval.
 LEVEL = 0.95
 
 #: No loss is larger: Σ_x π̂(x)‖P(x,·) − P̂(x,·)‖² averages squared distances of probability vectors.
 LARGEST_LOSS = 2.0
 
-#: An approach to a limit slower than n to this power is taken for none.
+#: An approach to a limit that is slower than n to this power counts as no approach.
 SLOWEST = -0.1
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure and the ends of its 95 % interval; a figure that was computed and not sampled has no width."""
+    """A figure and the ends of its 95 % interval. The interval of a computed figure has no width."""
 
     value: float
     low: float
@@ -32,12 +32,12 @@ class Measured:
 
     @classmethod
     def exactly(cls, value: float) -> "Measured":
-        """A figure without chance in it."""
+        """A figure that was computed and not sampled."""
         return cls(value, value, value)
 
     @property
     def exact(self) -> bool:
-        """Whether there is no chance in it."""
+        """Whether the figure was computed and not sampled."""
         return self.low == self.high
 
 
@@ -46,20 +46,20 @@ class Finding:
     """One claim on trial in one setting."""
 
     claim: str
-    #: Where it stands, by the paper's numbering.
+    #: The place of the claim, in the paper's numbering.
     place: str
     setting: str
     #: What was measured.
     figure: str
     measured: Measured
     verdict: str
-    #: The verdict that is expected: what the mathematics says, or was found before.
+    #: The expected verdict, from the mathematics or from earlier trials.
     expected: str
     #: What else the trial showed.
     note: str = ""
 
     def surprising(self, thorough: bool) -> bool:
-        """Whether the verdict is another than expected. 'Not reached' is none unless the effort was thorough."""
+        """Whether the verdict differs from the expected one. 'Not reached' counts only if the effort was thorough."""
         return self.verdict != self.expected and (thorough or self.verdict != NOT_REACHED)
 
 
@@ -85,7 +85,7 @@ def standard_error(values: Array) -> float:
 
 
 def largest_mean(values: Array) -> Measured:
-    """max_k E[X_k] from values (replication, k). Each mean has an interval, so wide that all hold at once."""
+    """max_k E[X_k] from values (replication, k). The intervals of the means are so wide that all hold at once."""
     means = values.mean(axis=0)
     errors = np.array([standard_error(column) for column in values.T])
     reach = _quantile(1 - (1 - LEVEL) / values.shape[1]) * errors
@@ -108,10 +108,11 @@ def variance(values: Array) -> Measured:
 def exponent(budgets: Sequence[int], values: Sequence[float], errors: Sequence[float]) -> Measured:
     """p in value ∝ n^p by weighted least squares on logarithms.
 
-    ``errors`` are the values' standard errors. The interval is the wider of two: the normal one that follows from the
-    errors, and Student's with m − 2 degrees of freedom from how far the m points scatter about the line, because they
-    scatter more than their errors say while the law is not yet a power. Two points show no scatter. Values that are not
-    positive have no logarithm: with fewer than two left there is no exponent, and its interval is the whole line.
+    ``errors`` are the values' standard errors. The interval is the wider of two. One is the normal interval that
+    follows from the errors. The other is Student's interval with m − 2 degrees of freedom, from the scatter of the m
+    points about the line: they scatter more than their errors say while the law is not yet a power. Two points show no
+    scatter. Values that are not positive have no logarithm. If fewer than two are left, the interval of the exponent is
+    the whole line.
     """
     points = [(n, v, e) for n, v, e in zip(budgets, values, errors, strict=True) if v > 0 and e > 0]
     if len(points) < 2:
@@ -145,27 +146,27 @@ def _quantile(level: float) -> float:
 
 
 def at_most(measured: Measured, allowed: float) -> str:
-    """Of a figure that is claimed to be ≤ ``allowed``."""
+    """The verdict about a figure that is claimed to be ≤ ``allowed``."""
     if measured.high <= allowed:
         return HOLDS
     return FAILS if measured.low > allowed else NOT_REACHED
 
 
 def bounds_loss(measured: Measured, allowed: float, bound: float) -> str:
-    """Of a bound on a loss that is broken with probability ≤ ``allowed``; ``bound`` is the smallest one on trial.
+    """The verdict about a bound on a loss that fails with probability ≤ ``allowed``; ``bound``: the smallest one tried.
 
-    A bound that no loss can exceed is never broken, whatever was simulated.
+    A bound that no loss can exceed never fails, whatever was simulated.
     """
     return VACUOUS if bound >= LARGEST_LOSS else at_most(measured, allowed)
 
 
 def never(measured: Measured) -> str:
-    """Of something that is claimed not to happen: once is enough to refute it."""
+    """The verdict about something that is claimed never to happen: one case refutes the claim."""
     return FAILS if measured.value > 0 else HOLDS
 
 
 def tends(measured: Measured, limit: float, tolerance: float, slope: Measured) -> str:
-    """Of a limit: whether the figure at the largest budget is near it, or at least on its way.
+    """The verdict about a limit: whether the figure at the largest budget is near it, or at least approaches it.
 
     ``slope`` is the exponent of the distance to the limit along the budgets.
     """
@@ -176,17 +177,17 @@ def tends(measured: Measured, limit: float, tolerance: float, slope: Measured) -
 
 
 def as_fast_as(slope: Measured, claimed: float, slack: float = 0.0) -> str:
-    """Of a rate n^claimed, within ``slack``. A slower one so far refutes nothing: the rate is for large n."""
+    """The verdict about a rate n^claimed, within ``slack``. A slower rate refutes nothing: the claim is for large n."""
     return HOLDS if slope.high <= claimed + slack else NOT_REACHED
 
 
 def says_nothing(measured: Measured, allowed: float) -> str:
-    """Of a bound on how fast a quantity falls to zero, from how often the quantity is positive at all."""
+    """The verdict about a bound on how fast a quantity falls to zero, from how often the quantity is positive."""
     if measured.high <= allowed:
         return VACUOUS
     return HOLDS if measured.low > allowed else NOT_REACHED
 
 
 def once_seen(measured: Measured) -> str:
-    """Of something rare that is claimed not to happen: not having seen it says nothing."""
+    """The verdict about something rare that is claimed not to happen: if it was not seen, that says nothing."""
     return FAILS if measured.value > 0 else NOT_REACHED

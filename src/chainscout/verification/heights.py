@@ -1,8 +1,7 @@
-"""The ``sharp`` certificate on whole paths: it is a search, and so is looked at where it is most likely to be missed.
+"""The ``sharp`` certificate on whole paths. It is a search, so it is evaluated only where a miss is most likely.
 
-T·b hardly falls while T grows, so that a loss above its bound shows where T·L is higher than ever before. The
-certificate is evaluated there and nowhere else: wherever T·L has grown by RISE over its highest value so far, and at
-the end of the path.
+T·b hardly falls while T grows, so a loss above its bound shows where T·L is higher than ever before. The certificate is
+evaluated where T·L has grown by RISE over its highest value so far, and at the end of the path.
 """
 
 import math
@@ -21,12 +20,12 @@ from .paths import laws_of, walk_path
 
 Array = npt.NDArray[np.float64]
 
-#: What T·L must have grown by for the certificate to be looked at again.
+#: The certificate is evaluated again when T·L has grown by this factor.
 RISE = 1.2
 
 
 def heights(path, size, matrix, alpha, counts, exits, distance, steps, losses):  # type: ignore[no-untyped-def]
-    """Fills ``steps`` and ``losses`` with the T at which T·L is at a new height, and T·L there.
+    """Fills ``steps`` with each T at which T·L is at a new height, and ``losses`` with T·L there.
 
     The last one is the end of the path. The other arrays are scratch space that begins with zeros.
     """
@@ -72,7 +71,7 @@ def looked_at(problem: Problem, observations: int, replications: int, delta: flo
 
 
 def quotients(path: npt.NDArray[np.int64], matrix: Array, log_inverse: float, engine: str) -> tuple[float, float]:
-    """The largest L/b of a path where it is looked at, and the last one."""
+    """The largest L/b of a path over all evaluations, and the last one."""
     size = len(matrix)
     steps, losses = np.zeros(len(path), np.int64), np.zeros(len(path))
     space = (np.zeros(size * size), np.zeros(size), np.zeros(size))

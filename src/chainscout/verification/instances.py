@@ -1,4 +1,4 @@
-"""Problems made for a trial, where the catalogue has none that is as telling."""
+"""Problems that were constructed for trials, where the catalogue has no suitable one."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def slow_and_fast(states: int, chains: int = 2) -> tuple[Problem, Problem]:
     """Two problems of equal chains in which every state has two successors, ½ each, and π is uniform.
 
     Slow: one step to the left or right on a circle, which takes about S² steps to mix (an odd number of states, or it
-    would be periodic). Fast: from x to 2x or 2x + 1 modulo S, which forgets where it was after log₂ S steps.
+    would be periodic). Fast: from x to 2x or 2x + 1 modulo S, which mixes in about log₂ S steps.
     """
     x = np.arange(states)
     problems = []

@@ -1,4 +1,4 @@
-"""Claims about limits: shares, normalised losses and their rates, and what tends to a law and not to a number."""
+"""Claims about limits: shares, normalised losses and their rates, and what tends to a law, not to a number."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from .findings import (
     variance,
 )
 
-#: Budgets and how often each is simulated. Every budget is run on its own, because BA-MC knows its budget.
+#: Budgets and their numbers of replications. Every budget has its own run, because BA-MC knows its budget.
 Runs = Sequence[tuple[int, int]]
 
 
@@ -116,7 +116,7 @@ def losses(problem: Problem, runs: Runs, seed: int, engine: str) -> list[Finding
 
 
 def law_of_the_loss(problem: Problem, runs: Runs, seed: int, engine: str) -> list[Finding]:
-    """T·L_k tends to a law with variance v_k, not to the number ΣG_k; of a problem's first chain, alone."""
+    """T·L_k tends to a law with variance v_k, not to the number ΣG_k. Only a problem's first chain is tried."""
     name = problem.names[0]
     chain = problem[name]
     alone = Problem({name: chain}, problem.name)

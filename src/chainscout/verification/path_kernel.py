@@ -1,6 +1,6 @@
-"""Whole paths of one chain on a GPU, one thread a path: what ``paths`` does, for whoever has millions of them.
+"""Whole paths of one chain on a GPU, one thread for each path: as ``paths``, for millions of them.
 
-Every array has a column a path, so that neighbouring threads touch neighbouring words wherever their paths agree.
+Every array has one column for each path, so that neighbouring threads use neighbouring words where their paths agree.
 """
 
 from functools import lru_cache
@@ -17,14 +17,14 @@ from .paths import Known, Laws, Space, follow, walk
 #: Paths of one launch.
 MOST_PATHS = 1 << 17
 
-# Known once there is a device (``_ready``).
+# These are set when there is a device (``_ready``).
 cuda: Any = None
 whole: Any = int
 signed: Any = int
 
 
 class Columns(NamedTuple):
-    """What the paths of a launch change, a column each."""
+    """The arrays that the paths of a launch change, one column for each path."""
 
     path: Any
     reals: Any

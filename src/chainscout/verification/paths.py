@@ -1,9 +1,9 @@
-"""Whole paths, looked at after every single transition: what is claimed 'at all times' is put on trial here.
+"""Whole paths, checked after every single transition: trials of what is claimed 'at all times'.
 
-A chain's path does not depend on the policy, only how far it is followed does. So every chain is followed for the
-whole budget: what holds at all times there holds under every policy, and a miss is counted for whoever might meet it.
-The inequalities are the package's own scalar functions, compiled as the engine compiles rules; the paths are those
-that the engine simulates for the same seed.
+A chain's path does not depend on the policy; only its length does. So every chain is followed for the whole budget.
+What holds at all times there holds under every policy, and a miss counts if any policy could meet it. The inequalities
+are the package's own scalar functions, compiled as the engine compiles rules. The paths are those that the engine
+simulates for the same seed.
 """
 
 import math
@@ -33,7 +33,7 @@ Array = npt.NDArray[np.float64]
 EVENT, PAPER, MIXTURE, RISES, BELOW, SHORTFALL, LOWER, LOSS, PLAIN, END_PAPER, END_MIXTURE = range(11)
 RECORDED = 11
 
-#: What two computations of the same sum may differ by, relatively.
+#: The largest relative difference between two computations of the same sum.
 ROUNDING = 1e-9
 
 
@@ -50,7 +50,7 @@ class Laws(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of a chain: S (signed), P row by row, α, β, BA-MC's factors, log(K/δ)."""
+    """The numbers of a chain: S (signed), P row by row, α, β, BA-MC's factors, log(K/δ)."""
 
     size: Any
     matrix: Any
@@ -77,7 +77,7 @@ class Space(NamedTuple):
 
 
 def walk(seed, replication, chain, laws, path):  # type: ignore[no-untyped-def]
-    """Fills ``path`` with the states of one chain in one replication, as the engine draws them."""
+    """Fills ``path`` with the states of one chain in one replication, with the engine's draws."""
     position, gamma = stream(seed, replication, chain)  # type: ignore[no-untyped-call]
     position = (position + gamma) & MASK
     state = sample(mix(position), laws.size, laws.initial, laws.law)  # type: ignore[no-untyped-call]
@@ -89,7 +89,7 @@ def walk(seed, replication, chain, laws, path):  # type: ignore[no-untyped-def]
 
 
 def follow(path, known, space, found):  # type: ignore[no-untyped-def]
-    """Follows a path through a chain and records in ``found`` what the names above say."""
+    """Follows a path through a chain and records in ``found`` the numbers that are named above."""
     size, matrix, alpha, level, factor = known.size, known.matrix, known.alpha, known.level, known.factor
     counts, exits, squares, terms = space.counts, space.exits, space.squares, space.terms
     distance, plain, seen = space.distance, space.plain, space.seen
@@ -165,7 +165,7 @@ def follow(path, known, space, found):  # type: ignore[no-untyped-def]
 
 
 def _call(name: str, engine: str, arguments: tuple[Any, ...]) -> None:
-    """Calls ``walk`` or ``follow``; where nothing is compiled, it is interpreted."""
+    """Calls ``walk`` or ``follow``, compiled or, with compilation off, interpreted."""
     interpreted = engine == "python" or is_off()
     call(_ready(name, interpreted), arguments, interpreted)
 
@@ -185,7 +185,7 @@ def followed(
     engine: str = "cpu",
     mixture: bool = True,
 ) -> Array:
-    """What every path of every chain gives, (replication, chain, what is recorded).
+    """The recorded numbers of every path of every chain, (replication, chain, number).
 
     Each chain is followed for ``observations``; the levels are those of the budget ``observations`` and of all chains
     at once. Without ``mixture`` that certificate is left out: for many states it takes nearly all the time.
@@ -221,23 +221,23 @@ def _nothing_found() -> Array:
 
 
 def laws_of(chain: MarkovChain) -> Laws:
-    """What a walk of the chain draws from."""
+    """The tables that a walk of the chain draws from."""
     return Laws(chain.size, chain.size, alias.table(chain.initial[None]), 0, alias.table(chain.matrix), 0)
 
 
 def walk_path(
     laws: Laws, chain: int, observations: int, seed: int, replication: int, engine: str
 ) -> npt.NDArray[np.int64]:
-    """The states of a chain in a replication, as the engine draws them."""
+    """The states of a chain in a replication, with the engine's draws."""
     path = np.zeros(observations, np.int64)
     _call("walk", engine, (seed, replication, chain, laws, path))
     return path
 
 
 def follow_path(path: npt.NDArray[np.int64], matrix: Array, level: float, log_inverse: float, engine: str) -> Array:
-    """What one path gives, at the level β = ``level`` and for log(K/δ) = ``log_inverse``.
+    """The recorded numbers of one path, at the level β = ``level`` and for log(K/δ) = ``log_inverse``.
 
-    An infinite ``log_inverse`` makes the mixture certificate 2, above which no loss is: it is then never evaluated.
+    With an infinite ``log_inverse`` the mixture certificate is 2, and no loss is above 2. So it is never evaluated.
     """
     size = len(matrix)
     reals = [np.zeros(number) for number in (size * size, size, size, 3 * size, size, size, size, size)]
@@ -248,14 +248,14 @@ def follow_path(path: npt.NDArray[np.int64], matrix: Array, level: float, log_in
 
 
 def known_of(matrix: Array, level: float, log_inverse: float) -> Known:
-    """What ``follow`` must know of a chain."""
+    """The numbers of a chain that ``follow`` needs."""
     size = len(matrix)
     factor = factors(size, level, STATED)
     return Known(np.int64(size), matrix.flatten(), smoothing(None, size), level, factor, log_inverse)
 
 
 def in_parallel(function: Any, replications: int, most: int) -> list[Any]:
-    """``function`` of ranges of at most ``most`` replications each, on threads; in order."""
+    """The results of ``function`` for ranges of at most ``most`` replications, computed on threads, in order."""
     cuts = [range(start, min(start + most, replications)) for start in range(0, replications, most)]
     with ThreadPoolExecutor() as pool:
         return list(pool.map(function, cuts))

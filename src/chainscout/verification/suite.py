@@ -1,4 +1,4 @@
-"""All trials, at the size of a minute or of the documentation's figures."""
+"""All trials, in the size of a minute or in the size of the documentation's figures."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from . import bounds, events, limits
 from .findings import Finding
 from .instances import coins, slow_and_fast
 
-#: The probability that the paper's guarantees may fail with.
+#: The probability with which the paper's guarantees may fail.
 DELTA = 0.05
 
 #: Replications of a claim on a GPU, where each takes about this many steps at most (10¹² steps are half a minute of one
@@ -35,7 +35,7 @@ class Effort:
 
     @property
     def thorough(self) -> bool:
-        """Whether everything that can be decided is expected to be."""
+        """Whether every claim that can be decided should be decided."""
         return self.full and self.scale >= 1
 
     @property
@@ -44,7 +44,7 @@ class Effort:
         return self.full and self.engine.startswith("gpu")
 
     def times(self, quick: int, full: int, gpu: int = MILLION) -> int:
-        """A number of replications: at least four, which the engine runs side by side."""
+        """A number of replications, at least four, because the engine runs four at once."""
         return max(4, round(self.scale * (gpu if self.on_gpu else full if self.full else quick)))
 
     def runs(self, quick: dict[int, int], full: dict[int, int]) -> list[tuple[int, int]]:
@@ -55,7 +55,7 @@ class Effort:
         return [(budget, self.times(number, number)) for budget, number in chosen.items()]
 
 
-#: A trial: what it is about, and what runs it.
+#: A trial: its subject, and the function that runs it.
 Trial = tuple[str, Callable[[], list[Finding]]]
 
 #: Problems of the catalogue that take part, the first ones in a quick run.
@@ -77,7 +77,7 @@ def trials(effort: Effort) -> Iterator[Trial]:
     number = effort.times(100, 1_500)
     yield "whole paths: Lemma 8", partial(events.lemma_8_line, 50, 40_000, number, DELTA, *source)
 
-    # Four budgets at least: with three, Student's quantile is 12.7, and an exponent decides next to nothing.
+    # Four budgets at least: with three, Student's quantile is 12.7, and an exponent decides almost nothing.
     runs = effort.runs(
         {1 << 12: 64, 1 << 14: 64, 1 << 16: 32, 1 << 18: 16},
         {1 << 16: 64, 1 << 18: 64, 1 << 20: 64, 1 << 22: 64, 1 << 24: 16},
@@ -109,7 +109,7 @@ def trials(effort: Effort) -> Iterator[Trial]:
 
 
 def verify(effort: Effort, started: Callable[[str], None] = lambda about: None) -> list[Finding]:
-    """Every claim on trial; ``started`` is told what is being tried."""
+    """Runs every trial. ``started`` is called with the subject of each trial when it starts."""
     findings = []
     waiting = list(trials(effort))
     for number, (about, trial) in enumerate(waiting, 1):

@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 def get(name: str, **parameters: Any) -> Problem:
     """A problem of the catalogue: ``get("dirichlet", seed=1)`` or ``get("dirichlet:seed=1")``.
 
-    The problem's own name is the specification that gives it again.
+    The problem's own name is the specification that makes it again.
     """
     name, given = specs.merged(name, parameters)
     entry = _entry(name)
@@ -32,7 +32,7 @@ def get(name: str, **parameters: Any) -> Problem:
 
 
 def describe(name: str) -> str:
-    """What the problem of that name is, in a sentence or two."""
+    """A description of the problem of that name, in a sentence or two."""
     return _entry(name).description
 
 

@@ -1,4 +1,4 @@
-"""Problems made to show one thing each."""
+"""Problems that were constructed to show one thing each."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def gilbert_elliott(failure: Any = (0.001, 0.02, 0.1, 0.4), recovery: Any = (0.0
 
 
 def unlike_variabilities(states: Any = 5, noise: Any = 0.02) -> Chains:
-    """A sticky, a cyclic and a uniform chain: the first two do as they always do except with probability ``noise``."""
+    """A sticky, a cyclic and a uniform chain. The first two do the usual thing except with probability ``noise``."""
     _, size = sizes(3, states, least_states=2)
     noise = real_number(noise, "noise", above=0.0, below=1.0, meaning="the probability of not doing the usual thing")
     stray = noise / (size - 1)
@@ -49,7 +49,7 @@ def unlike_variabilities(states: Any = 5, noise: Any = 0.02) -> Chains:
 
 
 def birth_death(birth: Any = (0.1, 0.2, 0.3, 0.4), death: Any = 0.3, states: Any = 6) -> Chains:
-    """One up with probability ``birth`` (one a chain), one down with ``death``, else stay; π ∝ (birth/death)^x."""
+    """One up with probability ``birth`` (one per chain), one down with ``death``, else stay; π ∝ (birth/death)^x."""
     ups = numbers(birth, "birth", "the probability of a step up, one a chain")
     unlike(ups, "birth")
     down = real_number(death, "death", above=0.0, below=1.0, meaning="the probability of a step down")
@@ -66,7 +66,7 @@ def birth_death(birth: Any = (0.1, 0.2, 0.3, 0.4), death: Any = 0.3, states: Any
 
 
 def nearly_decomposable(coupling: Any = (0.1, 0.01, 0.001), blocks: Any = 2, size: Any = 3) -> Chains:
-    """Blocks of equally likely states; with probability ``coupling`` (one a chain) a step leads to another block."""
+    """Blocks of equally likely states. With probability ``coupling`` (one for each chain) a step leaves its block."""
     leaks = numbers(coupling, "coupling", "the probability of leaving a block, one a chain")
     unlike(leaks, "coupling")
     number = whole_number(blocks, "blocks", least=2, meaning="the number of blocks")

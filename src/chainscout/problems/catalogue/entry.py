@@ -1,4 +1,4 @@
-"""What an entry of the catalogue is, and the checks of parameters that several entries share."""
+"""An entry of the catalogue, and the checks of parameters that several entries share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MOST_ENTRIES = 50_000_000
 
 @dataclass(frozen=True)
 class Entry:
-    """A named problem: ``build`` makes its chains, and its arguments, all with defaults, are its parameters."""
+    """A named problem. ``build`` makes its chains; its arguments, which all have defaults, are the parameters."""
 
     name: str
     build: Callable[..., Chains]
@@ -25,7 +25,7 @@ class Entry:
 
 
 def numbers(values: Any, name: str, meaning: str) -> tuple[float, ...]:
-    """``values``, one number or a sequence of unlike ones, as floats in (0, 1)."""
+    """``values``, one number or a sequence of different ones, as floats in (0, 1)."""
     items = tuple(values) if isinstance(values, Sequence) and not isinstance(values, str) else (values,)
     if not items:
         raise InputError(f"{name} ({meaning}) must hold at least one number, and it is empty")
@@ -33,7 +33,7 @@ def numbers(values: Any, name: str, meaning: str) -> tuple[float, ...]:
 
 
 def unlike(items: Sequence[object], name: str) -> None:
-    """Refuse equal items: they would name two chains alike."""
+    """Raises ``InputError`` for equal items, because two chains would have the same name."""
     for position, item in enumerate(items):
         if item in items[:position]:
             raise InputError(f"{name} must be unlike, one a chain, but {shown(item)} is given twice")

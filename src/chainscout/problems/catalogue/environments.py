@@ -54,7 +54,7 @@ def _chains(environment: Any, actions: tuple[str, ...], epsilon: Any) -> Chains:
 
 
 def _chain(moves: Any, start: npt.NDArray[np.float64], policy: npt.NDArray[np.float64]) -> MarkovChain:
-    """The chain of cells under a policy; a terminal cell leads back to the start, unreachable cells are left out."""
+    """The chain of cells under a policy. A terminal cell leads back to the start; unreachable cells are left out."""
     matrix = np.zeros((len(start), len(start)))
     terminal = set()
     for cell, choices in moves.items():

@@ -1,4 +1,4 @@
-"""Seeded random families. Chain k is a function of the seed, k and its own parameters: more chains keep the first."""
+"""Seeded random families. Chain k is a function of the seed, k and its own parameters: more chains do not change it."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def reversible(chains: Any = 5, states: Any = 5, concentration: Any = 1.0, seed:
 
 
 def sparse(chains: Any = 5, states: Any = 20, exits_per_state: Any = 3, seed: Any = 0) -> Chains:
-    """From each state to ``exits_per_state`` states, by Dirichlet weights; one is next on a cycle of all states."""
+    """Each state has ``exits_per_state`` successors with Dirichlet weights; one is next on a cycle of all states."""
     number, size = sizes(chains, states, least_states=2)
     exits = whole_number(exits_per_state, "exits_per_state", least=2, meaning="the states that follow each state")
     if exits > size:
@@ -51,7 +51,7 @@ def sparse(chains: Any = 5, states: Any = 20, exits_per_state: Any = 3, seed: An
 
 
 def _concentration(value: Any) -> float:
-    # Below 0.05 gamma variates fall below the smallest double and rows of zeros appear.
+    # Below 0.05, gamma variates can be smaller than the smallest double, and a row would be all zeros.
     return real_number(value, "concentration", least=0.05, meaning="the shape of the law of the weights")
 
 

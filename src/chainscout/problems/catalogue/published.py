@@ -1,6 +1,6 @@
 """Chains from published tables, typed as printed; tests check the tables' totals.
 
-A row of counts, per cents or rounded probabilities becomes a row of the chain by division by its sum.
+A row of counts, per cents or rounded probabilities is divided by its sum.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ CD4_COUNTS = (
     (154, 64, 47),
     (19, 19, 43),
 )
-#: Gupton, Finger & Bhatia (1997), one-year transition matrix, in per cent. The last row, default is final, is implied.
+#: Gupton, Finger & Bhatia (1997), one-year transition matrix, in per cent. The last row is implied: default is final.
 SP_RATINGS = (
     (90.81, 8.33, 0.68, 0.06, 0.12, 0.00, 0.00, 0.00),
     (0.70, 90.65, 7.79, 0.64, 0.06, 0.14, 0.02, 0.00),
@@ -66,7 +66,7 @@ def cd4() -> Chains:
 
 
 def sp_ratings() -> Chains:
-    """Credit ratings a year apart; default is absorbing, and nothing starts there."""
+    """Credit ratings a year apart. Default is absorbing, and no path starts there."""
     return {"ratings": _chain(SP_RATINGS, RATINGS, [1 / 7] * 7 + [0])}
 
 
