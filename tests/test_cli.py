@@ -38,6 +38,20 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_status_imports_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+    where = tmp_path / "lab.db"
+    with cs.Study.create(where, {f"c{k}": 2 for k in range(3)}) as study:
+        study.tell_many([(f"c{k}", x) for x in (0, 1, 1, 0) for k in range(3)])
+    code = (
+        "import sys\nfrom chainscout.cli import main\n"
+        f"try: main(['status', {str(where)!r}, '--json'])\nexcept SystemExit as end: assert not end.code\n"
+        "heavy = {'scipy', 'rich', 'pydantic', 'numba', 'matplotlib', 'starlette'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_inspect_lists_the_catalogue() -> None:
     shown = run("inspect")
     assert shown.exit_code == 0
