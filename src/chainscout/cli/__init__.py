@@ -10,15 +10,12 @@ import click
 from .._version import __version__
 from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, take_up, tell
-from .answers import answer
 from .demonstration import demo
-from .experiments import compare
+from .experiments import compare, verify
 from .logs import count
 from .problems import inspect, plan
 from .rendering import echo
-from .reports import report, serve
-from .studies import audit, backup, diagnose, export, extend, learn, new, status
-from .verification import verify
+from .studies import answer, audit, backup, diagnose, export, extend, learn, new, report, serve, status
 
 
 class Commands(click.Group):
