@@ -20,7 +20,7 @@ import chainscout as cs
 from chainscout.cli import main
 from chainscout.cli.experiments import split_budgets, split_policies
 from chainscout.installation import extra_command
-from chainscout.report.cells import cell
+from chainscout.report.format import cell
 
 COMMAND = [sys.executable, "-m", "chainscout", "compare"]
 

@@ -13,7 +13,7 @@ from dashboard_studies import HOSTILE, PROBLEM, advance, stored
 
 from chainscout import errors
 from chainscout.dashboard.work import to_json
-from chainscout.report.study_report import StudyReport
+from chainscout.report.study_data import StudyReport
 from chainscout.study import Study
 
 

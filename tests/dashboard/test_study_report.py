@@ -12,8 +12,8 @@ from chainscout.certificates import certify
 from chainscout.counts import Counts
 from chainscout.errors import InputError, SetAsideWarning
 from chainscout.report import studies
-from chainscout.report.cells import duration, label
-from chainscout.report.study_report import StudyReport
+from chainscout.report.format import duration, label
+from chainscout.report.study_data import StudyReport
 from chainscout.study import Browser, Study
 
 

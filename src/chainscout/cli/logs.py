@@ -83,10 +83,10 @@ def _diagnosed(place: Any, gap: str | None, states: str | None, delta: float, op
     """What the checks of the Markov assumption say of the log, read once more."""
     from ..diagnostics import diagnose
     from ..logs import read_paths
-    from ..report import diagnosis
+    from ..report.panels import check_tables
 
     columns = {name: value for name, value in options.items() if name not in ("lag", "sliding")}
-    return diagnosis.tables(diagnose(read_paths(place, gap=_gap(gap), states=_states(states), **columns), delta=delta))
+    return check_tables(diagnose(read_paths(place, gap=_gap(gap), states=_states(states), **columns), delta=delta))
 
 
 def _named(where: str) -> str:

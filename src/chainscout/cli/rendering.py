@@ -121,7 +121,7 @@ class _Column:
 def _columns(table: "Table", width: int) -> list[_Column]:
     from rich.cells import cell_len
 
-    from ..report.cells import cell
+    from ..report.format import cell
     from ..validation import printable
 
     found = []

@@ -169,7 +169,7 @@ def answer(where: str, chain: str, question: str, **options: Any) -> None:
 
 def _content(found: "Answer") -> dict[str, Any]:
     """An answer as JSON. An infinite end is null, and a note says why."""
-    from ..report.cells import finite
+    from ..report.format import finite
 
     shown = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
     others = ("delta", "guaranteed", "method", "episodes", "waiting_for")
@@ -187,14 +187,14 @@ def diagnose(where: str, reference: str | None, other: str | None, delta: float 
     """Check whether the chains of a study are Markov chains that do not change. Look as often as you like."""
     from contextlib import ExitStack
 
-    from ..report import diagnosis
+    from ..report.panels import check_tables
 
     with ExitStack() as stack:
         study = stack.enter_context(opened(where, read_only=True))
         known = None if reference is None else _known_chains(reference, study)
         second = None if other is None else stack.enter_context(opened(other, read_only=True))
         found = study.diagnose(reference=known, other=second, delta=delta)
-    show(diagnosis.tables(found), found.to_json())
+    show(check_tables(found), found.to_json())
 
 
 @click.command(cls=StudyCommand)

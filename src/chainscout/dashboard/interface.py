@@ -1,4 +1,4 @@
-"""The HTTP interface: every request, what it takes, gives and does. The routes and the OpenAPI document follow it."""
+"""The HTTP interface: what each request takes, gives and does. Routes and OpenAPI document are made from it."""
 
 import re
 from collections.abc import Callable
@@ -9,8 +9,7 @@ from pydantic import BaseModel
 
 from ..errors import ChainscoutError, InputError
 from ..report import Table
-from ..report.study_report import StudyReport
-from ..report.views import Card, Chain, Curves, Happening, Held, Overview, Page
+from ..report.study_data import Card, Chain, Curves, Drawings, Happening, Held, Overview, Page, StudyReport
 from ..study import Step, Study
 from .parameters import (
     Ask,
@@ -38,11 +37,11 @@ class Missing(InputError):
 
 
 class Conflict(InputError):
-    """The request is well made, and the study refuses it."""
+    """The request is valid, and the study refuses it."""
 
 
 def found(look: Callable[[], Found]) -> Found:
-    """What a look for a chain gives; a chain that is not there is 404."""
+    """The result of a look for a chain. Raises `Missing`, which is status 404, if there is no such chain."""
     try:
         return look()
     except InputError as error:
@@ -50,14 +49,14 @@ def found(look: Callable[[], Found]) -> Found:
 
 
 class Read(NamedTuple):
-    """A request that is answered from what the study shows."""
+    """A request that reads."""
 
     path: str
     meaning: str
     query: type[Given]
     answer: Any
     work: Callable[..., Any]
-    #: What its path has, as in JSON Schema.
+    #: The JSON Schema of the parameters in its path.
     inside: dict[str, dict[str, Any]] = {}  # noqa: RUF012
 
     @property
@@ -87,48 +86,30 @@ def _numbered(report: StudyReport, given: WindowQuery, number: int) -> Chain:
     return report.chain(found(lambda: report.browser.line(number)).number, **given.model_dump())
 
 
-def _curves(report: StudyReport, given: CurvesQuery) -> Curves:
+def _over_time(method: str, report: StudyReport, given: CurvesQuery) -> Any:
     for number in given.chain:
-        found(lambda number=number: report.browser.line(number))  # type: ignore[misc]
-    return report.curves(given.chain)
+        found(partial(report.browser.line, number))
+    return getattr(report, method)(given.chain)
+
+
+def _call(method: str) -> Callable[[StudyReport, Given], Any]:
+    """A request that is a method of `StudyReport`, with its query as the arguments."""
+    return lambda report, given: getattr(report, method)(**given.model_dump())
 
 
 NAME = {"name": {"type": "string", "minLength": 1}}
 NUMBER = {"number": {"type": "integer", "minimum": 0, "maximum": 10**9}}
 READS = (
-    Read("/api/study", "the study as a whole", NoQuery, Overview, lambda report, _: report.overview()),
-    Read(
-        "/api/chains",
-        "some chains, searched and sorted",
-        PageQuery,
-        Page,
-        lambda report, given: report.page(**given.model_dump()),
-    ),
+    Read("/api/study", "the study as a whole", NoQuery, Overview, _call("overview")),
+    Read("/api/chains", "some chains, searched and sorted", PageQuery, Page, _call("page")),
     Read("/api/chains/{name:anything}", "a chain by name", WindowQuery, Chain, _named, NAME),
     Read("/api/numbered/{number:int}", "a chain by number", WindowQuery, Chain, _numbered, NUMBER),
-    Read("/api/curves", "chains over time", CurvesQuery, Curves, _curves),
-    Read("/api/leases", "who holds what", NoQuery, list[Held], lambda report, _: report.leases()),
-    Read(
-        "/api/panels",
-        "what the page shows beside the chains, as tables",
-        NoQuery,
-        list[Table],
-        lambda report, _: report.panels(),
-    ),
-    Read(
-        "/api/questions",
-        "registered questions, with their answers over time",
-        NoQuery,
-        list[Card],
-        lambda report, _: report.cards(),
-    ),
-    Read(
-        "/api/log",
-        "what happened",
-        LogQuery,
-        list[Happening],
-        lambda report, given: report.events(**given.model_dump()),
-    ),
+    Read("/api/curves", "chains over time", CurvesQuery, Curves, partial(_over_time, "curves")),
+    Read("/api/drawings", "what the page draws over time", CurvesQuery, Drawings, partial(_over_time, "drawings")),
+    Read("/api/leases", "who holds what", NoQuery, list[Held], _call("leases")),
+    Read("/api/panels", "what the page shows beside the chains, as tables", NoQuery, list[Table], _call("panels")),
+    Read("/api/questions", "registered questions, with answers over time", NoQuery, list[Card], _call("cards")),
+    Read("/api/log", "what happened", LogQuery, list[Happening], _call("events")),
 )
 
 
@@ -144,16 +125,15 @@ def _ask(study: Study, given: Ask) -> Asked:
 def _lease(study: Study, given: TakeLease) -> Leased:
     lease = study.worker(given.worker, renews=False).lease(given.seconds, steps=given.steps, wait=0, continuing=True)
     if lease is None:
-        study.ask()  # says why there is nothing to ask
+        study.ask()  # raises the error that says why there is nothing to ask
         raise AssertionError("a study that gives no lease has stopped")
     return Leased(**{name: getattr(lease, name) for name in Leased.model_fields})
 
 
 def _done(method: str, study: Study, given: Any) -> Told:
-    """What is done to one chain, and where the next observation belongs: of the path that was walked, or plain.
+    """Calls a method that changes one chain. The answer says where the next observation belongs.
 
-    When it is done, an answer that says otherwise would be wrong: a study that cannot be read just then gives no
-    numbers.
+    If the study cannot be read after the change, the answer has no numbers: an error would deny the change.
     """
     found(lambda: study.chain(given.chain))
     done: Step | None = getattr(study, method)(**given.model_dump())
@@ -167,13 +147,7 @@ def _done(method: str, study: Study, given: Any) -> Told:
 WRITES = (
     Write("/api/ask", "which chains to advance next; changes nothing", Ask, Asked, _ask),
     Write("/api/tell", "one observation, durable before the answer", Tell, Told, partial(_done, "tell")),
-    Write(
-        "/api/lease",
-        "the next step of the worker's own path of the best chain, for a while",
-        TakeLease,
-        Leased,
-        _lease,
-    ),
+    Write("/api/lease", "leases the next step of the worker's own path of the best chain", TakeLease, Leased, _lease),
     Write("/api/renew", "holds a lease for longer", Renew, Told, partial(_done, "renew")),
     Write("/api/give-back", "ends a lease", GiveBack, Told, partial(_done, "give_back")),
     Write("/api/restart", "ends a path: the next observation begins another", Restart, Told, partial(_done, "restart")),

@@ -1,4 +1,4 @@
-"""What requests may say and what they are answered: models that check, and that the OpenAPI document is made of."""
+"""Models of queries, bodies and answers. They check requests, and the OpenAPI document is made from them."""
 
 import re
 from typing import Annotated, Any, TypeVar
@@ -7,15 +7,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.datastructures import QueryParams
 
 from ..errors import InputError
-from ..report.study_report import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, Sort
+from ..report.study_data import LONGEST_SEARCH, MOST_CURVES, MOST_LINES, MOST_STATES, Sort
 from ..validation import shown
 
-#: Whole numbers that every language's JSON keeps.
+#: The largest whole number that JSON keeps exactly in every language.
 MOST = 2**53
 
 
 class Given(BaseModel):
-    """A request's query or body: these keys and no others, of these types and no others."""
+    """A request's query or body. Other keys and other types are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", bound=Given)
 
 
 def checked(kind: type[Kind], given: dict[str, Any] | bytes) -> Kind:
-    """The model of a query's values or of a body in JSON; what is wrong is said in a sentence."""
+    """The model of a query's values or of a JSON body. Raises `InputError` with one sentence if it is wrong."""
     try:
         return kind.model_validate_json(given) if isinstance(given, bytes) else kind.model_validate(given)
     except ValidationError as error:
@@ -37,13 +37,16 @@ def checked(kind: type[Kind], given: dict[str, Any] | bytes) -> Kind:
 
 
 def parsed(kind: type[Kind], query: QueryParams) -> Kind:
-    """The model of a query. What is given more than once is a list."""
+    """The model of a query. A name that is given more than once has a list of values."""
     values = {name: query.getlist(name) for name in query}
     return checked(kind, {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()})
 
 
 def _value(text: Any) -> Any:
-    """The number or truth value that a text of a query stands for, written as in JSON."""
+    """The number or truth value of a query's text, written as in JSON.
+
+    pydantic's own conversion takes more, such as 1e3 for a whole number and 1 for true.
+    """
     if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,16}", text, re.ASCII):
         return int(text)
     return {"true": True, "false": False}.get(text, text) if isinstance(text, str) else text
@@ -58,7 +61,7 @@ Chains = Annotated[tuple[Annotated[int, Field(ge=0, le=10**9)], ...], BeforeVali
 
 
 class NoQuery(Given):
-    """Nothing can be asked for."""
+    """A query without parameters."""
 
 
 class PageQuery(Given):
@@ -163,41 +166,42 @@ class Restart(Given):
     token: str | None = Token
 
 
-# -- and what they give
+# -- answers to them
 
 
-class Asked(BaseModel):
-    """The chains to advance, in this order, and where the next plain observation of the first one belongs."""
+class Place(BaseModel):
+    """Where the next observation belongs."""
 
-    chains: list[str]
     #: The path, the state that it is in (null: the next observation begins it), and that observation's number in it.
     path: int
     state: str | int | None
     step: int
 
 
+class Asked(Place):
+    """The chains to advance, in this order, and the place of the next plain observation of the first one."""
+
+    chains: list[str]
+
+
+class Leased(Place):
+    """A lease. Its ``token`` goes with every observation that is told under it."""
+
+    chain: str
+    token: str
+    steps: int
+
+
 class Told(BaseModel):
     """Where the next observation belongs: its path, and its number in the path.
 
-    Of the path that was walked; after a lease was renewed or given back, of plain observations.
+    The path is the one that was walked; after a lease was renewed or given back, the path of plain observations.
 
     Both are null if the change is stored and the study could not be read afterwards.
     """
 
     path: int | None
     next_step: int | None
-
-
-class Leased(BaseModel):
-    """A lease: ``token`` goes with what is told under it."""
-
-    chain: str
-    token: str
-    #: The path, the state that it is in (null: the next observation begins it), and that observation's number in it.
-    path: int
-    state: str | int | None
-    step: int
-    steps: int
 
 
 class Failure(BaseModel):

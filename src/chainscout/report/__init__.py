@@ -6,16 +6,15 @@ Each function is imported when it is first used, because ``chainscout status`` n
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .tables import Drawing, Table
+from .tables import Drawing, Series, Table
 
 if TYPE_CHECKING:
-    from .inspection import inspect_chain, inspect_problem
     from .logs import counted
-    from .planning import plan
+    from .problems import inspect_chain, inspect_problem, plan
 
-__all__ = ["Drawing", "Table", "counted", "inspect_chain", "inspect_problem", "plan"]
+__all__ = ["Drawing", "Series", "Table", "counted", "inspect_chain", "inspect_problem", "plan"]
 
-_HOMES = {"counted": "logs", "inspect_chain": "inspection", "inspect_problem": "inspection", "plan": "planning"}
+_HOMES = {"counted": "logs", "inspect_chain": "problems", "inspect_problem": "problems", "plan": "problems"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,16 +1,17 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
 import math
+from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..counts import never_left
 from ..errors import InputError
-from ..study import AnswerPlan, Browser, StopReason, StudyPlan
-from .study_report import StudyReport
-from .study_report import facts as report_facts
+from ..study import Browser, StopReason, StudyPlan
+from .format import whole
+from .study_data import Overview, StudyReport
+from .study_data import facts as study_facts
 from .tables import Table
-from .views import Overview
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -33,7 +34,7 @@ def status(study: "Study") -> list[Table]:
     notes = [*report.browser.notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    facts = Table("study", ("quantity", "value"), tuple(report_facts(overview)), tuple(notes))
+    facts = Table("study", ("quantity", "value"), tuple(study_facts(overview)), tuple(notes))
     return [facts, _chains(report, overview), *report.panels()]
 
 
@@ -78,43 +79,21 @@ def plan(
 ) -> Table:
     """How many more observations a loss or the questions need, and of which chains. ``most``: only so many lines."""
     found = study.plan(target_loss, target_width=target_width)
-    return _plan_loss(study, found, most) if isinstance(found, StudyPlan) else _plan_answers(study, found, most)
-
-
-def _plan_loss(study: "Study", found: StudyPlan, most: int | None) -> Table:
-    names = sorted(
-        found.more, key=lambda name: -found.more[name] if found.more[name] == found.more[name] else -math.inf
-    )
     told = study.allocation()
-    rows = tuple((name, told[name], _whole(found.more[name])) for name in names[:most])
-    notes = [
-        str(found),
-        "a prediction from the counts so far, no bound: each row of a chain keeps its share and its estimate",
-    ]
+    needs: Mapping[Any, float]
+    if isinstance(found, StudyPlan):
+        what, kept, by, needs = "chains", "its estimate", "counts", {(name,): more for name, more in found.more.items()}
+    else:
+        what, kept, by, needs = "questions", "its frequencies", "cards", found.questions
+    ordered = sorted(needs, key=lambda key: -math.inf if math.isnan(needs[key]) else -needs[key])
+    rows = tuple((*key, told[key[0]], whole(needs[key])) for key in ordered[:most])
+    notes = [str(found), f"a prediction from the {by} so far, no bound: each row of a chain keeps its share and {kept}"]
     if found.cost != found.total:
         notes.append(f"they cost about {found.cost:,.6g}")
-    if len(rows) < len(names):
-        notes.append(f"{len(names) - len(rows):,} chains that need fewer are not shown")
-    return Table("how many more", ("chain", "observations", "more observations"), rows, tuple(notes))
-
-
-def _plan_answers(study: "Study", found: AnswerPlan, most: int | None) -> Table:
-    told = study.allocation()
-    asked = sorted(found.questions.items(), key=lambda pair: -pair[1] if pair[1] == pair[1] else -math.inf)
-    rows = tuple((chain, question, told[chain], _whole(more)) for (chain, question), more in asked[:most])
-    notes = [
-        str(found),
-        "a prediction from the cards so far, no bound: each row of a chain keeps its share and its frequencies",
-    ]
-    if found.cost != found.total:
-        notes.append(f"they cost about {found.cost:,.6g}")
-    if len(rows) < len(asked):
-        notes.append(f"{len(asked) - len(rows):,} questions that need fewer are not shown")
-    return Table("how many more", ("chain", "question", "observations", "more observations"), rows, tuple(notes))
-
-
-def _whole(number: float) -> int | None:
-    return int(number) if math.isfinite(number) else None
+    if len(rows) < len(ordered):
+        notes.append(f"{len(ordered) - len(rows):,} {what} that need fewer are not shown")
+    columns = ("chain", *(("question",) if what == "questions" else ()), "observations", "more observations")
+    return Table("how many more", columns, rows, tuple(notes))
 
 
 def estimate(study: "Study", chain: str) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .cells import cell
+from .format import cell
 from .tables import Table
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-// The table of chains: the server searches, sorts and pages; only the rows that are seen are here.
+// The table of chains. The server searches, sorts and pages, and sends one page.
 import { cell, get, make, one, write } from "./format.js";
 
 const COLUMNS = [
@@ -52,7 +52,7 @@ export function start(openChain) {
   return load();
 }
 
-// While somebody is in the table it stays as it is: a row that moves under a finger is another row.
+// The table does not change while it has the focus, because a row that moves under a finger is another row.
 export const refresh = () => (one("table").tBodies[0].matches(":focus-within") ? null : load());
 
 async function load() {
@@ -67,7 +67,7 @@ async function load() {
     one("table").removeAttribute("aria-busy");
     return;
   }
-  if (mine !== round) return; // a later question was asked meanwhile
+  if (mine !== round) return; // there was a later request in the meantime
   pages = found.pages;
   one("table").removeAttribute("aria-busy");
   show(found);
@@ -80,7 +80,7 @@ function show(found) {
     else header.removeAttribute("aria-sort");
     if (sort) header.firstChild.textContent = title(sort) + (sort === asked.sort ? (asked.descending ? " ▾" : " ▴") : "");
   }
-  // Rows stay and their texts change, so that a click or a focus is never lost to a refresh.
+  // Rows stay and their texts change, so that a refresh never loses a click or the focus.
   const body = one("table").tBodies[0];
   while (body.rows.length > found.chains.length) body.lastChild.remove();
   while (body.rows.length < found.chains.length) body.append(emptyRow());

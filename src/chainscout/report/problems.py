@@ -1,4 +1,4 @@
-"""Tables of what a budget buys and what a loss costs."""
+"""Tables of problems: their quantities, what a budget buys, and what a loss costs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,10 +8,72 @@ from typing import Any
 from .. import guarantees, predictions
 from ..certificates import ASSUMPTION, planning
 from ..certificates.planning import BEYOND
+from ..chains import MarkovChain
 from ..errors import InputError
 from ..problems import Problem
-from ..validation import quantile_failure, real_number, whole_number
+from ..validation import failure_probability, quantile_failure, real_number, whole_number
 from .tables import Table, if_any
+
+
+def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
+    """A problem's quantities: one row a chain, then those of the whole."""
+    failure_probability(delta)
+    columns = ("chain", "states", "ergodic", "reversible", "γ", "γ_ps", "mixing time", "min π", "H", "ΣG", "η")
+    shares = problem.allocation if problem.variability > 0 else [None] * len(problem)
+    rows = [
+        (
+            name,
+            chain.size,
+            chain.is_ergodic,
+            _quantity(chain, "is_reversible"),
+            _quantity(chain, "spectral_gap"),
+            _quantity(chain, "pseudo_spectral_gap"),
+            if_any(partial(_mixing_time, chain)),
+            if_any(partial(_smallest_probability, chain)),
+            _quantity(chain, "inverse_stationary_sum"),
+            chain.variability,
+            None if share is None else float(share),
+        )
+        for (name, chain), share in zip(problem.chains.items(), shares, strict=True)
+    ]
+    whole = (
+        ("chains K", len(problem)),
+        ("Λ = ΣΣG, the limit of n·max E[L]", problem.variability),
+        ("C₀ of Theorem 2", if_any(lambda: problem.excess_constant)),
+        (f"cut-off budget of Theorem 2, δ = {delta:g}, as stated", if_any(lambda: problem.cutoff_budget(delta))),
+        ("the same with its derivation's gaps closed", if_any(lambda: problem.cutoff_budget(delta, corrected=True))),
+    )
+    return [
+        Table(problem.name or "problem", columns, tuple(rows), _about(problem)),
+        Table("the whole", ("quantity", "value"), whole),
+    ]
+
+
+def inspect_chain(name: str, chain: MarkovChain) -> list[Table]:
+    """One chain, state by state."""
+    law = if_any(lambda: chain.stationary.tolist()) or [None] * chain.size
+    rows = tuple(
+        (state, law[x], float(chain.gini[x]), int((chain.matrix[x] > 0).sum()), float(chain.matrix[x, x]))
+        for x, state in enumerate(chain.states)
+    )
+    return [Table(name, ("state", "π", "G", "successors", "stays"), rows)]
+
+
+def _quantity(chain: MarkovChain, name: str) -> Any:
+    return if_any(lambda: getattr(chain, name))
+
+
+def _mixing_time(chain: MarkovChain) -> str:
+    return "{:,} … {:,}".format(*chain.mixing_time_bounds())
+
+
+def _smallest_probability(chain: MarkovChain) -> float:
+    return float(chain.stationary.min())
+
+
+def _about(problem: Problem) -> tuple[str, ...]:
+    source = f"source: {problem.source}" if problem.source else ""
+    return tuple(text for text in (problem.description, source) if text)
 
 
 def plan(
@@ -63,10 +125,10 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
 
     def limit(constant: float) -> tuple[Callable[[int], float], Callable[[float], float]]:
         # The limit law says L ≈ constant/(transitions); K observations bring none.
-        return (lambda n: constant / (n - chains)), (lambda e: _whole(constant / e) + chains)
+        return (lambda n: constant / (n - chains)), (lambda e: _ceiling(constant / e) + chains)
 
     yardstick = "asymptotically optimal max E[L], the paper's yardstick"
-    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: _whole(variability / e))]
+    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: _ceiling(variability / e))]
     for allocation in predictions.ALLOCATIONS:
         shares = predictions.shares(problem, allocation)
         mean = limit(float(predictions.mean_of_maximum(problem, shares)))
@@ -123,7 +185,7 @@ def _allocation(problem: Problem, budget: int | None) -> Table:
     return Table("how an oracle would share the budget", columns, tuple(rows), notes)
 
 
-def _whole(budget: float) -> float:
+def _ceiling(budget: float) -> float:
     return math.ceil(budget) if math.isfinite(budget) else math.inf
 
 
