@@ -1,6 +1,7 @@
 """``ask``, ``tell``, ``renew``, ``give-back`` and ``take-up``: scripts in any language advance a study."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,7 @@ def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
     return seconds(value, "--seconds", meaning="how long a lease lasts")
 
 
+_how_long = partial(click.option, "--seconds", default="60", show_default=True, callback=_seconds)
 _token = click.option("--token", required=True, help="The token of the lease, as 'ask --lease' printed it.")
 
 
@@ -32,9 +34,7 @@ _token = click.option("--token", required=True, help="The token of the lease, as
 @click.option(
     "--lease", "worker", metavar="WORKER", help="Lease the next step of this worker's own path, and print a token."
 )
-@click.option(
-    "--seconds", default="60", show_default=True, callback=_seconds, help="How long a lease lasts, as 60 or 5min."
-)
+@_how_long(help="How long a lease lasts, as 60 or 5min.")
 @click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
 def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int) -> None:
     """Print the chain to advance next."""
@@ -101,9 +101,7 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
 @click.command(cls=StudyCommand)
 @click.argument("chain")
 @_token
-@click.option(
-    "--seconds", default="60", show_default=True, callback=_seconds, help="How long it lasts from now on, or 5min."
-)
+@_how_long(help="How long the lease lasts from now on, as 60 or 5min.")
 def renew(where: str, chain: str, token: str, seconds: float) -> None:
     """Hold a lease for longer."""
     with opened(where) as study:

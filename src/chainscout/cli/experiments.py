@@ -74,12 +74,12 @@ def compare(
         echo(str(out / PAGE), err=is_json(), exact=True)
 
 
-#: The page among an experiment's files.
+#: The file name of an experiment's page.
 PAGE = "report.html"
 
 
 def write(results: "Results", out: Path) -> None:
-    """Data, the page of an experiment, and figures if matplotlib is there."""
+    """Writes the data and the page of an experiment, and its figures if matplotlib is installed."""
     from ..report import experiments as report
     from ..report.html import save_figure
 
@@ -97,7 +97,7 @@ def write(results: "Results", out: Path) -> None:
 
 
 def _directory(out: Path | None, resume: bool) -> Path | None:
-    """Where finished tasks are kept."""
+    """The directory of finished tasks."""
     if out is None:
         if resume:
             raise InputError("--resume needs --out, the directory of the run to go on with")
@@ -135,7 +135,7 @@ def split_budgets(text: str) -> list[int]:
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no nan: null is 'does not exist'."""
+    """The row with null for nan, which JSON does not have."""
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
 
 
@@ -193,7 +193,7 @@ def verify(context: click.Context, quick: bool, scale: float, seed: int, engine:
     from ..report import verification as report
     from ..validation import one_of
 
-    # A quick run is over before a GPU's kernels are compiled.
+    # A quick run takes less time than compiling the kernels of a GPU.
     one_of(engine, "engine", ("python", "cpu", "gpu", engines.AUTO))
     used = "cpu" if quick and engine == engines.AUTO else engines.resolved(engine)
     effort = verification.Effort(full=not quick, scale=scale, seed=seed, engine=used)

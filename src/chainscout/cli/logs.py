@@ -14,7 +14,7 @@ from .rendering import JsonCommand, is_json, show
 if TYPE_CHECKING:
     from ..report import Table
 
-#: A terminal shows so many chains; JSON and files have all.
+#: The most chains that a terminal shows. JSON and files have all chains.
 MOST = 50
 
 
@@ -80,7 +80,7 @@ def count(
 
 
 def _diagnosed(place: Any, gap: str | None, states: str | None, delta: float, options: dict[str, Any]) -> "list[Table]":
-    """What the checks of the Markov assumption say of the log, read once more."""
+    """The checks of the Markov assumption, which read the log once more."""
     from ..diagnostics import diagnose
     from ..logs import read_paths
     from ..report.panels import check_tables
@@ -90,7 +90,7 @@ def _diagnosed(place: Any, gap: str | None, states: str | None, delta: float, op
 
 
 def _named(where: str) -> str:
-    """A file's name, or an address without who goes there."""
+    """The name of a file, or an address without user and password."""
     return where.rpartition("@")[2] if "://" in where else Path(where).name
 
 

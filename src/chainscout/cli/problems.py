@@ -67,7 +67,7 @@ def plan(
 
 
 def _plan_study(where: str, budget: int | None, target_loss: float | None, target_width: float | None) -> None:
-    """What a study that exists needs."""
+    """Shows how many more observations a study needs."""
     from ..report import studies
     from .studies import opened
 
@@ -79,7 +79,7 @@ def _plan_study(where: str, budget: int | None, target_loss: float | None, targe
 
 
 def find_problem(text: str) -> "Problem":
-    """The problem in a file or directory, or the built-in one of that name."""
+    """The problem in a file or directory, or the built-in problem of that name."""
     from .. import problems
 
     return problems.find(text)

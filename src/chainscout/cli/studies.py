@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ def _moment(ctx: click.Context, option: click.Parameter, text: str | None) -> da
         raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
 
 
+_number_of = partial(click.option, multiple=True, metavar="NAME=NUMBER", callback=_numbers)
 _target_loss = click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 _target_width = click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
 _deadline = click.option("--deadline", metavar="TIME", callback=_moment, help="Stop then; as 2026-05-01T18:00+02:00.")
@@ -72,22 +74,8 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option(
     "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
 )
-@click.option(
-    "--weight",
-    "weights",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    callback=_numbers,
-    help="How much a chain's loss counts.",
-)
-@click.option(
-    "--cost",
-    "costs",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    callback=_numbers,
-    help="What an observation of a chain costs.",
-)
+@_number_of("--weight", "weights", help="How much a chain's loss counts.")
+@_number_of("--cost", "costs", help="What an observation of a chain costs.")
 @click.option(
     "--question", "lines", multiple=True, metavar="LINE", help="As 'reach down from idle within 100': asked of all."
 )
@@ -122,7 +110,7 @@ def new(
 @_target_width
 @_deadline
 def extend(where: str, **ends: Any) -> None:
-    """Give a study another budget, target or deadline. One that was finished goes on."""
+    """Give a study another budget, target or deadline. A finished study goes on."""
     from ..study.settings import deadline_text
 
     with opened(where) as study:
@@ -199,7 +187,7 @@ def diagnose(where: str, reference: str | None, other: str | None, delta: float 
 
 @click.command(cls=StudyCommand)
 def audit(where: str) -> None:
-    """Read the whole log of a study and compare everything that is kept with it."""
+    """Read the whole log of a study, and compare everything that is stored with it."""
     with opened(where, read_only=True) as study:
         study.audit()
         number = study.progress().observations
@@ -297,7 +285,7 @@ def serve(where: str, **options: Any) -> None:
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--workers", type=int, help="So many sources at work at once, on threads.")
 def learn(file: Path, quiet: bool, workers: int | None) -> None:
-    """Run the sources of a study file until the study is finished; go on with a study that exists."""
+    """Run the sources of a study file until the study is finished. A study that exists goes on."""
     from concurrent.futures import ThreadPoolExecutor
 
     from ..learning import learn as learn_study
@@ -311,7 +299,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
         with warnings.catch_warnings():
-            for said in (SetAsideWarning, RepeatedPathsWarning):  # it is said below, with what helps
+            for said in (SetAsideWarning, RepeatedPathsWarning):  # the lines below say it, with a remedy
                 warnings.simplefilter("ignore", said)
             study = learn_study(
                 found.sources,
@@ -335,7 +323,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
             echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study))
         state = study.progress()
-        # Recorded sources that have given all they have are set aside too: they gave something, and have lost nothing.
+        # Recorded sources that have ended are set aside too. Then there are observations, and none is lost.
         nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
         if not is_json():
             echo(studies.ending(study))
@@ -372,7 +360,7 @@ def _states(text: str) -> int | list[str]:
     except ValueError:
         from ..validation import shown
 
-        if text.strip().lstrip("+-").isdecimal():  # too long a number for Python
+        if text.strip().lstrip("+-").isdecimal():  # the number is too long for Python
             raise InputError(f"--chain must be given a number of states that can be had, not {shown(text)}") from None
         return text.split(",")
 

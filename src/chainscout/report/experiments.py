@@ -1,4 +1,4 @@
-"""Tables of an experiment: losses, paired differences, allocation, and what repeats it."""
+"""Tables and the page of an experiment: losses, paired differences, allocation, and the settings that repeat it."""
 
 import math
 from html import escape
@@ -14,7 +14,7 @@ from .tables import Drawing, Series, Table
 if TYPE_CHECKING:
     from ..experiment import Results
 
-#: Tables for a person stop here, and charts; files hold everything.
+#: The most rows of a table and the most chains of a chart. Files hold everything.
 MOST_ROWS = 200
 MOST_BARS = 12
 
@@ -42,7 +42,7 @@ def tables(results: "Results") -> list[Table]:
 
 
 def _bias(results: "Results") -> list[str]:
-    """What must be said beside ratios to the oracle's largest mean, if there are any."""
+    """A note about the bias of ratios to the oracle's largest mean, if there are any."""
     if ORACLE not in results.policies or len(results.problem) == 1:
         return []
     found = [results.statistics[ORACLE, budget]["max E[L]"] for budget in results.budgets]
@@ -102,7 +102,7 @@ def _losses(results: "Results", statistic: str, title: str) -> str:
 
 
 def _shares(results: "Results") -> str:
-    """Each chain's share of the largest budget, against η and what each policy aims at."""
+    """Each chain's share of the largest budget beside η and each policy's aim."""
     groups = []
     rows = results.allocation()
     for chain in results.problem.names[:MOST_BARS]:
@@ -142,7 +142,7 @@ def settings(results: "Results") -> Table:
 
 
 def _with_errors(row: dict[str, Any]) -> dict[str, Any]:
-    """The summary's row with each standard error behind its value."""
+    """A row of the summary, with each standard error behind its value."""
     return {
         key: _with_error(value, row[f"± {key}"]) if f"± {key}" in row else value
         for key, value in row.items()

@@ -1,4 +1,4 @@
-"""Tables of what was counted in a log."""
+"""Tables of the counts of a log."""
 
 import heapq
 import math
@@ -20,9 +20,10 @@ def counted(
     target_loss: float | None = None,
     most: int | None = None,
 ) -> list[Table]:
-    """One row a chain; with ``budget``, what to sample next; with ``target_loss``, how many more observations it needs.
+    """One row for each chain, and the totals.
 
-    ``most``: only so many chains, the least known ones.
+    ``budget``: shows which chains should get these observations next. ``target_loss``: shows how many more observations
+    it needs. ``most``: shows only this number of chains, the least known ones.
     """
     certificate = None if counts.correlated else counts.certificate(delta)
     further = None if target_loss is None else counts.further(target_loss, delta)

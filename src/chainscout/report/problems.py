@@ -14,9 +14,12 @@ from ..problems import Problem
 from ..validation import failure_probability, quantile_failure, real_number, whole_number
 from .tables import Table, if_any
 
+#: Quantities of a chain that need not exist.
+GAPS = ("is_reversible", "spectral_gap", "pseudo_spectral_gap")
+
 
 def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
-    """A problem's quantities: one row a chain, then those of the whole."""
+    """The quantities of a problem: one row for each chain, then those of the whole problem."""
     failure_probability(delta)
     columns = ("chain", "states", "ergodic", "reversible", "γ", "γ_ps", "mixing time", "min π", "H", "ΣG", "η")
     shares = problem.allocation if problem.variability > 0 else [None] * len(problem)
@@ -25,12 +28,10 @@ def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
             name,
             chain.size,
             chain.is_ergodic,
-            _quantity(chain, "is_reversible"),
-            _quantity(chain, "spectral_gap"),
-            _quantity(chain, "pseudo_spectral_gap"),
+            *(if_any(partial(getattr, chain, name)) for name in GAPS),
             if_any(partial(_mixing_time, chain)),
             if_any(partial(_smallest_probability, chain)),
-            _quantity(chain, "inverse_stationary_sum"),
+            if_any(partial(getattr, chain, "inverse_stationary_sum")),
             chain.variability,
             None if share is None else float(share),
         )
@@ -50,17 +51,13 @@ def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
 
 
 def inspect_chain(name: str, chain: MarkovChain) -> list[Table]:
-    """One chain, state by state."""
+    """The quantities of one chain, state by state."""
     law = if_any(lambda: chain.stationary.tolist()) or [None] * chain.size
     rows = tuple(
         (state, law[x], float(chain.gini[x]), int((chain.matrix[x] > 0).sum()), float(chain.matrix[x, x]))
         for x, state in enumerate(chain.states)
     )
     return [Table(name, ("state", "π", "G", "successors", "stays"), rows)]
-
-
-def _quantity(chain: MarkovChain, name: str) -> Any:
-    return if_any(lambda: getattr(chain, name))
 
 
 def _mixing_time(chain: MarkovChain) -> str:
@@ -113,7 +110,7 @@ def plan(
     return [_allocation(problem, budget), Table(title, columns, tuple(rows), tuple(notes))]
 
 
-#: How often the shares are renewed for a bound that is not smooth, and so never settles.
+#: How often the shares are computed again for a bound that is not smooth. They would never settle.
 ROUNDS = 8
 
 Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
@@ -124,7 +121,7 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
     chains, variability = len(problem), problem.variability
 
     def limit(constant: float) -> tuple[Callable[[int], float], Callable[[float], float]]:
-        # The limit law says L ≈ constant/(transitions); K observations bring none.
+        # The limit law says L ≈ constant/(transitions). K of the observations bring no transition.
         return (lambda n: constant / (n - chains)), (lambda e: _ceiling(constant / e) + chains)
 
     yardstick = "asymptotically optimal max E[L], the paper's yardstick"
@@ -138,35 +135,32 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
 
     sharp = planning.sharp_bound(problem, delta)
     mixture = planning.mixture_bound(problem, delta)
-    lines.append(
+    paper = partial(planning.paper_bound, problem, delta)
+    lines += [
         (
             "certificate 'sharp'",
             "guaranteed, at the expected counts; what a study promises",
             lambda n: planning.certified_loss(problem, n, sharp, ROUNDS),
             lambda e: planning.sharp_budget(problem, e, sharp),
-        )
-    )
-    lines.append(
+        ),
         (
             "certificate 'mixture'",
             "guaranteed, at the expected counts",
             lambda n: planning.certified_loss(problem, n, mixture),
             lambda e: planning.certified_budget(problem, e, lambda _: mixture),
-        )
-    )
-    lines.append(
+        ),
         (
             "certificate 'paper'",
             "guaranteed, BA-MC's index at the expected counts",
-            lambda n: planning.certified_loss(problem, n, planning.paper_bound(problem, delta, n)),
-            lambda e: planning.certified_budget(problem, e, lambda n: planning.paper_bound(problem, delta, n)),
-        )
-    )
+            lambda n: planning.certified_loss(problem, n, paper(n)),
+            lambda e: planning.certified_budget(problem, e, paper),
+        ),
+    ]
     for label, kind, theorem in (
         ("Theorem 2, as stated", "bound for BA-MC, from its cut-off budget on", guarantees.theorem_2),
         ("Theorem 1, as stated", "bound for BA-MC", guarantees.theorem_1),
     ):
-        bound = partial(_theorem, theorem, problem, delta)
+        bound = partial(theorem, problem, delta=delta)
         lines.append((label, kind, bound, partial(_first, bound, 4 * chains)))
     return lines
 
@@ -187,10 +181,6 @@ def _allocation(problem: Problem, budget: int | None) -> Table:
 
 def _ceiling(budget: float) -> float:
     return math.ceil(budget) if math.isfinite(budget) else math.inf
-
-
-def _theorem(theorem: Callable[[Problem, int, float], float], problem: Problem, delta: float, n: int) -> float:
-    return theorem(problem, n, delta)
 
 
 def _first(bound: Callable[[int], float], least: int, target: float) -> float:

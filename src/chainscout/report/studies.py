@@ -16,14 +16,14 @@ from .tables import Table
 if TYPE_CHECKING:
     from ..study import Study
 
-#: A longer study shows the chains with the largest certificates.
+#: The most chains in the table: those with the largest certificates.
 MOST = 50
 #: Heading → field of a chain's line.
 COLUMNS = {
     "chain": "name", "states": "states", "observations": "observations", "share": "share", "transitions": "transitions",
     "paths": "paths", "index": "index", "loss ≤": "certificate", "as of transition": "certified",
 }  # fmt: skip
-#: States of a chain whose matrix is shown entry by entry.
+#: The most states of a chain whose matrix is shown entry by entry.
 MOST_STATES = 1_000
 
 
@@ -39,7 +39,7 @@ def status(study: "Study") -> list[Table]:
 
 
 def ending(study: "Study") -> str:
-    """Why a study has ended, in a sentence; which chain is the worst, if that was asked."""
+    """A sentence that says why a study has ended, and which chain is the worst if the study aims at that."""
     state = study.progress()
     if state.stop_reason is None:
         return "The study goes on."
@@ -56,12 +56,12 @@ def ending(study: "Study") -> str:
 
 
 def set_aside(study: "Study") -> list[str]:
-    """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
+    """A sentence for each chain that was set aside, with the stored reason."""
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
 def _chains(report: StudyReport, overview: Overview) -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
+    """The chains with their observations and the bounds on their losses. Of many chains, the least known ones."""
     page = report.page(sort="certificate", descending=True, size=MOST)
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
@@ -77,7 +77,7 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
 def plan(
     study: "Study", target_loss: float | None = None, target_width: float | None = None, most: int | None = None
 ) -> Table:
-    """How many more observations a loss or the questions need, and of which chains. ``most``: only so many lines."""
+    """How many more observations a loss or the questions need, and of which chains. ``most``: the most rows."""
     found = study.plan(target_loss, target_width=target_width)
     told = study.allocation()
     needs: Mapping[Any, float]
