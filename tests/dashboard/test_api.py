@@ -103,7 +103,7 @@ def test_downloads(client: Client, where: Path) -> None:
         assert [float(row["certificate"]) for row in rows] == list(stored(study).values())
         entries = list(csv.DictReader(io.StringIO(client.get("/download/2/matrix.csv").text)))
         assert len(entries) == 25
-        assert float(entries[7]["probability"]) == study.estimate("uniform").matrix[1, 2]
+        assert float(entries[7]["estimate"]) == study.estimate("uniform").matrix[1, 2]
         assert float(entries[7]["upper"]) == study.estimate("uniform").upper[1, 2]
 
 

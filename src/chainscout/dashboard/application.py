@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from .. import errors
 from ..report.study_data import MOST_LINES, Line, StudyReport
 from ..report.study_page import study_page
-from ..study.export import plain
+from ..study.export import COLUMNS, entries, plain
 from .guard import MOST_BODY
 from .interface import READS, WRITES, Conflict, Missing, Read, Write, found
 from .openapi import document
@@ -215,13 +215,8 @@ def _chain_lines(report: StudyReport) -> Iterator[bytes]:
 
 def matrix_lines(study: "Study", chain: str) -> Iterator[bytes]:
     """A chain's matrix with its intervals as comma-separated values, a row of the matrix at a time."""
-    estimate = study.estimate(chain)
-    yield _encoded([("from", "to", "probability", "lower", "upper", "transitions")])
-    for x, start in enumerate(estimate.states):
-        part = estimate.window(range(x, x + 1), range(len(estimate.states)))
-        columns = (part.matrix, part.lower, part.upper, part.transitions)
-        values = zip(estimate.states, *(column[0].tolist() for column in columns), strict=True)
-        yield _encoded((start, *entry) for entry in values)
+    yield _encoded([COLUMNS])
+    yield from map(_encoded, entries(study.estimate(chain)))
 
 
 def _encoded(lines: Iterable[Sequence[Any]]) -> bytes:

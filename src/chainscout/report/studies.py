@@ -98,27 +98,18 @@ def plan(
 
 def estimate(study: "Study", chain: str) -> Table:
     """The estimated matrix of a chain, entry by entry, with intervals."""
+    from ..study.export import entries  # here, because it loads slowly
+
     found = study.estimate(chain)
     if len(found.states) > MOST_STATES:
         raise InputError(
             f"a table of every entry is for at most {MOST_STATES:,} states, and the chain {chain!r} has"
             f" {len(found.states):,}: 'chainscout serve' shows its matrix a part at a time"
         )
-    rows = [
-        (
-            found.states[x],
-            found.states[y],
-            int(found.transitions[x, y]),
-            float(found.matrix[x, y]),
-            float(found.lower[x, y]),
-            float(found.upper[x, y]),
-        )
-        for x in range(len(found.states))
-        for y in range(len(found.states))
-    ]
+    rows = tuple(entry for row in entries(found) for entry in row)
     report = StudyReport(study, "")
     notes = (
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
         report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), rows, notes, keys=2)
