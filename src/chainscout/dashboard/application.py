@@ -21,10 +21,10 @@ from .. import errors
 from ..report.study_data import MOST_LINES, Line, StudyReport
 from ..report.study_page import study_page
 from ..study.export import COLUMNS, entries, plain
+from . import interface
 from .guard import MOST_BODY
-from .interface import READS, WRITES, Conflict, Missing, Read, Write, found
+from .interface import Conflict, Missing, NoQuery, Read, StreamQuery, Write, checked, found, parsed
 from .openapi import document
-from .parameters import NoQuery, StreamQuery, checked, parsed
 from .streams import Hub
 from .work import Recent, Unknown, change, in_thread, to_json
 
@@ -88,7 +88,7 @@ class Dashboard:
         routes = [
             Route("/", self.page),
             Mount("/static", StaticFiles(directory=STATIC, packages=[("chainscout.report", "static")])),
-            *(Route(read.path, self._reader(read)) for read in READS),
+            *(Route(read.path, self._reader(read)) for read in interface.READS),
             Route("/api/events", self.events),
             Route("/api/openapi.json", self.openapi),
             Route("/download/report.html", self.download_report),
@@ -96,7 +96,7 @@ class Dashboard:
             Route("/download/{number:int}/matrix.csv", self.download_matrix),
         ]
         if writing is not None:
-            routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in WRITES]
+            routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in interface.WRITES]
         handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {
             kind: failed for kind, _ in STATUS
         }

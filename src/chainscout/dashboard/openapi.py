@@ -6,8 +6,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from .._version import __version__
-from .interface import READS, WRITES
-from .parameters import Failure, StreamQuery
+from .interface import READS, WRITES, Failure, StreamQuery
 
 REFERENCE = "#/components/schemas/{model}"
 STREAM = (

@@ -29,7 +29,7 @@ MOST_QUESTIONS = 50
 
 def questions(report: "StudyReport") -> Table | None:
     """The registered questions with their stored answers, and what each of them waits for."""
-    lines = report.questions()
+    lines = report.browser.study.questions()
     if not lines:
         return None
     rows = tuple(
@@ -100,7 +100,7 @@ def in_one_line(found: "Diagnosis | None") -> str:
 
 def checks(report: "StudyReport") -> Table | None:
     """The checks of all chains together, and the evidence over time."""
-    found = report.checks()
+    found = report.browser.checks()
     if found is None or not any(check.cards for check in found):
         return None
     shown = [column for column in COLUMNS if column not in ("chain", "most evidence in")]

@@ -18,7 +18,6 @@ from .panels import PANELS, in_one_line
 from .tables import Drawing, Series, Table
 
 if TYPE_CHECKING:
-    from ..diagnostics import Diagnosis
     from ..store import HistoryLine
     from ..study import EventLine, Study
 
@@ -95,6 +94,14 @@ class Line(ChainLine):
     aim: float | None
 
 
+#: The columns of a table of chains: heading → field.
+COLUMNS = {
+    "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
+    "aim": "aim", "certificate": "certificate", "as of transition": "certified", "index": "index", "leases": "leases",
+    "set aside": "aside",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Page:
     """Some of the chains."""
@@ -104,6 +111,8 @@ class Page:
     page: int
     pages: int
     chains: tuple[Line, ...]
+    #: The columns of the table on the page: heading and field.
+    columns: tuple[tuple[str, str], ...] = tuple(COLUMNS.items())
 
 
 @dataclass(frozen=True)
@@ -259,14 +268,10 @@ class StudyReport:
             now=pace.now,
             last=pace.last,
             notes=self._notes(progress),
-            checks=in_one_line(self.checks()),
+            checks=in_one_line(self.browser.checks()),
             facts=(),
         )
         return replace(found, facts=_texts((*facts(found), *pace_facts(found))))
-
-    def checks(self) -> "Diagnosis | None":
-        """The checks of all chains together, as stored."""
-        return self.browser.checks()
 
     def _notes(self, progress: Progress) -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
@@ -407,14 +412,10 @@ class StudyReport:
 
     # -- what else there is
 
-    def questions(self) -> list[QuestionLine]:
-        """The registered questions with their answers as stored."""
-        return self._study.questions()
-
     def cards(self) -> tuple[Card, ...]:
         """A card for each of the first questions."""
         progress = self._study.progress()
-        return tuple(self._card(line, progress) for line in self.questions()[:MOST_CARDS])
+        return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
 
     def _card(self, line: QuestionLine, progress: Progress) -> Card:
         points: list[tuple[int, float, float, float | None]] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from .charts import line_chart
 from .format import cell, moment
 from .html import document, section
-from .study_data import Chain, Overview, Page, State, StudyReport, Window
+from .study_data import COLUMNS, Chain, Overview, Page, State, StudyReport, Window
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ ALLOCATION = (
     "The same chains: share of all observations; η̂: the share that the estimates of the moment give the chain by the"
     " paper's rule; aim: the share that the policy tends to if the estimates of now are the truth."
 )
-#: Heading → field of a chain.
-COLUMNS = {
-    "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
-    "aim": "aim", "certificate": "certificate", "as of transition": "certified", "index": "index", "leases": "leases",
-    "set aside": "aside",
-}  # fmt: skip
 
 
 def study_page(study: "Study", title: str) -> str:
