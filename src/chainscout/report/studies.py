@@ -88,7 +88,7 @@ def plan(
     ordered = sorted(needs, key=lambda key: -math.inf if math.isnan(needs[key]) else -needs[key])
     rows = tuple((*key, told[key[0]], whole(needs[key])) for key in ordered[:most])
     notes = [str(found), f"a prediction from the {by} so far, no bound: each row of a chain keeps its share and {kept}"]
-    if found.cost != found.total:
+    if study.progress().unit == "cost units":
         notes.append(f"they cost about {found.cost:,.6g}")
     if len(rows) < len(ordered):
         notes.append(f"{len(ordered) - len(rows):,} {what} that need fewer are not shown")

@@ -519,10 +519,6 @@ def _aims(study: Overview) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in aims.items() if value is not None]
 
 
-#: Details of an event that are shown in other words, or are for programs only.
-HIDDEN = frozenset({"lost", "issued", "told"})
-
-
 def chain_facts(line: Line) -> list[tuple[str, Any]]:
     """The facts of one chain."""
     return [
@@ -588,6 +584,10 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
     points = [(x, y) for line in lines for x, y in zip(line.x, line.y, strict=True)]
     end = max((x for x, _ in points), default=0.0)
     return 1.15 * max([least, *(y for x, y in points if x >= end / 20)]) or None
+
+
+#: Details of an event that are shown in other words, or are for programs only.
+HIDDEN = frozenset({"lost", "issued", "told"})
 
 
 def happening(event: "EventLine") -> Happening:
