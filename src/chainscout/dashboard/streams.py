@@ -1,4 +1,7 @@
-"""Event streams: one look at the study serves all streams."""
+"""Event streams: one look at the study serves all streams.
+
+Starlette has no server-sent events, and packages that add them leave it to their user to share one look.
+"""
 
 import asyncio
 import json

@@ -73,7 +73,10 @@ def to_json(value: Any) -> bytes:
 
 
 class Recent:
-    """Answers of the last moment, so that a thousand readers cost the study no more than one."""
+    """Answers of the last moment, so that a thousand readers cost the study no more than one.
+
+    The caches of ``functools`` forget nothing by time, and do not share an answer that is still being made.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[float, asyncio.Future[bytes]]] = {}

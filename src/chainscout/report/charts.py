@@ -1,4 +1,7 @@
-"""Charts as SVG: lines over time, and shares as bars. The style sheet gives them their colours and dashes."""
+"""Charts as SVG: lines over time, and shares as bars. The style sheet gives them their colours and dashes.
+
+matplotlib is an extra, and its colours do not follow the reader's light or dark theme.
+"""
 
 import math
 from collections.abc import Sequence
