@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import chainscout as cs
 from chainscout.cli import main
-from chainscout.report.cells import cell
+from chainscout.report.format import cell
 
 
 def run(*arguments: str) -> Result:
@@ -32,6 +32,20 @@ def test_help_imports_nothing_heavy() -> None:
         "import sys\nfrom chainscout.cli import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "heavy = {'numpy', 'scipy', 'rich', 'pydantic', 'numba', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_status_imports_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+    where = tmp_path / "lab.db"
+    with cs.Study.create(where, {f"c{k}": 2 for k in range(3)}) as study:
+        study.tell_many([(f"c{k}", x) for x in (0, 1, 1, 0) for k in range(3)])
+    code = (
+        "import sys\nfrom chainscout.cli import main\n"
+        f"try: main(['status', {str(where)!r}, '--json'])\nexcept SystemExit as end: assert not end.code\n"
+        "heavy = {'scipy', 'rich', 'pydantic', 'numba', 'matplotlib', 'starlette'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ import chainscout as cs
 from chainscout.cli import main
 from chainscout.cli.experiments import split_budgets, split_policies
 from chainscout.installation import extra_command
-from chainscout.report.cells import cell
+from chainscout.report.format import cell
 
 COMMAND = [sys.executable, "-m", "chainscout", "compare"]
 
@@ -286,7 +286,7 @@ def test_a_local_cluster_and_ctrl_c_on_it(tmp_path: Path, whole: cs.Results) -> 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense:x:y", "ftp://somewhere:1"])
 def test_no_scheduler_is_one_sentence(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainscout.cli.cluster.PATIENCE", "1s")
+    monkeypatch.setattr("chainscout.cli.experiments.PATIENCE", "1s")
     done = run("unlike", "--dask", address)
     assert done.exit_code == 2
     assert f"no Dask scheduler answers at '{address}'" in done.stderr

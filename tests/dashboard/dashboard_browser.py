@@ -107,4 +107,4 @@ def new_tab(driver: webdriver.Chrome) -> Iterator[Browser]:
     driver.delete_all_cookies()
     driver.close()
     driver.switch_to.window(driver.window_handles[0])
-    assert complaints == []
+    assert complaints == [], complaints

@@ -13,7 +13,7 @@ from dashboard_studies import HOSTILE, PROBLEM, advance, stored
 
 from chainscout import errors
 from chainscout.dashboard.work import to_json
-from chainscout.report.study_report import StudyReport
+from chainscout.report.study_data import StudyReport
 from chainscout.study import Study
 
 
@@ -33,6 +33,11 @@ def test_reading(client: Client, where: Path) -> None:
         assert client.get("/api/numbered/1?row=1&column=2&size=2").content == chain.content
         curves = client.get("/api/curves?chain=0&chain=2").json()["curves"]
         assert [curve["label"] for curve in curves] == ["sticky", "uniform"]
+        drawings = client.get("/api/drawings?chain=2")
+        assert drawings.content == to_json(report.drawings((2,)))
+        assert [drawing["title"] for drawing in drawings.json()["shares"]] == [
+            curve.label for curve in report.curves().curves
+        ]
         assert client.get("/api/leases").json() == []
         assert [event["kind"] for event in client.get("/api/log").json()] == ["created"]
         assert client.get("/api/log?after=1").json() == []
@@ -49,6 +54,7 @@ def test_reading(client: Client, where: Path) -> None:
         ("/api/chains?descending=1", 400, "'descending': input should be a valid boolean"),
         ("/api/chains?search=" + "x" * 201, 400, "'search': string should have at most 200 characters"),
         ("/api/curves?" + "&".join(["chain=1"] * 13), 400, "'chain': tuple should have at most 12 items"),
+        ("/api/drawings?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/api/curves?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/api/numbered/99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/api/numbered/" + "9" * 400, 404, "the chains have the numbers 0 to 2"),
@@ -97,7 +103,7 @@ def test_downloads(client: Client, where: Path) -> None:
         assert [float(row["certificate"]) for row in rows] == list(stored(study).values())
         entries = list(csv.DictReader(io.StringIO(client.get("/download/2/matrix.csv").text)))
         assert len(entries) == 25
-        assert float(entries[7]["probability"]) == study.estimate("uniform").matrix[1, 2]
+        assert float(entries[7]["estimate"]) == study.estimate("uniform").matrix[1, 2]
         assert float(entries[7]["upper"]) == study.estimate("uniform").upper[1, 2]
 
 

@@ -13,8 +13,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from chainscout.report.cells import cell
-from chainscout.report.study_report import StudyReport
+from chainscout.report.format import cell
+from chainscout.report.study_data import StudyReport
 from chainscout.sources import simulated
 from chainscout.study import Study
 
@@ -65,7 +65,7 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         )
         assert figures["certificate (largest)"] == cell(max(stored(study).values()))
         browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(stored(study)["sticky"]))
-        browser.until(lambda: cell(stored(study)["sticky"]) in browser.text("#certificate-legend"))
+        browser.until(lambda: cell(stored(study)["sticky"]) in browser.text("#certificate .legend"))
         browser.until(lambda: not browser.all("#panels section[data-panel=leases]"))
 
 

@@ -9,8 +9,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
 from chainscout import experiment
-from chainscout.report.cells import cell
 from chainscout.report.experiments import experiment_page
+from chainscout.report.format import cell
 from chainscout.report.study_page import study_page
 from chainscout.study import Study
 

@@ -12,8 +12,8 @@ from dashboard_servers import Running, connect
 
 from chainscout.cli import main
 from chainscout.report import studies
+from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
-from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
 
 TITLE = "checks of what the bounds assume"
@@ -74,13 +74,13 @@ def test_what_speaks_against_it_is_said_wherever_certificates_are(tmp_path: Path
         assert (table.title, table.columns[0], table.rows[0][:2]) == (TITLE, "check", ("order", "predecessor"))
         drawing = table.drawing
         assert drawing is not None
-        assert (drawing.level, drawing.names[0]) == (100.0, "order (predecessor)")
-        assert max(drawing.y[0]) > drawing.level > max(drawing.y[1])
-        assert list(drawing.x[0]) == sorted(drawing.x[0])
+        assert (drawing.level, drawing.lines[0].label) == (100.0, "order (predecessor)")
+        assert max(drawing.lines[0].y) > drawing.level > max(drawing.lines[1].y)
+        assert list(drawing.lines[0].x) == sorted(drawing.lines[0].x)
         text = study_page(study, "Lab")
         assert f"<h2>{TITLE}</h2>" in text
         assert NOTE in text
-        assert "speaks against it: 100" in text
+        assert "speaks against it</bdi>: 100" in text
         # The certificate itself is what it was.
         assert {name: study.certificate().loss[name] for name in study.names} == certificates
     shown = CliRunner().invoke(main, ["status", str(where)], terminal_width=400)
@@ -90,7 +90,7 @@ def test_what_speaks_against_it_is_said_wherever_certificates_are(tmp_path: Path
     for client in connect(where):
         *_, panel = client.get("/api/panels").json()
         assert panel["drawing"]["level"] == 100
-        assert len(panel["drawing"]["x"]) == len(panel["drawing"]["y"]) == len(panel["drawing"]["names"])
+        assert all(len(line["x"]) == len(line["y"]) for line in panel["drawing"]["lines"])
         assert NOTE in client.get("/api/study").json()["notes"]
 
 
@@ -119,5 +119,5 @@ def test_the_page_draws_the_evidence(browser: Browser, run: Callable[..., Runnin
         study.tell_many([("a", number % 2) for number in range(1100)])
         browser.until(lambda: browser.one("#evidence canvas"))
         assert browser.one("#evidence-section").is_displayed()
-        assert "speaks against it: 100" in browser.text("#evidence-legend")
+        assert "speaks against it: 100" in browser.text("#evidence .legend")
         browser.until(lambda: "Nothing speaks against" in browser.text("#panels"))

@@ -12,8 +12,8 @@ import pytest
 from chainscout.counts import Counts
 from chainscout.errors import InputError
 from chainscout.report import studies
+from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
-from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
 from chainscout.study.export import FORMATS, content, problem
 
@@ -64,11 +64,10 @@ def test_the_view_of_a_chain_with_many_open_states_is_quick(size: int) -> None:
 PROGRAM = """
 import itertools, re, sys
 from pathlib import Path
-from chainscout.dashboard.downloads import matrix
-from chainscout.report.study_report import StudyReport
+from chainscout.dashboard.application import matrix_lines
 from chainscout.study import Study
 with Study.open(sys.argv[1], read_only=True) as study:
-    lines = matrix(study, StudyReport(study, "many"), 0)
+    lines = matrix_lines(study, study.names[0])
     entries = sum(part.count(b"\\r\\n") for part in itertools.islice(lines, 11))
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
 print(entries, int(peak[1]) // 1024)

@@ -13,7 +13,7 @@ from dashboard_studies import advance, new_study
 from chainscout.cli import main
 from chainscout.errors import InputError
 from chainscout.policies import Policy
-from chainscout.report.study_report import StudyReport
+from chainscout.report.study_data import StudyReport
 from chainscout.study import Study
 
 RULE = Policy(

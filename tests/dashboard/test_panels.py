@@ -7,14 +7,14 @@ from dashboard_servers import Client, connect
 from dashboard_studies import new_study
 
 from chainscout.report import Table, panels, studies
+from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
-from chainscout.report.study_report import StudyReport
 from chainscout.study import Study
 
 
 def test_a_panel_that_is_appended_is_shown_everywhere(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Table("a <new> panel", ("what", "how many"), (("steps & more", 1234), (None, None)), ("a <note>",))
-    monkeypatch.setattr("chainscout.report.study_report.PANELS", (*panels.PANELS, lambda _: shown, lambda _: None))
+    monkeypatch.setattr("chainscout.report.study_data.PANELS", (*panels.PANELS, lambda _: shown, lambda _: None))
     with Study.open(where, read_only=True) as study:
         assert studies.status(study)[-1] == shown
         assert StudyReport(study, "Study").panels()[-1] == shown

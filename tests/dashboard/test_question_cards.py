@@ -8,8 +8,8 @@ from dashboard_servers import connect
 
 import chainscout as cs
 from chainscout.dashboard.work import to_json
-from chainscout.report.study_page import answered_words, study_page
-from chainscout.report.study_report import StudyReport
+from chainscout.report.study_data import StudyReport
+from chainscout.report.study_page import study_page
 
 LINES = ["reach down from idle within 4", "time to busy from idle"]
 
@@ -38,7 +38,7 @@ def test_a_card_has_the_interval_over_time_and_says_what_it_waits_for(asked: Pat
         assert reach.uppers[-1] == line.upper
         assert reach.uppers[0] >= reach.uppers[-1]
         assert (time.upper, time.uppers) == (None, ())
-        assert answered_words(time).startswith("Not done: infinitely wide with probability 0.975")
+        assert time.words.startswith("Not done: infinitely wide with probability 0.975")
         assert "no exit of the state 'down' is known" in time.notes[0]
         assert "sample it, or declare the transitions into it impossible" in time.notes[0]
 
@@ -49,7 +49,7 @@ def test_the_report_has_a_card_a_question(asked: Path) -> None:
     assert "Questions over time" in page
     for line in LINES:
         assert f"north: {line}" in page
-    assert "limit: 2" in page
+    assert "limit</bdi>: 2" in page
     assert "the upper bound is infinite: no exit of the state &#x27;down&#x27; is known" in page
 
 

@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,9 +12,10 @@ from dashboard_studies import HOSTILE, PROBLEM, advance, new_study, stored
 import chainscout as cs
 from chainscout import experiment
 from chainscout.cli import main
-from chainscout.report.cells import cell
-from chainscout.report.charts import Series, line_chart
+from chainscout.report.charts import line_chart
+from chainscout.report.format import cell
 from chainscout.report.study_page import study_page
+from chainscout.report.tables import Drawing, Series
 from chainscout.study import Study
 
 
@@ -141,18 +143,22 @@ def test_a_target_met_by_the_rest_is_said_in_words() -> None:
 def test_more_states_than_are_drawn() -> None:
     study = Study.create(None, {"large": 200}, budget=1000)
     study.tell("large", 3)
-    assert "the first 30 of 200 states are shown" in study_page(study, "Study")
+    assert "The first 30 of 200 states are shown." in study_page(study, "Study")
 
 
 def test_charts() -> None:
-    nothing = line_chart("Loss", "n", [Series("a", [], [])])
-    assert "nothing to draw yet" in nothing
-    flat = line_chart("Loss", "n", [Series("a", [1, 2], [3.0, 3.0])], logarithmic=True, target=1.0)
+    def drawn(x: list[float], y: list[float | None], **options: Any) -> str:
+        return line_chart(Drawing("Loss", "n", (Series.of("a", x, y),), **options))
+
+    assert "nothing to draw yet" in drawn([], [])
+    flat = drawn([1, 2], [3.0, 3.0], logarithmic=True, level=1.0)
     assert flat.count("<polyline") == 1
-    broken = line_chart("Loss", "n", [Series("a", [1, 2, 3], [0.5, None, 0.1])])
-    assert broken.count("<polyline") == 2
-    zero = line_chart("Share", "n", [Series("a", [1], [0.0])])
-    assert "<polyline" in zero
+    assert "target</bdi>: 1" in flat
+    known = drawn([1, 2, 3], [0.5, None, 0.1])
+    assert len(re.findall(r'<polyline [^>]*points="([^"]*)"', known)[0].split()) == 2
+    assert "<polyline" in drawn([1], [0.0])
+    assert "nothing to draw yet" in drawn([1], [0.0], logarithmic=True)
+    assert drawn([1], [-2.0], bottom=-4.0, notes=("below <0>",)).count("<p class=note>below &lt;0&gt;</p>") == 1
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from chainscout.certificates import certify
 from chainscout.counts import Counts
 from chainscout.errors import InputError, SetAsideWarning
 from chainscout.report import studies
-from chainscout.report.cells import duration, label
-from chainscout.report.study_report import StudyReport
+from chainscout.report.format import duration, label
+from chainscout.report.study_data import StudyReport
 from chainscout.study import Browser, Study
 
 
@@ -175,6 +175,32 @@ def test_weights_are_in_the_shares(tmp_path: Path) -> None:
     for curve, line in zip(curves, report.page().chains, strict=True):
         assert curve.plug_in[-1] == line.plug_in
         assert curve.aim == line.aim
+
+
+def test_what_is_drawn_is_what_the_curves_say(tmp_path: Path) -> None:
+    study = new_study(tmp_path / "study.db", target_loss=1e-6)
+    advance(study, 400)
+    report = StudyReport(study, "Study")
+    found, curves = report.drawings(), report.curves().curves
+    assert (found.certificate.level, found.certificate.level_name, found.questions) == (1e-6, "target", ())
+    for line, share, curve in zip(found.certificate.lines, found.shares, curves, strict=True):
+        known = [(x, y) for x, y in zip(curve.observations, curve.certificate, strict=True) if y is not None]
+        assert (line.label, list(zip(line.x, line.y, strict=True))) == (curve.label, known)
+        assert (share.title, [line.label for line in share.lines]) == (curve.label, ["share", "η̂", "aim"])
+        assert (share.lines[0].y, set(share.lines[2].y)) == (curve.share, {curve.aim})
+        late = max(y for line in share.lines for x, y in zip(line.x, line.y, strict=True) if x >= 20)
+        assert share.top == pytest.approx(min(1.0, 1.15 * late))
+
+
+def test_a_chain_that_is_asked_for_is_drawn_in_any_case() -> None:
+    study = Study.create(None, {f"c{k}": 2 for k in range(9)}, budget=1000)
+    study.tell_many([(f"c{k}", t % 2) for k in range(9) for t in range(5 + k)])
+    report = StudyReport(study, "Study")
+    least_known = [drawing.title for drawing in report.drawings().shares]
+    assert least_known == [f"c{k}" for k in range(6)]
+    assert [drawing.title for drawing in report.drawings((8,)).shares] == ["c8", *least_known[:5]]
+    assert [drawing.title for drawing in report.drawings((2,)).shares] == least_known
+    assert report.drawings().certificate.title == "Certificate, the 6 least known chains"
 
 
 def test_few_lines_of_history(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from study_places import Place, lease
 
 from chainscout.counts import Counts
 from chainscout.errors import InputError
-from chainscout.report.study_report import StudyReport
+from chainscout.report.study_data import StudyReport
 from chainscout.study import Browser, Study
 
 NAMES = [*(f"Chain {k:02d}" for k in range(40)), "50%_\\odd", "Übung"]

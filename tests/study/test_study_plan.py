@@ -15,6 +15,7 @@ from chainscout.certificates import planning
 from chainscout.certificates.certificate import loss_bound
 from chainscout.cli import main
 from chainscout.errors import InputError
+from chainscout.report import studies
 from chainscout.sources import Simulated
 
 
@@ -156,6 +157,16 @@ def test_the_command_line_plans_a_study(tmp_path):
     assert str(own) in run("plan", where)
     for option in (("--budget", "100"), ("--delta", "0.1")):
         assert "it has its own delta and budget" in run("plan", where, *option, status=2)
+
+
+@pytest.mark.parametrize("costs", [None, {"a": 1.0, "b": 2.5}])
+def test_a_plan_names_the_cost_whenever_the_study_has_costs(costs):
+    study = cs.Study.create(None, {"a": 2, "b": 2}, costs=costs)
+    study.tell_many([(name, t % 2) for t in range(200) for name in ("a", "b")])
+    found = study.plan(target_loss=1.0)
+    assert found.cost == found.total == 0  # equal numbers say nothing about whether there are costs
+    notes = studies.plan(study, target_loss=1.0).notes
+    assert any(note.startswith("they cost about") for note in notes) == (costs is not None)
 
 
 def test_count_says_how_many_more(tmp_path):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from ..counts import Counts
 from ..errors import InputError
@@ -25,6 +24,8 @@ _DRAWS = 2000
 
 def delta_method(counts: Counts, terms: Terms, delta: float, start: _Array | None = None) -> tuple[float, float, float]:
     """Estimate, lower and upper end from the plug-in value and its gradient."""
+    from scipy.special import ndtri  # here, because it loads slowly
+
     matrix = _frequencies(counts, terms, start)
     estimate = exact.value(matrix, terms, start)
     if not math.isfinite(estimate):

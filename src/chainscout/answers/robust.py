@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from ..counts import Counts
 from ..errors import InputError
@@ -48,6 +47,8 @@ class Rows(NamedTuple):
 
 def rows_of(counts: Counts, terms: Terms, delta: float) -> Rows:
     """The sets of a chain's rows, which hold together with probability 1 − δ."""
+    from scipy.special import gammaln  # here, because it loads slowly
+
     size = counts.size
     counts.need_dense()
     unseen = np.ones((size, size), dtype=bool)

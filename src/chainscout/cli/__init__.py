@@ -1,4 +1,4 @@
-"""The command line. Everything heavy is imported inside the commands, so that ``--help`` answers at once."""
+"""The command line. Commands import heavy modules only when they run, so that ``--help`` answers at once."""
 
 import os
 import sys
@@ -10,19 +10,16 @@ import click
 from .._version import __version__
 from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, take_up, tell
-from .answers import answer
 from .demonstration import demo
-from .experiments import compare
+from .experiments import compare, verify
 from .logs import count
 from .problems import inspect, plan
 from .rendering import echo
-from .reports import report, serve
-from .studies import audit, backup, diagnose, export, extend, learn, new, status
-from .verification import verify
+from .studies import answer, audit, backup, diagnose, export, extend, learn, new, report, serve, status
 
 
 class Commands(click.Group):
-    """A group whose commands end with one line and an exit status where the library raises its own errors."""
+    """A group of commands. An error of the library becomes one line and an exit status."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -31,7 +28,7 @@ class Commands(click.Group):
         except ChainscoutError as error:
             echo(f"chainscout: {error}", err=True)
             ctx.exit(error.exit_status)
-        except UnicodeEncodeError as error:  # a name with bytes that are no text, or a terminal that has few letters
+        except UnicodeEncodeError as error:  # a name that is not text, or an encoding with few letters
             letter = error.object[error.start : error.start + 1]
             echo(f"chainscout: {letter!a} cannot be written in {error.encoding}", err=True)
             ctx.exit(FileError.exit_status)
@@ -39,7 +36,7 @@ class Commands(click.Group):
             echo(f"chainscout: {str(interruption) or 'stopped'}", err=True)
             with suppress(OSError):
                 sys.stdout.flush()
-            # An ordinary exit would wait for the threads that are still in the middle of a task.
+            # An ordinary exit would wait for threads that are in the middle of a task.
             os._exit(130)
 
 

@@ -1,13 +1,14 @@
-"""``ask``, ``tell``, ``renew``, ``give-back`` and ``take-up``: a study advanced by scripts in any language."""
+"""``ask``, ``tell``, ``renew``, ``give-back`` and ``take-up``: scripts in any language advance a study."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import ChainscoutError, InputError
-from .rendering import as_json, echo
-from .studies import finished, opened, say, where_argument
+from .rendering import echo, is_json, say
+from .studies import StudyCommand, finished, opened
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -24,21 +25,18 @@ def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
     return seconds(value, "--seconds", meaning="how long a lease lasts")
 
 
-token_option = click.option("--token", required=True, help="Of the lease, as 'ask --lease' printed it.")
+_how_long = partial(click.option, "--seconds", default="60", show_default=True, callback=_seconds)
+_token = click.option("--token", required=True, help="The token of the lease, as 'ask --lease' printed it.")
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.option("--number", type=int, help="How many observations to plan at once.")
 @click.option(
     "--lease", "worker", metavar="WORKER", help="Lease the next step of this worker's own path, and print a token."
 )
-@click.option(
-    "--seconds", default="60", show_default=True, callback=_seconds, help="How long a lease lasts, as 60 or 5min."
-)
+@_how_long(help="How long a lease lasts, as 60 or 5min.")
 @click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
-@as_json
-def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int, json_output: bool) -> None:
+def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int) -> None:
     """Print the chain to advance next."""
     if worker is not None:
         if number is not None:
@@ -46,118 +44,91 @@ def ask(where: str, number: int | None, worker: str | None, seconds: float, step
         with opened(where) as study:
             lease = study.worker(worker, renews=False).lease(seconds, steps=steps, wait=0, continuing=True)
             if lease is None:
-                study.ask()  # says why there is nothing to ask
+                study.ask()  # raises the error that says why there is nothing to ask
                 return
-        answer = {
-            "chain": lease.chain,
-            "token": lease.token,
-            "path": lease.path,
-            "state": lease.state,
-            "step": lease.step,
-            "steps": lease.steps,
-        }
-        say(answer, f"{lease.chain} {lease.token}", json_output)
-        _say_where(lease.chain, lease.path, lease.state, json_output)
+        fields = ("chain", "token", "path", "state", "step", "steps")
+        say({name: getattr(lease, name) for name in fields}, f"{lease.chain} {lease.token}")
+        _say_where(lease.chain, lease.path, lease.state)
         return
     with opened(where, read_only=True) as study:
         if number is not None:
             chosen = study.ask(number)
-            say({"chains": chosen}, "\n".join(chosen), json_output)
+            say({"chains": chosen}, "\n".join(chosen))
             return
         name = study.ask()
         chain = study.chain(name)
-    say({"chains": [name], "path": chain.path, "state": chain.last, "step": chain.step}, name, json_output)
-    _say_where(name, chain.path, chain.last, json_output)
+    say({"chains": [name], "path": chain.path, "state": chain.last, "step": chain.step}, name)
+    _say_where(name, chain.path, chain.last)
 
 
-def _say_where(chain: str, path: int, state: Any, json_output: bool) -> None:
-    """Tells a person, beside the answer that a script reads, where the path stands."""
-    if not json_output:
+def _say_where(chain: str, path: int, state: Any) -> None:
+    """Tells a person on standard error where the path stands. A script reads standard output."""
+    if not is_json():
         where = "begins with the next state" if state is None else f"is in {state!r}"
         echo(f"path {path} of {chain} {where}", err=True)
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.argument("chain", metavar="CHAIN|-")
 @click.argument("state", required=False)
 @click.option("--path", type=int, help="The number of the path that the state continues.")
-@click.option("--step", type=int, help="The observation's number in its path; the same again is harmless.")
-@click.option("--token", help="Of the lease under which the path is walked.")
-@click.option("--begin", is_flag=True, help="The state begins a new path: the process was started anew.")
-@as_json
-def tell(
-    where: str,
-    chain: str,
-    state: str | None,
-    path: int | None,
-    step: int | None,
-    token: str | None,
-    begin: bool,
-    json_output: bool,
-) -> None:
+@click.option("--step", type=int, help="The observation's number in its path. Telling the same again is harmless.")
+@click.option("--token", help="The token of the lease that the path belongs to.")
+@click.option("--begin", is_flag=True, help="The state begins a new path, because the process was started anew.")
+def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
     """Store an observation. It continues the path of all calls without a token, unless --begin is given.
 
     With - for the chain, lines 'CHAIN STATE' are read from standard input.
     """
     with opened(where) as study:
         if chain == "-":
-            if state is not None or path is not None or step is not None or token is not None or begin:
+            if state is not None or any(value is not None and value is not False for value in options.values()):
                 raise InputError("lines from standard input are told all at once, without a state or options")
             lines = enumerate(_standard_input(), start=1)
-            pairs = [_line(study, number, line) for number, line in lines if line.strip()]
-            study.tell_many(pairs)
+            study.tell_many([_line(study, number, line) for number, line in lines if line.strip()])
         else:
             if state is None:
                 raise InputError("tell needs a chain and a state")
-            if begin and (path is not None or step is not None):
+            if options["begin"] and (options["path"] is not None or options["step"] is not None):
                 raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
-            study.tell(chain, study.state_from_text(chain, state), path, step, token=token, begin=begin)
+            study.tell(chain, study.state_from_text(chain, state), **options)
         progress = study.progress()
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
     many = "1 observation" if progress.observations == 1 else f"{progress.observations} observations"
-    say(answer, many + finished(progress.stop_reason), json_output)
+    say(answer, many + finished(progress.stop_reason))
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.argument("chain")
-@token_option
-@click.option(
-    "--seconds", default="60", show_default=True, callback=_seconds, help="How long it lasts from now on, or 5min."
-)
-@as_json
-def renew(where: str, chain: str, token: str, seconds: float, json_output: bool) -> None:
+@_token
+@_how_long(help="How long the lease lasts from now on, as 60 or 5min.")
+def renew(where: str, chain: str, token: str, seconds: float) -> None:
     """Hold a lease for longer."""
     with opened(where) as study:
         study.renew(chain, token, seconds)
-    say({"chain": chain, "seconds": seconds}, f"{chain} is held for {seconds:g} seconds", json_output)
+    say({"chain": chain, "seconds": seconds}, f"{chain} is held for {seconds:g} seconds")
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.argument("chain")
-@token_option
+@_token
 @click.option("--lost", is_flag=True, help="The worker cannot go on: its path ends, as when a lease runs out.")
-@as_json
-def give_back(where: str, chain: str, token: str, lost: bool, json_output: bool) -> None:
+def give_back(where: str, chain: str, token: str, lost: bool) -> None:
     """End a lease before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)
         reason = study.stop_reason
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{finished(reason)}", json_output)
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{finished(reason)}")
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.argument("chain")
-@as_json
-def take_up(where: str, chain: str, json_output: bool) -> None:
+def take_up(where: str, chain: str) -> None:
     """Ask again for a chain that was set aside, because its process works again."""
     with opened(where) as study:
         study.take_up(chain)
         reason = study.stop_reason
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{finished(reason)}", json_output)
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{finished(reason)}")
 
 
 def _standard_input() -> list[str]:
@@ -170,7 +141,7 @@ def _standard_input() -> list[str]:
 
 
 def _line(study: "Study", number: int, line: str) -> tuple[str, Any]:
-    words = line.rsplit(maxsplit=1)  # at the last blank: a chain's name may have some
+    words = line.rsplit(maxsplit=1)  # at the last blank, because a chain's name may have blanks
     if len(words) != 2:
         raise InputError(f"line {number} must be 'CHAIN STATE', not {line.strip()!r}")
     try:

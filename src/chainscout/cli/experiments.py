@@ -1,22 +1,32 @@
-"""``compare``."""
+"""``compare`` and ``verify``: policies against each other, and the paper's claims on trial."""
 
+import gc
 import math
 import re
-from contextlib import ExitStack
+import shlex
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, InputError, MissingExtraError
+from .._version import __version__
+from ..errors import ChainscoutError, InputError, MissingExtraError
 from .problems import delta_option, find_problem
-from .rendering import as_json, echo, echo_json, show
+from .rendering import JsonCommand, echo, echo_json, is_json, show, writing
 
 if TYPE_CHECKING:
     from ..experiment import Results
 
+#: How long a Dask scheduler may take to answer.
+PATIENCE = "5s"
 
-@click.command()
+
+@click.command(cls=JsonCommand)
 @click.argument("problem", metavar="FILE|NAME")
 @click.option("--policies", default="uniform,ba-mc,scout,oracle", show_default=True, help="Names, as a,b:key=value,c.")
 @click.option("--budgets", default="1000,10000", show_default=True, help="Observations, as 1000,10000.")
@@ -27,16 +37,8 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for data, figures and report.html.")
 @click.option("--resume", is_flag=True, help="Go on with the interrupted run in --out.")
 @click.option("--dask", metavar="ADDRESS|local", help="Run on a Dask cluster.")
-@as_json
 def compare(
-    problem: str,
-    policies: str,
-    budgets: str,
-    out: Path | None,
-    resume: bool,
-    dask: str | None,
-    json_output: bool,
-    **options: Any,
+    problem: str, policies: str, budgets: str, out: Path | None, resume: bool, dask: str | None, **options: Any
 ) -> None:
     """Compare policies on a problem: same paths for all, losses at every budget."""
     from .. import experiment
@@ -45,11 +47,7 @@ def compare(
     found = find_problem(problem)
     tasks = _directory(out, resume)
     with ExitStack() as stack:
-        executor = None
-        if dask is not None:
-            from .cluster import dask_executor
-
-            executor = stack.enter_context(dask_executor(dask))
+        executor = None if dask is None else stack.enter_context(_dask_executor(dask))
         try:
             results = experiment.compare(
                 found,
@@ -64,29 +62,28 @@ def compare(
             hint = f"; finished tasks are kept, go on with --out {out} --resume" if out else ""
             raise KeyboardInterrupt(f"stopped{hint}") from None
     if out is not None and tasks is not None:
-        write(results, out)  # before anything is shown: a pipe may be closed early
+        write(results, out)  # before anything is printed, because a pipe may be closed early
         experiment.forget(tasks)
-    if json_output:
+    if is_json():
         content = {"summary": results.summary(), "differences": results.differences()}
         content |= {"allocation": results.allocation(), "settings": [dict(results.settings)]}
-        rows = {name: [_without_nan(row) for row in records] for name, records in content.items()}
-        echo_json(rows, indent=2)
+        echo_json({name: [_without_nan(row) for row in rows] for name, rows in content.items()}, indent=2)
     else:
-        show(report.tables(results), json_output=False)
+        show(report.tables(results))
     if out is not None:
-        echo(str(out / PAGE), err=json_output, exact=True)
+        echo(str(out / PAGE), err=is_json(), exact=True)
 
 
-#: The page among an experiment's files.
+#: The file name of an experiment's page.
 PAGE = "report.html"
 
 
 def write(results: "Results", out: Path) -> None:
-    """Data, the page of an experiment, and figures if matplotlib is there."""
+    """Writes the data and the page of an experiment, and its figures if matplotlib is installed."""
     from ..report import experiments as report
     from ..report.html import save_figure
 
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         results.save(out / "run.nc")
         (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
@@ -97,12 +94,10 @@ def write(results: "Results", out: Path) -> None:
             return
         for name in ("loss.svg", "loss.png"):
             save_figure(figure, out / name)
-    except OSError as error:
-        raise FileError(f"{out} could not be written: {error.strerror or error}") from None
 
 
 def _directory(out: Path | None, resume: bool) -> Path | None:
-    """Where finished tasks are kept."""
+    """The directory of finished tasks."""
     if out is None:
         if resume:
             raise InputError("--resume needs --out, the directory of the run to go on with")
@@ -140,5 +135,84 @@ def split_budgets(text: str) -> list[int]:
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no nan: null is 'does not exist'."""
+    """The row with null for nan, which JSON does not have."""
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+
+
+@contextmanager
+def _dask_executor(address: str) -> Iterator[Executor]:
+    """An executor on the Dask cluster whose scheduler has this address; 'local': on a cluster made for this run."""
+    try:
+        from distributed import Client, LocalCluster
+        from distributed.scheduler import KilledWorker
+    except ImportError:
+        raise MissingExtraError("--dask", "cluster") from None
+    with ExitStack() as stack:
+        why = None
+        try:
+            if address == "local":
+                # One process per core, any free port for the dashboard, and no log lines beside the table.
+                quiet = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
+                cluster = stack.enter_context(LocalCluster(threads_per_worker=1, preload=[__name__], **quiet))
+                client = stack.enter_context(Client(cluster, set_as_default=False))
+            else:
+                client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
+        except Exception as error:  # the library raises all kinds of errors for a wrong address
+            why = str(error) or type(error).__name__
+        if why is not None:
+            # The unfinished client closes itself when it is collected. It hangs if another one starts at that moment.
+            gc.collect()
+            raise InputError(f"no Dask scheduler answers at {address!r}: {why}")
+        try:
+            yield client.get_executor()
+        except KilledWorker as error:
+            raise ChainscoutError(f"the workers of the Dask cluster die again and again: {error}") from None
+
+
+def dask_setup(worker: Any) -> None:
+    """Dask calls this in each worker. A terminal sends Ctrl-C to all processes, and only the first may react."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@click.command(cls=JsonCommand)
+@click.option("--quick/--full", "quick", default=True, help="Under a minute (the default), or the documentation's run.")
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Multiplies all numbers of replications.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--engine", default="auto", show_default=True, help="cpu, gpu or auto: a full run takes the GPU if there is one."
+)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the table there, as Markdown.")
+@click.pass_context
+def verify(context: click.Context, quick: bool, scale: float, seed: int, engine: str, out: Path | None) -> None:
+    """Put the paper's claims on trial: claim, setting, measured figure with interval, verdict.
+
+    Claims that are known to fail are expected to. The exit status is 1 if a verdict is not the expected one.
+    """
+    from .. import engine as engines
+    from .. import verification
+    from ..report import verification as report
+    from ..validation import one_of
+
+    # A quick run takes less time than compiling the kernels of a GPU.
+    one_of(engine, "engine", ("python", "cpu", "gpu", engines.AUTO))
+    used = "cpu" if quick and engine == engines.AUTO else engines.resolved(engine)
+    effort = verification.Effort(full=not quick, scale=scale, seed=seed, engine=used)
+    findings = verification.verify(effort, lambda about: echo(f"{about} …", err=True))
+    shown = report.table(findings, effort, verification.DELTA)
+    if out is not None:
+        words = ["chainscout", "verify", "--quick" if quick else "--full"]
+        words += [f"--scale={scale:g}"] * (scale != 1) + [f"--seed={seed}"] * (seed != 0)
+        words += [f"--engine={engine}"] * (engine != engines.AUTO) + [f"--out={out}"]
+        made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {_versions()}, engine {used}."
+        with writing(out):
+            out.write_text(report.markdown(shown, made_by), encoding="utf-8")
+    show([shown], report.records(findings, effort))
+    context.exit(int(any(finding.surprising(effort.thorough) for finding in findings)))
+
+
+def _versions() -> str:
+    import platform
+    from importlib.metadata import version
+
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
+    return f"chainscout {__version__}, Python {platform.python_version()}, {libraries}"

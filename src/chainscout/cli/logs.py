@@ -9,16 +9,16 @@ import click
 
 from ..errors import CorrelatedCountsWarning, InputError
 from .problems import delta_option
-from .rendering import as_json, show
+from .rendering import JsonCommand, is_json, show
 
 if TYPE_CHECKING:
     from ..report import Table
 
-#: A terminal shows so many chains; JSON and files have all.
+#: The most chains that a terminal shows. JSON and files have all chains.
 MOST = 50
 
 
-@click.command()
+@click.command(cls=JsonCommand)
 @click.argument("where", metavar="FILE…|ADDRESS", nargs=-1, required=True)
 @click.option("--chain", required=True, help="Column of the chain's id.")
 @click.option("--time", required=True, help="Column of the time.")
@@ -41,7 +41,6 @@ MOST = 50
 @click.option("--temp-directory", type=click.Path(path_type=Path), help="Where to put what does not fit into memory.")
 @click.option("--diagnose", is_flag=True, help="Read the log once more: are these Markov chains that do not change?")
 @delta_option
-@as_json
 def count(
     where: tuple[str, ...],
     gap: str | None,
@@ -51,7 +50,6 @@ def count(
     out: tuple[Path, ...],
     diagnose: bool,
     delta: float,
-    json_output: bool,
     **options: Any,
 ) -> None:
     """Count the transitions of every chain in existing logs: files, a database, or a Spark cluster."""
@@ -70,7 +68,7 @@ def count(
         place = where[0] if len(where) == 1 else list(where)
         counts = count_transitions(place, gap=_gap(gap), states=_states(states), **options)
     with counts:
-        tables = report.counted(counts, delta, budget, target_loss, most=None if json_output else MOST)
+        tables = report.counted(counts, delta, budget, target_loss, most=None if is_json() else MOST)
         for path in out:
             if path.suffix == ".parquet":
                 counts.to_parquet(path)
@@ -78,21 +76,21 @@ def count(
                 counts.problem(name=path.stem, source=", ".join(_named(name) for name in where)).save(path)
         if diagnose:
             tables += _diagnosed(place, gap, states, delta, options)
-        show(tables, json_output)
+        show(tables)
 
 
 def _diagnosed(place: Any, gap: str | None, states: str | None, delta: float, options: dict[str, Any]) -> "list[Table]":
-    """What the checks of the Markov assumption say of the log, read once more."""
+    """The checks of the Markov assumption, which read the log once more."""
     from ..diagnostics import diagnose
     from ..logs import read_paths
-    from ..report import diagnosis
+    from ..report.panels import check_tables
 
     columns = {name: value for name, value in options.items() if name not in ("lag", "sliding")}
-    return diagnosis.tables(diagnose(read_paths(place, gap=_gap(gap), states=_states(states), **columns), delta=delta))
+    return check_tables(diagnose(read_paths(place, gap=_gap(gap), states=_states(states), **columns), delta=delta))
 
 
 def _named(where: str) -> str:
-    """A file's name, or an address without who goes there."""
+    """The name of a file, or an address without user and password."""
     return where.rpartition("@")[2] if "://" in where else Path(where).name
 
 

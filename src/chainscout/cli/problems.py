@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import InputError
-from .rendering import as_json, show
+from .rendering import JsonCommand, is_json, show
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -18,39 +18,36 @@ delta_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=JsonCommand)
 @click.argument("problem", metavar="[FILE|NAME]", required=False)
 @click.option("--chain", help="Show this chain state by state.")
 @delta_option
-@as_json
-def inspect(problem: str | None, chain: str | None, delta: float, json_output: bool) -> None:
+def inspect(problem: str | None, chain: str | None, delta: float) -> None:
     """Show the quantities of a problem or of one of its chains. Without an argument, list the built-in problems."""
     from .. import report
 
     if problem is None:
-        show(_catalogue(), json_output)
+        show(_catalogue())
         return
     found = find_problem(problem)
     if chain is None:
-        show(report.inspect_problem(found, delta), json_output)
+        show(report.inspect_problem(found, delta))
     else:
-        show(report.inspect_chain(chain, found[chain]), json_output)
+        show(report.inspect_chain(chain, found[chain]))
 
 
-@click.command()
+@click.command(cls=JsonCommand)
 @click.argument("problem", metavar="FILE|NAME|STUDY")
 @click.option("--budget", type=int, help="Observations that can be paid for.")
 @click.option("--target-loss", type=float, help="The largest loss that is good enough.")
 @click.option("--target-width", type=float, help="Of a study with questions: how wide every answer may be.")
 @delta_option
-@as_json
 def plan(
     problem: str,
     budget: int | None,
     target_loss: float | None,
     target_width: float | None,
     delta: float,
-    json_output: bool,
 ) -> None:
     """Show what a budget buys, or what a loss costs: limits, predictions, certificates and theorems side by side.
 
@@ -62,17 +59,15 @@ def plan(
         from ..store import holds_database
 
         if holds_database(problem):
-            _plan_study(problem, budget, target_loss, target_width, json_output)
+            _plan_study(problem, budget, target_loss, target_width)
             return
     if target_width is not None:
         raise InputError("--target-width is for a study that exists, with questions")
-    show(report.plan(find_problem(problem), budget=budget, target_loss=target_loss, delta=delta), json_output)
+    show(report.plan(find_problem(problem), budget=budget, target_loss=target_loss, delta=delta))
 
 
-def _plan_study(
-    where: str, budget: int | None, target_loss: float | None, target_width: float | None, json_output: bool
-) -> None:
-    """What a study that exists needs."""
+def _plan_study(where: str, budget: int | None, target_loss: float | None, target_width: float | None) -> None:
+    """Shows how many more observations a study needs."""
     from ..report import studies
     from .studies import opened
 
@@ -80,11 +75,11 @@ def _plan_study(
     if budget is not None or given is ParameterSource.COMMANDLINE:
         raise InputError("a study that exists is planned for a target alone: it has its own delta and budget")
     with opened(where, read_only=True) as study:
-        show([studies.plan(study, target_loss, target_width, most=None if json_output else studies.MOST)], json_output)
+        show([studies.plan(study, target_loss, target_width, most=None if is_json() else studies.MOST)])
 
 
 def find_problem(text: str) -> "Problem":
-    """The problem in a file or directory, or the built-in one of that name."""
+    """The problem in a file or directory, or the built-in problem of that name."""
     from .. import problems
 
     return problems.find(text)

@@ -1,34 +1,57 @@
-"""Tables in a terminal or as JSON."""
+"""What a command prints: tables and sentences in a terminal, or JSON."""
 
 import json
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from ..errors import FileError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from ..report import Table
 
-as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON instead of tables.")
 
-#: A pipe has no width: tables may be wide there, and nothing is cut.
+def _keep(context: click.Context, option: click.Parameter, value: bool) -> None:
+    context.meta[__name__] = value
+
+
+#: The last option of a command that can print JSON. `is_json` gives its value, so that no command passes it on.
+JSON = click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print JSON instead of tables.")
+
+
+class JsonCommand(click.Command):
+    """A command that can print JSON."""
+
+    def __init__(self, *, params: list[click.Parameter], **settings: Any) -> None:
+        super().__init__(params=[*params, JSON], **settings)
+
+
+def is_json() -> bool:
+    """Whether the running command prints JSON."""
+    return bool(click.get_current_context().meta[__name__])
+
+
+#: The width of a table in a pipe, which has no width of its own.
 PIPE = 200
-#: Characters that each column takes beside its own width, and the line beside those.
+#: Characters between two columns, and at the edges of a line.
 BETWEEN = 3
 EDGES = 1
-#: A cell that is numbers and signs between them, as '28 … 60', is read as a whole.
+#: A cell that holds only numbers and the signs between them, as '28 … 60', stays on one line.
 NUMBERS = re.compile(r"[\d.,e%+\-−±… —]+")
 
 
 def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
-    """Prints a text for people. A name in it cannot steer the terminal.
+    """Prints a text for people. Characters that would control the terminal are spelt out.
 
-    ``exact``: a script may read the text; only a terminal gets it with such characters spelt out.
+    ``exact``: a script may read the text, so these characters are spelt out in a terminal only.
     """
     from ..validation import printable
 
@@ -37,15 +60,33 @@ def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
 
 
 def echo_json(content: Any, indent: int | None = None) -> None:
-    """Prints JSON: exact, and with no character in it that steers a terminal."""
+    """Prints JSON, with escapes for all characters that would control a terminal."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
     click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
-def show(tables: "list[Table]", json_output: bool) -> None:
-    """Prints tables."""
-    if json_output:
-        echo_json([{"title": t.title, "rows": t.records(), "notes": list(t.notes)} for t in tables], indent=2)
+def say(content: Any, text: str) -> None:
+    """Prints one answer: ``content`` as JSON on one line, or ``text``."""
+    if is_json():
+        echo_json(content)
+    else:
+        echo(text, exact=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns a failure to write the file or directory into a `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path} could not be written: {error.strerror or error}") from None
+
+
+def show(tables: "list[Table]", content: Any = None) -> None:
+    """Prints tables. ``content``: what is printed as JSON instead of the tables."""
+    if is_json():
+        content = content or [{"title": t.title, "rows": t.records(), "notes": list(t.notes)} for t in tables]
+        echo_json(content, indent=2)
         return
     from rich.console import Console
     from rich.padding import Padding
@@ -55,11 +96,11 @@ def show(tables: "list[Table]", json_output: bool) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
     for table in tables:
-        if not table.columns:  # of one policy there are no differences
+        if not table.columns:  # one policy alone has no differences
             continue
         console.print(Text(printable(table.title), style="bold"))
         for part in _parts(table, console.width):
-            console.print(part, crop=False)  # where a number has no room at all, the terminal wraps it
+            console.print(part, crop=False)  # the terminal wraps a number that has no room at all
         for note in table.notes:
             console.print(Padding(Text(printable(note), style="dim"), (0, 0, 0, 2), expand=False))
         if table.notes:
@@ -68,7 +109,7 @@ def show(tables: "list[Table]", json_output: bool) -> None:
 
 @dataclass
 class _Column:
-    """A column as it is shown, and the widths between which its cells wrap at blanks."""
+    """A column as text, and its least and largest width. Between the two its cells wrap at blanks."""
 
     name: str
     cells: list[str]
@@ -80,7 +121,7 @@ class _Column:
 def _columns(table: "Table", width: int) -> list[_Column]:
     from rich.cells import cell_len
 
-    from ..report.cells import cell
+    from ..report.format import cell
     from ..validation import printable
 
     found = []
@@ -91,14 +132,17 @@ def _columns(table: "Table", width: int) -> list[_Column]:
         most = max(map(cell_len, (name, *cells)))
         whole = [*name.split(), *(cells if stays_whole else (word for text in cells for word in text.split()))]
         least = max(map(cell_len, whole), default=1)
-        if not stays_whole:  # a word can be longer than half a line has room for; only such a word is broken
+        if not stays_whole:  # a word that is longer than half a line is broken
             least = min(least, max(1, (width - EDGES - 2 * BETWEEN) // 2))
         found.append(_Column(name, cells, "right" if is_numeric else "left", least, most))
     return found
 
 
 def _parts(table: "Table", width: int) -> "Iterator[RichTable]":
-    """The table; one that has no room side by side in parts below each other, each with the key columns again."""
+    """The table, or its parts below each other if it is too wide. Each part repeats the key columns.
+
+    rich has no such parts: it cuts the cells of a table that is too wide.
+    """
     columns = _columns(table, width)
     keys, others = columns[: table.keys], columns[table.keys :]
     room = width - EDGES - sum(key.least + BETWEEN for key in keys)

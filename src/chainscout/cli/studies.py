@@ -1,10 +1,11 @@
-"""``new``, ``learn``, ``extend``, ``status``, ``diagnose``, ``audit``, ``backup``, ``export``: a study end to end."""
+"""The commands of a study from beginning to end: ``new``, ``learn``, ``status``, ``answer``, ``report`` and others."""
 
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,24 @@ import click
 
 from ..errors import InputError, RepeatedPathsWarning, SetAsideWarning
 from .problems import delta_option, find_problem
-from .rendering import as_json, echo, echo_json, show
+from .rendering import JsonCommand, echo, is_json, say, show, writing
 
 if TYPE_CHECKING:
+    from ..answers import Answer
     from ..chains import MarkovChain
     from ..study import StopReason, Study
 
-where_argument = click.argument("where", metavar="FILE|ADDRESS")
+
+class StudyCommand(JsonCommand):
+    """A command whose first argument is the place of a study."""
+
+    def __init__(self, *, params: list[click.Parameter], **settings: Any) -> None:
+        where = click.Argument(["where"], metavar="FILE|ADDRESS")
+        super().__init__(params=[where, *params], **settings)
 
 
 def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float] | None:
-    """Chain → the number that is given for it."""
+    """Chain → its number."""
     found = {}
     for name, value in _pairs(texts, option.opts[0]).items():
         try:
@@ -33,40 +41,29 @@ def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 
 
 def _moment(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
-    """A date and time; that it has a time zone is checked where all deadlines are."""
+    """A date and time. The study checks that it has a time zone."""
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
 
 
+_number_of = partial(click.option, multiple=True, metavar="NAME=NUMBER", callback=_numbers)
 _target_loss = click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 _target_width = click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
 _deadline = click.option("--deadline", metavar="TIME", callback=_moment, help="Stop then; as 2026-05-01T18:00+02:00.")
 
 
-def say(content: Any, text: str, json_output: bool) -> None:
-    """One answer: JSON on one line, or text."""
-    if json_output:
-        echo_json(content)
-    else:
-        echo(text, exact=True)
-
-
 @contextmanager
 def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
-    """A study that is closed at the end. The processes outlive the command, so plain tells continue their paths."""
+    """A study, closed at the end. Plain tells continue their paths, because the processes outlive the command."""
     from ..study import Study
 
-    study = Study.open(where, read_only=read_only, continuing=True)
-    try:
+    with Study.open(where, read_only=read_only, continuing=True) as study:
         yield study
-    finally:
-        study.close()
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.option(
     "--chain", "chains", multiple=True, metavar="NAME=STATES", help="As north=idle,busy or south=5 or east=?."
 )
@@ -77,22 +74,8 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option(
     "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
 )
-@click.option(
-    "--weight",
-    "weights",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    callback=_numbers,
-    help="How much a chain's loss counts.",
-)
-@click.option(
-    "--cost",
-    "costs",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    callback=_numbers,
-    help="What an observation of a chain costs.",
-)
+@_number_of("--weight", "weights", help="How much a chain's loss counts.")
+@_number_of("--cost", "costs", help="What an observation of a chain costs.")
 @click.option(
     "--question", "lines", multiple=True, metavar="LINE", help="As 'reach down from idle within 100': asked of all."
 )
@@ -102,14 +85,8 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
 @click.option("--worst", help="highest or lowest: stop when one chain is known to have the highest or lowest answer.")
 @click.option("--paths", help="own: every worker has processes of its own; shared: a chain is one physical process.")
 @delta_option
-@as_json
 def new(
-    where: str,
-    chains: tuple[str, ...],
-    lines: tuple[str, ...],
-    own: tuple[tuple[str, str], ...],
-    json_output: bool,
-    **settings: Any,
+    where: str, chains: tuple[str, ...], lines: tuple[str, ...], own: tuple[tuple[str, str], ...], **settings: Any
 ) -> None:
     """Make a study. States: how many, their labels, or ? for states that will be discovered."""
     from ..study import Study
@@ -124,18 +101,16 @@ def new(
         **settings,
     )
     study.close()
-    say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains", json_output)
+    say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains")
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.option("--budget", type=float, help="The whole budget, not what is added to it.")
 @_target_loss
 @_target_width
 @_deadline
-@as_json
-def extend(where: str, json_output: bool, **ends: Any) -> None:
-    """Give a study another budget, target or deadline. One that was finished goes on."""
+def extend(where: str, **ends: Any) -> None:
+    """Give a study another budget, target or deadline. A finished study goes on."""
     from ..study.settings import deadline_text
 
     with opened(where) as study:
@@ -153,78 +128,88 @@ def extend(where: str, json_output: bool, **ends: Any) -> None:
         if end is not None
     )
     answer = {**ends, "stop_reason": state.stop_reason}
-    say(answer, f"{where}: {', '.join(words)}{finished(state.stop_reason)}", json_output)
+    say(answer, f"{where}: {', '.join(words)}{finished(state.stop_reason)}")
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.option("--chain", help="Show the estimated matrix of this chain, entry by entry.")
-@as_json
-def status(where: str, chain: str | None, json_output: bool) -> None:
+def status(where: str, chain: str | None) -> None:
     """Show where a study stands and what is known of its chains."""
     from ..report import studies
 
     with opened(where, read_only=True) as study:
-        show(studies.status(study) if chain is None else [studies.estimate(study, chain)], json_output)
+        show(studies.status(study) if chain is None else [studies.estimate(study, chain)])
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
+@click.argument("chain")
+@click.argument("question")
+@click.option("--delta", type=float, help="The probability that the bounds fail. Without it, the study's.")
+@click.option("--method", help="replay, row-likelihood, delta or posterior. Without it, what the log allows.")
+@click.option("--asked", type=int, help="Read only draws issued after this number: the question was asked then.")
+@click.option("--losses", default="checked", show_default=True, help="checked, or independent of all that was drawn.")
+def answer(where: str, chain: str, question: str, **options: Any) -> None:
+    """Answer a question about a chain, as 'reach down from idle within 100', with bounds."""
+    with opened(where, read_only=True) as study:
+        found = study.answer(chain, question, **options)
+    say({"chain": chain, **_content(found)}, str(found))
+
+
+def _content(found: "Answer") -> dict[str, Any]:
+    """An answer as JSON. An infinite end is null, and a note says why."""
+    from ..report.format import finite
+
+    shown = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
+    others = ("delta", "guaranteed", "method", "episodes", "waiting_for")
+    shown |= {name: getattr(found, name) for name in others}
+    return {"question": str(found.question), **shown, "notes": list(found.notes)}
+
+
+@click.command(cls=StudyCommand)
 @click.option(
     "--reference", metavar="PROBLEM", help="A file or the name of a problem: matrices that are known exactly."
 )
 @click.option("--other", metavar="FILE|ADDRESS", help="Another study: do chains of the same name follow one law?")
 @click.option("--delta", type=float, help="The probability with which a check may be wrong; without it, the study's.")
-@as_json
-def diagnose(where: str, reference: str | None, other: str | None, delta: float | None, json_output: bool) -> None:
+def diagnose(where: str, reference: str | None, other: str | None, delta: float | None) -> None:
     """Check whether the chains of a study are Markov chains that do not change. Look as often as you like."""
     from contextlib import ExitStack
 
-    from ..report import diagnosis
+    from ..report.panels import check_tables
 
     with ExitStack() as stack:
         study = stack.enter_context(opened(where, read_only=True))
         known = None if reference is None else _known_chains(reference, study)
         second = None if other is None else stack.enter_context(opened(other, read_only=True))
         found = study.diagnose(reference=known, other=second, delta=delta)
-    if json_output:
-        say(found.to_json(), "", json_output)
-    else:
-        show(diagnosis.tables(found), json_output)
+    show(check_tables(found), found.to_json())
 
 
-@click.command()
-@where_argument
-@as_json
-def audit(where: str, json_output: bool) -> None:
-    """Read the whole log of a study and compare everything that is kept with it."""
+@click.command(cls=StudyCommand)
+def audit(where: str) -> None:
+    """Read the whole log of a study, and compare everything that is stored with it."""
     with opened(where, read_only=True) as study:
         study.audit()
         number = study.progress().observations
-    say(
-        {"observations": number, "damaged": False},
-        f"{where}: all is what the {number:,} logged observations say",
-        json_output,
-    )
+    content = {"observations": number, "damaged": False}
+    say(content, f"{where}: all is what the {number:,} logged observations say")
 
 
-@click.command()
+@click.command(cls=JsonCommand)
 @click.argument("file")
 @click.argument("copy")
 @click.option("--without-log", is_flag=True, help="Copy what the file alone has, if its write-ahead log is lost.")
-@as_json
-def backup(file: str, copy: str, without_log: bool, json_output: bool) -> None:
+def backup(file: str, copy: str, without_log: bool) -> None:
     """Copy the file of a study, also while it is written to. The copy is one file, complete and checked."""
     from ..store import backup as make_backup
 
     make_backup(file, copy, without_log=without_log)
     with opened(copy, read_only=True) as study:
         number = study.progress().observations
-    say({"copy": copy, "observations": number}, f"{copy}: a copy with {number:,} observations", json_output)
+    say({"copy": copy, "observations": number}, f"{copy}: a copy with {number:,} observations")
 
 
-@click.command()
-@where_argument
+@click.command(cls=StudyCommand)
 @click.option(
     "--format",
     "kind",
@@ -234,10 +219,7 @@ def backup(file: str, copy: str, without_log: bool, json_output: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
 @click.option("--chain", help="The chain of a model checker's file.")
 @click.option("--start", metavar="STATE", help="Its initial state; without it, the states in which paths began.")
-@as_json
-def export(
-    where: str, kind: str | None, out: Path | None, chain: str | None, start: str | None, json_output: bool
-) -> None:
+def export(where: str, kind: str | None, out: Path | None, chain: str | None, start: str | None) -> None:
     """Write the estimates, their intervals and the certificate. In toml and csv there is no certificate.
 
     A model checker's file has the intervals of one chain.
@@ -257,16 +239,53 @@ def export(
             return
         guessed = kind or (out.suffix[1:] if out.suffix[1:] in FORMATS else "json")
         write(study, out, kind=guessed, chain=chain, start=state)
-    say({"written": str(out)}, f"{out} written", json_output)
+    say({"written": str(out)}, f"{out} written")
 
 
 @click.command()
+@click.argument("where", metavar="WHERE")
+@click.option("--out", type=click.Path(path_type=Path), default="report.html", show_default=True, help="The file.")
+def report(where: str, out: Path) -> None:
+    """Write a page of a study or of a saved experiment (run.nc): one file, nothing is loaded from elsewhere."""
+    if Path(where).suffix == ".nc":
+        from ..experiment import Results
+        from ..report.experiments import experiment_page
+
+        text = experiment_page(Results.load(where))
+    else:
+        from ..report.study_page import study_page
+
+        with opened(where, read_only=True) as study:
+            text = study_page(study, f"Study {Path(where).name}" if "://" not in where else "Study")
+    with writing(out):
+        out.write_text(text, encoding="utf-8")
+    echo(str(out), exact=True)
+
+
+@click.command()
+@click.argument("where", metavar="WHERE")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; anything else than this machine only if you mean it.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: any that is free.")
+@click.option("--token", envvar="CHAINSCOUT_TOKEN", help="What readers must know; a random one if it is not given.")
+@click.option("--writable", is_flag=True, help="Let programs ask, tell, restart and hold leases over HTTP.")
+def serve(where: str, **options: Any) -> None:
+    """Show a study in the browser while it runs. The page can never harm the study."""
+    from ..dashboard import serve as serve_study
+
+    serve_study(where, ready=echo, **options)
+
+
+@click.command(cls=JsonCommand)
 @click.argument("file", metavar="STUDY.TOML", type=click.Path(path_type=Path))
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--workers", type=int, help="So many sources at work at once, on threads.")
-@as_json
-def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> None:
-    """Run the sources of a study file until the study is finished; go on with a study that exists."""
+def learn(file: Path, quiet: bool, workers: int | None) -> None:
+    """Run the sources of a study file until the study is finished. A study that exists goes on."""
     from concurrent.futures import ThreadPoolExecutor
 
     from ..learning import learn as learn_study
@@ -280,14 +299,14 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
         with warnings.catch_warnings():
-            for said in (SetAsideWarning, RepeatedPathsWarning):  # it is said below, with what helps
+            for said in (SetAsideWarning, RepeatedPathsWarning):  # the lines below say it, with a remedy
                 warnings.simplefilter("ignore", said)
             study = learn_study(
                 found.sources,
                 where=found.where,
                 states=found.states,
                 executor=executor,
-                progress=not quiet and not json_output and sys.stderr.isatty(),
+                progress=not quiet and not is_json() and sys.stderr.isatty(),
                 **found.settings.given(),
             )
     except KeyboardInterrupt:
@@ -302,11 +321,11 @@ def learn(file: Path, quiet: bool, workers: int | None, json_output: bool) -> No
             echo(sentence, err=True)
         if aside:
             echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
-        show(studies.status(study), json_output)
+        show(studies.status(study))
         state = study.progress()
-        # Recorded sources that have given all they have are set aside too: they gave something, and have lost nothing.
+        # Recorded sources that have ended are set aside too. Then there are observations, and none is lost.
         nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
-        if not json_output:
+        if not is_json():
             echo(studies.ending(study))
     if nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
@@ -341,7 +360,7 @@ def _states(text: str) -> int | list[str]:
     except ValueError:
         from ..validation import shown
 
-        if text.strip().lstrip("+-").isdecimal():  # too long a number for Python
+        if text.strip().lstrip("+-").isdecimal():  # the number is too long for Python
             raise InputError(f"--chain must be given a number of states that can be had, not {shown(text)}") from None
         return text.split(",")
 

@@ -1,12 +1,15 @@
 """The routes: the page, the interface, the downloads."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import csv
+import io
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,13 +18,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from .. import errors
+from ..report.study_data import MOST_LINES, Line, StudyReport
 from ..report.study_page import study_page
-from ..report.study_report import StudyReport
-from . import downloads
+from ..study.export import COLUMNS, entries, plain
+from . import interface
 from .guard import MOST_BODY
-from .interface import READS, WRITES, Conflict, Missing, Read, Write, found
+from .interface import Conflict, Missing, NoQuery, Read, StreamQuery, Write, checked, found, parsed
 from .openapi import document
-from .parameters import NoQuery, StreamQuery, checked, parsed
 from .streams import Hub
 from .work import Recent, Unknown, change, in_thread, to_json
 
@@ -30,19 +33,19 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 
-#: Seconds in which a body must have arrived.
+#: Seconds within which a body must arrive.
 SLOWEST_BODY = 10.0
 
 
 class TooLarge(Exception):
-    """A body has too many bytes."""
+    """The body has too many bytes."""
 
 
 class WrongKind(Exception):
-    """A body is not JSON."""
+    """The body is not JSON."""
 
 
-#: The library's errors and what HTTP calls them; the first that fits.
+#: Errors and their HTTP status. The first that fits counts.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (Missing, 404),
     (Conflict, 409),
@@ -59,28 +62,23 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-class Anything(Convertor[str]):
-    """A part of a path that may have slashes and line breaks in it, as a chain's name may."""
+class Anything(PathConvertor):
+    """A part of a path with any characters, such as a chain's name.
+
+    Starlette's own ``path`` takes no line breaks, and takes the empty text.
+    """
 
     regex = r"[\s\S]+"
-
-    def convert(self, value: str) -> str:
-        """The text itself."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """The text itself."""
-        return value
 
 
 register_url_convertor("anything", Anything())
 
 
 class Dashboard:
-    """The routes; each gives what ``report`` found, as JSON."""
+    """The routes. Each gives a record of ``report`` as JSON, or a file."""
 
     def __init__(self, study: "Study", title: str, writing: "Study | None" = None) -> None:
-        """``study``: opened to be read; ``writing``: opened to be changed."""
+        """``study`` is open for reading, and ``writing`` is open for changes."""
         self._study = study
         self._title = title
         self.report = StudyReport(study, title)
@@ -89,8 +87,8 @@ class Dashboard:
         self._writable = writing is not None
         routes = [
             Route("/", self.page),
-            Mount("/static", StaticFiles(directory=STATIC)),
-            *(Route(read.path, self._reader(read)) for read in READS),
+            Mount("/static", StaticFiles(directory=STATIC, packages=[("chainscout.report", "static")])),
+            *(Route(read.path, self._reader(read)) for read in interface.READS),
             Route("/api/events", self.events),
             Route("/api/openapi.json", self.openapi),
             Route("/download/report.html", self.download_report),
@@ -98,7 +96,7 @@ class Dashboard:
             Route("/download/{number:int}/matrix.csv", self.download_matrix),
         ]
         if writing is not None:
-            routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in WRITES]
+            routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in interface.WRITES]
         handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {
             kind: failed for kind, _ in STATUS
         }
@@ -110,7 +108,7 @@ class Dashboard:
         return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
     def _reader(self, read: Read) -> Callable[[Request], Awaitable[Response]]:
-        """Answers a request that changes nothing, from what was answered a moment ago if it can."""
+        """Answers a request that changes nothing, with the answer of a moment ago if there is one."""
 
         async def answer(request: Request) -> Response:
             given = parsed(read.query, request.query_params)
@@ -145,15 +143,13 @@ class Dashboard:
 
     async def download_chains(self, request: Request) -> Response:
         """GET /download/chains.csv."""
-        lines = downloads.chains(self.report)
-        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_attached("chains.csv"))
+        return _csv("chains.csv", _chain_lines(self.report))
 
     async def download_matrix(self, request: Request) -> Response:
         """GET /download/{number}/matrix.csv."""
         number = request.path_params["number"]
-        await in_thread(lambda: found(lambda: self.report.browser.line(number)))
-        lines = downloads.matrix(self._study, self.report, number)
-        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_attached("matrix.csv"))
+        line = await in_thread(lambda: found(lambda: self.report.browser.line(number)))
+        return _csv("matrix.csv", matrix_lines(self._study, line.name))
 
 
 def _writer(write: Write, study: "Study") -> Callable[[Request], Awaitable[Response]]:
@@ -173,7 +169,7 @@ def _writer(write: Write, study: "Study") -> Callable[[Request], Awaitable[Respo
 
 
 async def _body(request: Request) -> bytes:
-    """The body, which must be JSON, come in time and not be long."""
+    """The body. It must be JSON, arrive in time, and not be too long."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise WrongKind("the body must be JSON, with the content-type application/json")
     body = bytearray()
@@ -186,7 +182,7 @@ async def _body(request: Request) -> bytes:
 
 
 def failed(request: Request, error: Exception) -> Response:
-    """An error of the library, in its own sentence."""
+    """An error of the library, with its own sentence."""
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     sentence = str(error) or "this took too long"
     kind = "InputError" if isinstance(error, errors.InputError) else type(error).__name__
@@ -194,10 +190,36 @@ def failed(request: Request, error: Exception) -> Response:
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """A request that fits no route, or a refusal of ours."""
+    """A request that fits no route, or that this module refuses."""
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail, "kind": "Refused"}, error.status_code, headers=error.headers)
 
 
 def _attached(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{name}"'}
+
+
+def _csv(name: str, lines: Iterator[bytes]) -> Response:
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_attached(name))
+
+
+def _chain_lines(report: StudyReport) -> Iterator[bytes]:
+    """Every chain as comma-separated values, a page at a time."""
+    yield _encoded([[field.name for field in fields(Line)]])
+    number, pages = 1, 1
+    while number <= pages:
+        page = report.page(page=number, size=MOST_LINES)
+        yield _encoded(tuple(asdict(line).values()) for line in page.chains)
+        number, pages = number + 1, page.pages
+
+
+def matrix_lines(study: "Study", chain: str) -> Iterator[bytes]:
+    """A chain's matrix with its intervals as comma-separated values, a row of the matrix at a time."""
+    yield _encoded([COLUMNS])
+    yield from map(_encoded, entries(study.estimate(chain)))
+
+
+def _encoded(lines: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows(map(plain, values) for values in lines)
+    return text.getvalue().encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Who may talk to the server: those who name it rightly, come from its own page and know the token."""
+"""The guard of the server: a request must name the right host, come from the server's own page, and know the token."""
 
 import hmac
 import ipaddress
@@ -31,32 +31,32 @@ HEADERS = {
 }
 
 
-#: As they are sent.
+#: The same as bytes.
 ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Guard:
-    """In front of everything else. A request that it refuses has touched nothing.
+    """Stands in front of the application. A request that it refuses reaches nothing else.
 
-    Starlette's own do not do: `TrustedHostMiddleware` ignores the port and knows no addresses, so that other servers of
-    this machine pass; `AuthenticationMiddleware` leaves header, cookie and comparison to its user, and refuses late.
+    Starlette's own middleware is not enough. `TrustedHostMiddleware` ignores the port and knows no addresses, so other
+    servers of this machine would pass. `AuthenticationMiddleware` leaves header, cookie and comparison to its user.
     """
 
     def __init__(self, app: ASGIApp, *, token: str, host: str, port: int) -> None:
         self._app = app
         self._token = token.encode()
-        #: What the cookie holds: a browser that was let in need not keep the token itself.
+        #: The value of the cookie, so that a browser does not keep the token itself.
         self._session = secrets.token_hex(24).encode()
         self._port = port
         self._local = is_loopback(host)
         self._names = {"localhost", host.lower()}
         if not self._local:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-        #: Cookies are shared by all ports of a machine: each server has its own.
+        #: All ports of a machine share their cookies, so each server has a cookie of its own.
         self.cookie = f"chainscout-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answers one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -67,7 +67,7 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # A thousand times a second: as they are, and nothing that answers sets any of them.
+                # This runs a thousand times a second, so the headers are ready bytes. No answer sets any of them.
                 message["headers"] = [*message.get("headers", ()), *ENCODED, *([cookie] if enters else ())]
             await send(message)
 
@@ -83,9 +83,9 @@ class Guard:
             await answer(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Status and sentence, or None for a welcome request."""
+        """Status and sentence of a refusal, or None."""
         given = scope["headers"]
-        # Of a header that is given twice the first counts; a Host that is given twice is refused.
+        # If a header is given twice, the first one counts. A Host that is given twice is refused.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(given)}
         host = headers.get("host", "")
         if sum(name == b"host" for name, _ in given) != 1 or not self._is_own_name(host):
@@ -103,7 +103,7 @@ class Guard:
         return None
 
     def _is_own_name(self, host: str) -> bool:
-        """Whether a Host header names this server. A name that somebody else's DNS points here does not."""
+        """Whether a Host header names this server. A foreign name that a DNS server points here does not."""
         name, port = _split(host)
         if port != self._port:
             return False
@@ -151,7 +151,7 @@ def _asked_token(scope: Scope) -> str:
 
 
 def _split(host: str) -> tuple[str, int | None]:
-    """Name and port of a Host header; IPv6 addresses stand in brackets."""
+    """Name and port of a Host header. IPv6 addresses stand in brackets."""
     name, colon, port = host.rpartition(":")
     if not colon or port.endswith("]"):
         name, port = host, "80"

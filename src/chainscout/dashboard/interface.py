@@ -1,34 +1,227 @@
-"""The HTTP interface: every request, what it takes, gives and does. The routes and the OpenAPI document follow it."""
+"""The HTTP interface: the models of requests and answers, and what each request does.
+
+Routes and OpenAPI document are made from it.
+"""
 
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from starlette.datastructures import QueryParams
 
 from ..errors import ChainscoutError, InputError
-from ..report import Table
-from ..report.study_report import StudyReport
-from ..report.views import Card, Chain, Curves, Happening, Held, Overview, Page
+from ..report import Table, study_data
+from ..report.study_data import StudyReport
 from ..study import Step, Study
-from .parameters import (
-    Ask,
-    Asked,
-    CurvesQuery,
-    GiveBack,
-    Given,
-    Leased,
-    LogQuery,
-    NoQuery,
-    PageQuery,
-    Renew,
-    Restart,
-    TakeLease,
-    Tell,
-    Told,
-    WindowQuery,
-)
+from ..validation import shown
+
+#: The largest whole number that JSON keeps exactly in every language.
+MOST = 2**53
+
+
+class Given(BaseModel):
+    """A request's query or body. Other keys and other types are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+Kind = TypeVar("Kind", bound=Given)
+
+
+def checked(kind: type[Kind], given: dict[str, Any] | bytes) -> Kind:
+    """The model of a query's values or of a JSON body. Raises `InputError` with one sentence if it is wrong."""
+    try:
+        return kind.model_validate_json(given) if isinstance(given, bytes) else kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise InputError(f"{shown(place)}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+# -- queries
+
+
+def parsed(kind: type[Kind], query: QueryParams) -> Kind:
+    """The model of a query. A name that is given more than once has a list of values."""
+    values = {name: query.getlist(name) for name in query}
+    return checked(kind, {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()})
+
+
+def _value(text: Any) -> Any:
+    """The number or truth value of a query's text, written as in JSON.
+
+    pydantic's own conversion takes more, such as 1e3 for a whole number and 1 for true.
+    """
+    if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,16}", text, re.ASCII):
+        return int(text)
+    return {"true": True, "false": False}.get(text, text) if isinstance(text, str) else text
+
+
+def _values(texts: Any) -> Any:
+    return tuple(map(_value, texts if isinstance(texts, list) else [texts]))
+
+
+Number = Annotated[int, BeforeValidator(_value)]
+Chains = Annotated[tuple[Annotated[int, Field(ge=0, le=10**9)], ...], BeforeValidator(_values)]
+
+
+class NoQuery(Given):
+    """A query without parameters."""
+
+
+class PageQuery(Given):
+    """Some of the chains."""
+
+    search: str = Field("", max_length=study_data.LONGEST_SEARCH, description="a part of the chains' names")
+    sort: study_data.Sort = Field("number", description="what to sort by")
+    descending: Annotated[bool, BeforeValidator(_value)] = Field(False, description="largest first")
+    page: Number = Field(1, ge=1, le=10**9, description="the page, from 1")
+    size: Number = Field(25, ge=1, le=study_data.MOST_LINES, description="chains on a page")
+
+
+class WindowQuery(Given):
+    """A part of a chain's matrix."""
+
+    row: Number = Field(0, ge=0, le=10**9, description="the first state whose row is shown")
+    column: Number = Field(0, ge=0, le=10**9, description="the first state whose column is shown")
+    size: Number = Field(30, ge=1, le=study_data.MOST_STATES, description="states of the window")
+
+
+class CurvesQuery(Given):
+    """Chains over time."""
+
+    chain: Chains = Field(
+        (), max_length=study_data.MOST_CURVES, description="numbers of chains; without any, the least known"
+    )
+
+
+class LogQuery(Given):
+    """What happened."""
+
+    after: Number = Field(
+        -100, ge=-1000, le=MOST, description="the number of the last event known; a negative number counts from the end"
+    )
+    limit: Number = Field(100, ge=1, le=1000, description="how many events")
+
+
+class StreamQuery(Given):
+    """What happens."""
+
+    after: Annotated[Number | None, Field(ge=0, le=MOST)] = Field(
+        None, description="the number of the last event known; without it, only new ones are sent"
+    )
+
+
+# -- bodies of requests that change the study
+
+
+def _whole_number(value: Any) -> Any:
+    """3.0 is a whole number in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole_number)]
+Name = Field(min_length=1, max_length=20_000)
+Token = Field(default=None, max_length=100)
+
+
+class Ask(Given):
+    """Which chains to advance next."""
+
+    number: Whole = Field(default=1, ge=1, le=1000)
+
+
+class Tell(Given):
+    """One observation."""
+
+    chain: str = Name
+    state: str | Whole
+    path: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
+    step: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
+    token: str | None = Token
+
+
+class TakeLease(Given):
+    """A worker that wants to advance its own path of the best chain."""
+
+    worker: str = Field(min_length=1, max_length=200)
+    seconds: float = Field(default=60.0, gt=0, le=86_400)
+    steps: Whole = Field(default=1, ge=1, le=1_000_000)
+
+
+class Renew(Given):
+    """A lease to hold for longer: ``seconds`` from now on."""
+
+    chain: str = Name
+    token: str = Field(max_length=100)
+    seconds: float = Field(default=60.0, gt=0, le=86_400)
+
+
+class GiveBack(Given):
+    """A lease to end; ``lost``: its worker cannot go on, and its path ends."""
+
+    chain: str = Name
+    token: str = Field(max_length=100)
+    lost: bool = False
+
+
+class Restart(Given):
+    """A path to end; ``token``: of the lease under which it is walked. The next observation begins another path."""
+
+    chain: str = Name
+    lost: bool = False
+    token: str | None = Token
+
+
+# -- answers to them
+
+
+class Place(BaseModel):
+    """Where the next observation belongs."""
+
+    #: The path, the state that it is in (null: the next observation begins it), and that observation's number in it.
+    path: int
+    state: str | int | None
+    step: int
+
+
+class Asked(Place):
+    """The chains to advance, in this order, and the place of the next plain observation of the first one."""
+
+    chains: list[str]
+
+
+class Leased(Place):
+    """A lease. Its ``token`` goes with every observation that is told under it."""
+
+    chain: str
+    token: str
+    steps: int
+
+
+class Told(BaseModel):
+    """Where the next observation belongs: its path, and its number in the path.
+
+    The path is the one that was walked; after a lease was renewed or given back, the path of plain observations.
+
+    Both are null if the change is stored and the study could not be read afterwards.
+    """
+
+    path: int | None
+    next_step: int | None
+
+
+class Failure(BaseModel):
+    """Why a request was refused, in one sentence; ``kind`` is the name of the library's error."""
+
+    error: str
+    kind: str
+
+
+# -- requests
+
 
 Found = TypeVar("Found")
 
@@ -38,11 +231,11 @@ class Missing(InputError):
 
 
 class Conflict(InputError):
-    """The request is well made, and the study refuses it."""
+    """The request is valid, and the study refuses it."""
 
 
 def found(look: Callable[[], Found]) -> Found:
-    """What a look for a chain gives; a chain that is not there is 404."""
+    """The result of a look for a chain. Raises `Missing`, which is status 404, if there is no such chain."""
     try:
         return look()
     except InputError as error:
@@ -50,14 +243,14 @@ def found(look: Callable[[], Found]) -> Found:
 
 
 class Read(NamedTuple):
-    """A request that is answered from what the study shows."""
+    """A request that reads."""
 
     path: str
     meaning: str
     query: type[Given]
     answer: Any
     work: Callable[..., Any]
-    #: What its path has, as in JSON Schema.
+    #: The JSON Schema of the parameters in its path.
     inside: dict[str, dict[str, Any]] = {}  # noqa: RUF012
 
     @property
@@ -79,56 +272,46 @@ class Write(NamedTuple):
 # -- reading
 
 
-def _named(report: StudyReport, given: WindowQuery, name: str) -> Chain:
+def _named(report: StudyReport, given: WindowQuery, name: str) -> study_data.Chain:
     return report.chain(found(lambda: report.number(name)), **given.model_dump())
 
 
-def _numbered(report: StudyReport, given: WindowQuery, number: int) -> Chain:
+def _numbered(report: StudyReport, given: WindowQuery, number: int) -> study_data.Chain:
     return report.chain(found(lambda: report.browser.line(number)).number, **given.model_dump())
 
 
-def _curves(report: StudyReport, given: CurvesQuery) -> Curves:
+def _over_time(method: str, report: StudyReport, given: CurvesQuery) -> Any:
     for number in given.chain:
-        found(lambda number=number: report.browser.line(number))  # type: ignore[misc]
-    return report.curves(given.chain)
+        found(partial(report.browser.line, number))
+    return getattr(report, method)(given.chain)
+
+
+def _call(method: str) -> Callable[[StudyReport, Given], Any]:
+    """A request that is a method of `StudyReport`, with its query as the arguments."""
+    return lambda report, given: getattr(report, method)(**given.model_dump())
 
 
 NAME = {"name": {"type": "string", "minLength": 1}}
 NUMBER = {"number": {"type": "integer", "minimum": 0, "maximum": 10**9}}
 READS = (
-    Read("/api/study", "the study as a whole", NoQuery, Overview, lambda report, _: report.overview()),
+    Read("/api/study", "the study as a whole", NoQuery, study_data.Overview, _call("overview")),
+    Read("/api/chains", "some chains, searched and sorted", PageQuery, study_data.Page, _call("page")),
+    Read("/api/chains/{name:anything}", "a chain by name", WindowQuery, study_data.Chain, _named, NAME),
+    Read("/api/numbered/{number:int}", "a chain by number", WindowQuery, study_data.Chain, _numbered, NUMBER),
+    Read("/api/curves", "chains over time", CurvesQuery, study_data.Curves, partial(_over_time, "curves")),
     Read(
-        "/api/chains",
-        "some chains, searched and sorted",
-        PageQuery,
-        Page,
-        lambda report, given: report.page(**given.model_dump()),
+        "/api/drawings",
+        "what the page draws over time",
+        CurvesQuery,
+        study_data.Drawings,
+        partial(_over_time, "drawings"),
     ),
-    Read("/api/chains/{name:anything}", "a chain by name", WindowQuery, Chain, _named, NAME),
-    Read("/api/numbered/{number:int}", "a chain by number", WindowQuery, Chain, _numbered, NUMBER),
-    Read("/api/curves", "chains over time", CurvesQuery, Curves, _curves),
-    Read("/api/leases", "who holds what", NoQuery, list[Held], lambda report, _: report.leases()),
+    Read("/api/leases", "who holds what", NoQuery, list[study_data.Held], _call("leases")),
+    Read("/api/panels", "what the page shows beside the chains, as tables", NoQuery, list[Table], _call("panels")),
     Read(
-        "/api/panels",
-        "what the page shows beside the chains, as tables",
-        NoQuery,
-        list[Table],
-        lambda report, _: report.panels(),
+        "/api/questions", "registered questions, with answers over time", NoQuery, list[study_data.Card], _call("cards")
     ),
-    Read(
-        "/api/questions",
-        "registered questions, with their answers over time",
-        NoQuery,
-        list[Card],
-        lambda report, _: report.cards(),
-    ),
-    Read(
-        "/api/log",
-        "what happened",
-        LogQuery,
-        list[Happening],
-        lambda report, given: report.events(**given.model_dump()),
-    ),
+    Read("/api/log", "what happened", LogQuery, list[study_data.Happening], _call("events")),
 )
 
 
@@ -144,16 +327,15 @@ def _ask(study: Study, given: Ask) -> Asked:
 def _lease(study: Study, given: TakeLease) -> Leased:
     lease = study.worker(given.worker, renews=False).lease(given.seconds, steps=given.steps, wait=0, continuing=True)
     if lease is None:
-        study.ask()  # says why there is nothing to ask
+        study.ask()  # raises the error that says why there is nothing to ask
         raise AssertionError("a study that gives no lease has stopped")
     return Leased(**{name: getattr(lease, name) for name in Leased.model_fields})
 
 
 def _done(method: str, study: Study, given: Any) -> Told:
-    """What is done to one chain, and where the next observation belongs: of the path that was walked, or plain.
+    """Calls a method that changes one chain. The answer says where the next observation belongs.
 
-    When it is done, an answer that says otherwise would be wrong: a study that cannot be read just then gives no
-    numbers.
+    If the study cannot be read after the change, the answer has no numbers: an error would deny the change.
     """
     found(lambda: study.chain(given.chain))
     done: Step | None = getattr(study, method)(**given.model_dump())
@@ -167,13 +349,7 @@ def _done(method: str, study: Study, given: Any) -> Told:
 WRITES = (
     Write("/api/ask", "which chains to advance next; changes nothing", Ask, Asked, _ask),
     Write("/api/tell", "one observation, durable before the answer", Tell, Told, partial(_done, "tell")),
-    Write(
-        "/api/lease",
-        "the next step of the worker's own path of the best chain, for a while",
-        TakeLease,
-        Leased,
-        _lease,
-    ),
+    Write("/api/lease", "leases the next step of the worker's own path of the best chain", TakeLease, Leased, _lease),
     Write("/api/renew", "holds a lease for longer", Renew, Told, partial(_done, "renew")),
     Write("/api/give-back", "ends a lease", GiveBack, Told, partial(_done, "give_back")),
     Write("/api/restart", "ends a path: the next observation begins another", Restart, Told, partial(_done, "restart")),

@@ -1,13 +1,12 @@
-"""The OpenAPI document, made of the models that check the requests and of those that give the answers."""
+"""The OpenAPI document, made from the models that check requests and from the records that are the answers."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
 from .._version import __version__
-from .interface import READS, WRITES
-from .parameters import CurvesQuery, Failure, StreamQuery
+from .interface import READS, WRITES, Failure, StreamQuery
 
 REFERENCE = "#/components/schemas/{model}"
 STREAM = (
@@ -29,16 +28,31 @@ FAILURES = {
 
 def document(writable: bool) -> dict[str, Any]:
     """The document of a server that may or may not write."""
-    schemas: dict[str, Any] = {}
+    writes = WRITES if writable else ()
+    kinds = [(kind, "serialization") for kind in (Failure, *(request.answer for request in (*READS, *writes)))]
+    kinds += [(write.body, "validation") for write in writes]
+    inputs: Any = [(str(kind), mode, TypeAdapter(kind)) for kind, mode in dict.fromkeys(kinds)]
+    found, shared = TypeAdapter.json_schemas(inputs, ref_template=REFERENCE)
+    schemas = {(name, str(mode)): schema for (name, mode), schema in found.items()}
+
+    def content(kind: Any, mode: str = "serialization") -> dict[str, Any]:
+        return {"application/json": {"schema": schemas[str(kind), mode]}}
+
+    def failures(codes: Iterable[int]) -> dict[str, Any]:
+        return {str(code): {"description": FAILURES[code], "content": content(Failure)} for code in codes}
+
+    def responses(answer: Any, codes: Iterable[int]) -> dict[str, Any]:
+        return {"200": {"description": "done", "content": content(answer)}, **failures(codes)}
+
     paths: dict[str, Any] = {}
     for read in READS:
         inside = [{"name": name, "in": "path", "required": True, "schema": said} for name, said in read.inside.items()]
-        missing = (404,) if inside or read.query is CurvesQuery else ()
+        missing = (404,) if inside or "chain" in read.query.model_fields else ()
         paths[read.address] = {
             "get": {
                 "summary": read.meaning,
                 "parameters": [*_query(read.query), *inside],
-                "responses": _responses(read.answer, (400, 401, *missing, 503), schemas),
+                "responses": responses(read.answer, (400, 401, *missing, 503)),
             }
         }
     stream = {"description": STREAM, "content": {"text/event-stream": {"schema": {"type": "string"}}}}
@@ -46,23 +60,25 @@ def document(writable: bool) -> dict[str, Any]:
         "get": {
             "summary": "the study as it changes, as server-sent events without end",
             "parameters": list(_query(StreamQuery)),
-            "responses": {"200": stream, **_failures((400, 401, 503), schemas)},
+            "responses": {"200": stream, **failures((400, 401, 503))},
         }
     }
-    for write in WRITES if writable else ():
-        content = {"application/json": {"schema": _schema(write.body, schemas, given=True)}}
+    for write in writes:
         paths[write.path] = {
             "post": {
                 "summary": write.meaning,
-                "requestBody": {"required": True, "content": content},
-                "responses": _responses(write.answer, tuple(FAILURES), schemas),
+                "requestBody": {"required": True, "content": content(write.body, "validation")},
+                "responses": responses(write.answer, FAILURES),
             }
         }
     return {
         "openapi": "3.1.0",
         "info": {"title": "chainscout serve", "version": __version__},
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": shared.get("$defs", {}),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
         "security": [{"token": []}],
     }
 
@@ -70,24 +86,3 @@ def document(writable: bool) -> dict[str, Any]:
 def _query(kind: type[BaseModel]) -> Iterable[dict[str, Any]]:
     for name, schema in kind.model_json_schema().get("properties", {}).items():
         yield {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
-
-
-def _schema(kind: Any, schemas: dict[str, Any], given: bool = False) -> dict[str, Any]:
-    """A reference to the type's schema, which is put among the others; ``given``: by a request, not by an answer."""
-    mode: Literal["validation", "serialization"] = "validation" if given else "serialization"
-    made: dict[str, Any] = TypeAdapter(kind).json_schema(ref_template=REFERENCE, mode=mode)
-    schemas.update(made.pop("$defs", {}))
-    if "title" not in made:
-        return made
-    schemas[made["title"]] = made
-    return {"$ref": REFERENCE.format(model=made["title"])}
-
-
-def _responses(answer: Any, codes: Sequence[int], schemas: dict[str, Any]) -> dict[str, Any]:
-    content = {"application/json": {"schema": _schema(answer, schemas)}}
-    return {"200": {"description": "done", "content": content}, **_failures(codes, schemas)}
-
-
-def _failures(codes: Sequence[int], schemas: dict[str, Any]) -> dict[str, Any]:
-    content = {"application/json": {"schema": _schema(Failure, schemas)}}
-    return {str(code): {"description": FAILURES[code], "content": content} for code in codes}

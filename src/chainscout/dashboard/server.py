@@ -1,4 +1,4 @@
-"""``chainscout serve``: listens, prints its address, ends at once when it is told to."""
+"""``chainscout serve``: listens, prints its address, and ends at once when it is interrupted."""
 
 import asyncio
 import logging
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ..study import Study
     from .application import Dashboard
 
-#: Connections at once, and seconds that a request's head may take.
+#: The most connections at once, and seconds that the head of a request may take.
 MOST_CONNECTIONS = 1_000
 SLOWEST_HEAD = 10.0
-#: Characters of a token that is given.
+#: The fewest characters of a user's own token.
 SHORTEST_TOKEN = 16
 
 
@@ -35,7 +35,7 @@ def serve(
     writable: bool = False,
     ready: Callable[[str], Any] = print,
 ) -> None:
-    """Serves a study until it is interrupted; ``ready`` is given the address with the token in it."""
+    """Serves a study until it is interrupted. ``ready`` is called with the address, which has the token in it."""
     try:
         import starlette  # noqa: F401 - only to know whether it is there
         import uvicorn  # noqa: F401
@@ -53,7 +53,7 @@ def serve(
         study = stack.enter_context(Study.open(where, read_only=True))
         writing = stack.enter_context(writing_study(where)) if writable else None
         if writing is not None and writing.progress().method == "sharp":
-            # On a new machine it takes longer than a request may. What is only shown is stored, and needs no compiler.
+            # On a new machine, compiling takes longer than a request may. Readers need it not: they read stored values.
             threading.Thread(target=sharp.prepare, name="chainscout-compiler", daemon=True).start()
         listening = stack.enter_context(_listen(host, port))
         number = listening.getsockname()[1]
@@ -65,7 +65,7 @@ def serve(
 
 
 def writing_study(where: str) -> "Study":
-    """The study, opened to be changed by requests: its wait for other writers ends before a request's own time."""
+    """The study, open for changes by requests. It waits for other writers for less time than a request has."""
     from ..study import Study
     from .work import FOR_WRITERS
 
@@ -80,7 +80,7 @@ def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Se
     from .guard import Guard
 
     class Protocol(H11Protocol):
-        """HTTP whose requests must have a head within seconds: uvicorn has no such limit, and would wait for ever."""
+        """HTTP with a time limit for the head of a request. uvicorn has no such limit, and would wait for ever."""
 
         _late: asyncio.TimerHandle | None = None
 
@@ -111,7 +111,7 @@ def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Se
                 self.transport.close()
 
     class Ending(uvicorn.Server):
-        """A server that ends its event streams before it waits for its connections."""
+        """A server that ends its event streams before it waits for its connections. uvicorn would wait for them."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await dashboard.hub.close()
@@ -137,14 +137,17 @@ def make_server(dashboard: "Dashboard", token: str, host: str, port: int) -> "Se
 
 
 class Seldom(logging.Filter):
-    """Lets a warning through once in a while, however often it is raised: a flood of requests must not fill a disk."""
+    """Limits how often the same warning is logged, so that a flood of requests does not fill a disk.
+
+    The standard library has no such filter.
+    """
 
     #: Seconds between two lines of the same warning.
     PAUSE = 10.0
 
     def __init__(self) -> None:
         super().__init__()
-        #: Warning → when it was last let through, and how often it came since.
+        #: Warning → when it was last logged, and how often it was left out since then.
         self._known: dict[str, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -164,15 +167,8 @@ class Seldom(logging.Filter):
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(512)
-        except BaseException:
-            listening.close()
-            raise
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, backlog=512, dualstack_ipv6=both)
     except OSError as error:
         raise InputError(f"nothing can be served at {host} port {port}: {error.strerror or error}") from None
-    return listening

@@ -1,4 +1,7 @@
-"""Event streams: one look at the study a moment serves all who listen."""
+"""Event streams: one look at the study serves all streams.
+
+Starlette has no server-sent events, and packages that add them leave it to their user to share one look.
+"""
 
 import asyncio
 import json
@@ -8,27 +11,26 @@ from functools import partial
 from typing import Any
 
 from ..errors import ChainscoutError
-from ..report.study_report import StudyReport
-from ..report.views import Happening
+from ..report.study_data import Happening, StudyReport
 from .work import in_thread, to_json
 
-#: Streams at once.
+#: The most streams at once.
 MOST_STREAMS = 256
-#: Seconds between two looks at the study, and between two signs of life.
+#: Seconds between two looks at the study, and between two messages that keep a stream alive.
 LOOK = 0.25
 ALIVE = 15.0
-#: Events that are kept for streams that are a little behind.
+#: The most events that are kept for streams that are behind.
 KEPT = 2_000
 
 
 class Hub:
-    """Looks at the study while anybody listens, and tells all of them."""
+    """Looks at the study while any stream is open, and sends what is new to all streams."""
 
     def __init__(self, report: StudyReport, signature: Callable[[], Any]) -> None:
         self._report = report
-        #: What is cheap to read and changes whenever the study does.
+        #: Gives a value that is cheap to read and changes whenever the study does.
         self._signature = signature
-        #: Set when there is something to tell, and then replaced: a hundred streams need not queue for a lock.
+        #: Set when there is something new, and then replaced, so that streams do not queue for a lock.
         self._changed = asyncio.Event()
         self._version = 0
         self._latest = b""
@@ -47,16 +49,16 @@ class Hub:
         self._changed.set()
 
     def is_full(self) -> bool:
-        """Whether no more streams are taken."""
+        """Whether no more streams can open."""
         return self._closed or self.open >= MOST_STREAMS
 
     async def stream(self, after: int | None) -> AsyncIterator[bytes]:
-        """The messages of one stream: everything that happens after the event ``after``, or from now on."""
+        """The messages of one stream: all events after the event ``after``, or from now on."""
         self.open += 1
         try:
             if self._looking is None:
                 known = await self._look(None)
-                if self._looking is None:  # nobody else was faster
+                if self._looking is None:  # no other stream was faster
                     self._looking = asyncio.create_task(self._go_on_looking(known))
             version, number = -1, self._number if after is None else after
             while not self._closed:
@@ -71,7 +73,7 @@ class Hub:
                 version = self._version
                 try:
                     news = await self._since(number)
-                except ChainscoutError:  # the message below says so; they come when the study can be read again
+                except ChainscoutError:  # the message below says so; the events follow when the study can be read
                     news = []
                 for event in news:
                     number = event.number
@@ -84,7 +86,7 @@ class Hub:
                 self._looking = None
 
     async def _news(self, version: int) -> None:
-        """Returns when there is something to tell; TimeoutError if there is nothing for long."""
+        """Returns when there is something new. Raises ``TimeoutError`` if nothing comes for long."""
         if self._version == version and not self._closed:
             async with asyncio.timeout(ALIVE):
                 await self._changed.wait()
@@ -95,7 +97,7 @@ class Hub:
             known = await self._look(known)
 
     async def _look(self, known: Any) -> Any:
-        """Looks once; tells those who listen if there is something new."""
+        """Looks once, and sends what is new to all streams."""
         try:
             found = await in_thread(self._signature)
             if found == known and not self._failed:
@@ -123,7 +125,7 @@ class Hub:
         told.set()
 
     async def _since(self, number: int) -> list[Happening]:
-        """All events after one, from what is kept or from the study."""
+        """All events after the event ``number``, from those that are kept or from the study."""
         if number >= self._number:
             return []
         if self._events and self._events[0].number <= number + 1:

@@ -1,4 +1,4 @@
-"""Work that would keep the server waiting goes to a thread; what it gives is remembered for a moment."""
+"""Threads for slow work, so that the server never waits; and answers that are kept for a moment."""
 
 import asyncio
 import time
@@ -6,35 +6,35 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+import pydantic_core
 
 from ..errors import Busy
 
 Answer = TypeVar("Answer")
 
-#: Seconds that an answer is given again without a new look, how many are kept, and how long a request may work.
+#: Seconds for which an answer is used again, the most answers that are kept, and seconds that a request may take.
 FRESH = 0.2
 MOST_KEPT = 200
 PATIENCE = 30.0
 
-#: What a request that changes the study does with this time: it waits in the queue for at most `IN_QUEUE` seconds,
-#: then for other writers of the study for at most `FOR_WRITERS`, and has what is left for the change itself. So it is
-#: refused before its own time is over, and nothing is done afterwards that was refused.
+#: How a request that changes the study uses this time: it waits in the queue for at most `IN_QUEUE` seconds, then for
+#: other writers of the study for at most `FOR_WRITERS` seconds. The rest is for the change itself. So a request is
+#: refused before its time is over, and a refused change is never made later.
 IN_QUEUE = 12.0
 FOR_WRITERS = 10.0
 
-#: The study's lock lets one at it at a time: more threads would only wait. What is read and what is changed have
-#: threads of their own, because a change may wait for other writers.
+#: Few threads are enough, because the study's lock admits one at a time. Readers and writers have their own threads,
+#: because a change may wait for other writers.
 _readers = ThreadPoolExecutor(4, "chainscout-reader")
 _writers = ThreadPoolExecutor(1, "chainscout-writer")
 
 
 class Unknown(Exception):
-    """A change was begun and its end did not come in time: whether it was stored is not known."""
+    """A change began and did not end in time. Nobody knows whether it was stored."""
 
 
 async def in_thread(work: Callable[[], Answer]) -> Answer:
-    """The result of ``work`` that only reads, done in a thread; TimeoutError if it takes too long."""
+    """The result of ``work`` that only reads, in a thread. Raises ``TimeoutError`` if it takes too long."""
     async with asyncio.timeout(PATIENCE):
         return await asyncio.get_running_loop().run_in_executor(_readers, work)
 
@@ -42,8 +42,8 @@ async def in_thread(work: Callable[[], Answer]) -> Answer:
 async def change(work: Callable[[], Answer]) -> Answer:
     """The result of ``work`` that may change the study.
 
-    Raises ``Busy`` if its turn did not come, and then it is not done later either; ``Unknown`` if it was begun and its
-    end did not come in time.
+    Raises ``Busy`` if its turn did not come; then it is never done. Raises ``Unknown`` if it began and did not end in
+    time.
     """
     asked = time.monotonic()
     begun = False
@@ -67,31 +67,22 @@ async def change(work: Callable[[], Answer]) -> Answer:
         raise Busy("too many changes wait for other writers of the study: nothing was changed") from None
 
 
-_adapters: dict[Any, TypeAdapter[Any]] = {}
-
-
-def adapter(kind: Any) -> TypeAdapter[Any]:
-    """How values of this type become JSON; made once a type."""
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
-
-
 def to_json(value: Any) -> bytes:
-    """A dataclass of ``report.views``, or several, as JSON."""
-    if isinstance(value, tuple):
-        return adapter(list[Any]).dump_json(list(value))
-    return adapter(type(value)).dump_json(value)
+    """Records of ``report``, one or several, as JSON."""
+    return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 class Recent:
-    """Answers of the last moment: a thousand readers cost the study no more than one."""
+    """Answers of the last moment, so that a thousand readers cost the study no more than one.
+
+    The caches of ``functools`` forget nothing by time, and do not share an answer that is still being made.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[float, asyncio.Future[bytes]]] = {}
 
     async def get(self, key: Hashable, work: Callable[[], bytes]) -> bytes:
-        """What ``work`` gives, now or a moment ago."""
+        """The result of ``work``, from now or from a moment ago."""
         known = self._known.get(key)
         if known is None or (known[1].done() and time.monotonic() > known[0] + FRESH):
             if len(self._known) >= MOST_KEPT:

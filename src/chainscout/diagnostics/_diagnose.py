@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import xlogy
 
 from ..chains import MarkovChain
 from ..errors import InputError
@@ -292,6 +291,8 @@ def likely_change(hits: npt.NDArray[np.bool_]) -> tuple[int, float, float]:
 
 def _binomial(hits: npt.NDArray[np.int64], number: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The largest log-likelihood of this number of hits."""
+    from scipy.special import xlogy  # here, because it loads slowly
+
     return np.asarray(xlogy(hits, hits / number) + xlogy(number - hits, 1 - hits / number))
 
 

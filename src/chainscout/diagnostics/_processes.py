@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from ..compile import compiled, is_off
 from . import _bets, _decks, _known
@@ -111,6 +110,8 @@ def _kernel(function: Callable[..., None], cards: int) -> Callable[..., None]:
 @lru_cache(maxsize=4)
 def _table(power: int) -> Floats:
     """log n! for n below 2^power."""
+    from scipy.special import gammaln  # here, because it loads slowly
+
     return np.asarray(gammaln(np.arange(2**power) + 1.0))
 
 

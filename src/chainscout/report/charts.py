@@ -1,147 +1,84 @@
-"""Line charts as SVG: themed by the page's style sheet, lines told apart by dashes as well as by colour."""
+"""Charts as SVG: lines over time, and shares as bars. The style sheet gives them their colours and dashes.
+
+matplotlib is an extra, and its colours do not follow the reader's light or dark theme.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from .cells import cell
+from .format import cell
+from .tables import Drawing, Series
 
-WIDTH, HEIGHT = 720, 300
-#: Of one of several charts side by side.
-SMALL_WIDTH, SMALL_HEIGHT = 400, 230
+#: Width and height of a chart, and of one of several side by side.
+LARGE, SMALL = (720, 300), (400, 230)
+#: The margins around a line chart.
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 42
-
-#: Okabe and Ito's colours, which colour-blind readers tell apart; darker or lighter ones where the contrast needs it.
-STYLE = """
-svg.chart { width: 100%; max-width: 60rem; height: auto; display: block; }
-svg.chart text { fill: var(--ink); font: 12px system-ui, sans-serif; }
-svg.chart.small { max-width: 30rem; }
-@media (max-width: 40rem) { svg.chart:not(.small) text { font-size: 19px; } }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 0 1.5rem; }
-svg.chart .grid { stroke: var(--line); stroke-width: 1; }
-svg.chart .curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
-svg.chart .band { stroke: none; opacity: .18; }
-.b0 { fill: #0072b2; } .b1 { fill: #b84e00; } .b2 { fill: #00785a; }
-.b3 { fill: #a8467f; } .b4 { fill: #8a6500; } .b5 { fill: #5b4fc4; }
-.target { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 2 4; }
-.s0 { stroke: #0072b2; } .s1 { stroke: #b84e00; } .s2 { stroke: #00785a; }
-.s3 { stroke: #a8467f; } .s4 { stroke: #8a6500; } .s5 { stroke: #5b4fc4; }
-.s1 { stroke-dasharray: 9 4; } .s2 { stroke-dasharray: 3 3; } .s3 { stroke-dasharray: 12 4 3 4; }
-.s4 { stroke-dasharray: 6 6; } .s5 { stroke-dasharray: 1 3; }
-@media (prefers-color-scheme: dark) {
-  .s0 { stroke: #56b4e9; } .s1 { stroke: #ff9a52; } .s2 { stroke: #35c49c; }
-  .s3 { stroke: #e79cc6; } .s4 { stroke: #e6b93d; } .s5 { stroke: #a99cff; }
-  .b0 { fill: #56b4e9; } .b1 { fill: #ff9a52; } .b2 { fill: #35c49c; }
-  .b3 { fill: #e79cc6; } .b4 { fill: #e6b93d; } .b5 { fill: #a99cff; }
-}
-ul.legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; font-size: .9rem; }
-ul.legend li { overflow-wrap: anywhere; min-width: 0; }
-ul.legend svg { width: 2.4rem; height: .8rem; vertical-align: middle; margin-right: .4rem; }
-ul.legend line { stroke-width: 2.5; }
-"""
+#: The number of colours.
 STYLES = 6
-#: Powers of ten that a logarithmic axis names.
+#: The largest number of powers of ten that a logarithmic axis names.
 MOST_POWERS = 10
 
 
-@dataclass(frozen=True)
-class Series:
-    """One line; None breaks it. With ``low`` and ``high`` it has a band."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-
-
-def line_chart(
-    title: str,
-    across: str,
-    series: Sequence[Series],
-    *,
-    logarithmic: bool = False,
-    target: float | None = None,
-    top: float | None = None,
-    small: bool = False,
-    growing: bool = False,
-    level: str = "target",
-) -> str:
-    """A figure: the chart, its legend and its caption.
-
-    ``target``: a level that is called ``level``; ``top``: where the axis ends; ``growing``: ``across`` is logarithmic.
-    """
-    caption = f"<figcaption><bdi>{escape(title)}</bdi></figcaption>"
-    wide, high = (SMALL_WIDTH, SMALL_HEIGHT) if small else (WIDTH, HEIGHT)
-    points = [(x, y) for one in series for x, y in zip(one.x, one.y, strict=True) if y is not None]
-    if logarithmic:
-        points = [(x, y) for x, y in points if y > 0]
+def line_chart(drawing: Drawing) -> str:
+    """A figure: the chart, its caption, its legend and its notes."""
+    caption = f"<figcaption><bdi>{escape(drawing.title)}</bdi></figcaption>"
+    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in drawing.notes)
+    points = [point for line in drawing.lines for point in _points(line, drawing)]
     if not points:
-        return f"<figure>{caption}<p class=note>nothing to draw yet</p></figure>"
-    levels = [y for _, y in points] + ([target] if target else []) + [y for one in series for y in one.high]
-    first = min(x for x, _ in points) if growing else 0.0
-    horizontal = _Axis(first, max(x for x, _ in points), LEFT, wide - RIGHT, growing)
-    low = min(levels) if logarithmic else 0.0
-    vertical = _Axis(low, max(levels) if top is None else top, high - BOTTOM, TOP, logarithmic)
+        return f"<figure>{caption}<p class=note>nothing to draw yet</p>{notes}</figure>"
+    wide, high = SMALL if drawing.small else LARGE
+    levels = [y for _, y in points] + [y for line in drawing.lines for y in line.high]
+    levels += [drawing.level] if drawing.level else []
+    first = min(x for x, _ in points) if drawing.growing else 0.0
+    horizontal = _Axis(first, max(x for x, _ in points), LEFT, wide - RIGHT, drawing.growing)
+    low, top = min(levels) if drawing.logarithmic else drawing.bottom, drawing.top or max(levels)
+    vertical = _Axis(low, top, high - BOTTOM, TOP, drawing.logarithmic)
     drawn = []
     for value in vertical.ticks():
         at = f"{vertical.place(value):.1f}"
         drawn.append(f'<line class=grid x1="{LEFT}" x2="{wide - RIGHT}" y1="{at}" y2="{at}"/>')
         drawn.append(f'<text x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end">{value:g}</text>')
-    for value in horizontal.ticks(3 if small else 5):
+    for value in horizontal.ticks(3 if drawing.small else 5):
         at = f"{horizontal.place(value):.1f}"
         drawn.append(f'<text x="{at}" y="{high - BOTTOM + 18}" text-anchor="middle">{cell(round(value))}</text>')
-    drawn.append(f'<text x="{(LEFT + wide - RIGHT) / 2}" y="{high - 6}" text-anchor="middle">{escape(across)}</text>')
-    for number, one in enumerate(series):
-        if one.low:
-            drawn.append(f'<polygon class="band b{number % STYLES}" points="{_band(one, horizontal, vertical)}"/>')
-        drawn += [
-            f'<polyline class="curve s{number % STYLES}" points="{path}"/>'
-            for path in _paths(one, horizontal, vertical)
-        ]
-    if target:
-        at = f"{vertical.place(target):.1f}"
+    middle = (LEFT + wide - RIGHT) / 2
+    drawn.append(f'<text x="{middle}" y="{high - 6}" text-anchor="middle">{escape(drawing.across)}</text>')
+    legend = ""
+    latest = "at the end" if drawing.growing else "now"
+    for number, line in enumerate(drawing.lines):
+        style = number % STYLES
+        # The band goes along its upper edge and back along its lower edge, which is cut off at the axis.
+        edge = [*zip(line.x, line.high, strict=False), *reversed([*zip(line.x, line.low, strict=False)])]
+        for tag, found in (
+            (f'polygon class="band b{style}"', edge),
+            (f'polyline class="curve s{style}"', _points(line, drawing)),
+        ):
+            places = (f"{horizontal.place(x):.1f},{vertical.place(max(y, vertical.low)):.1f}" for x, y in found)
+            drawn += [f'<{tag} points="{" ".join(places)}"/>'] if found else []
+        legend += _entry(f"s{style}", line.label, f"{cell(line.y[-1] if line.y else None)} {latest}")
+    if drawing.level:
+        at = f"{vertical.place(drawing.level):.1f}"
         drawn.append(f'<line class=target x1="{LEFT}" x2="{wide - RIGHT}" y1="{at}" y2="{at}"/>')
+        legend += _entry("target", drawing.level_name, f"{drawing.level:g}")
+    picture = _picture("chart small" if drawing.small else "chart", drawing.title, wide, high, drawn)
+    return f"<figure>{caption}{picture}<ul class=legend>{legend}</ul>{notes}</figure>"
+
+
+def _points(line: Series, drawing: Drawing) -> list[tuple[float, float]]:
+    """The points of a line that its axes can show."""
+    return [(x, y) for x, y in zip(line.x, line.y, strict=True) if y > 0 or not drawing.logarithmic]
+
+
+def _entry(style: str, name: str, words: str) -> str:
+    sample = f'<svg viewBox="0 0 40 10" aria-hidden="true"><line class="{style}" x1="0" x2="40" y1="5" y2="5"/></svg>'
+    return f"<li>{sample}<bdi>{escape(name)}</bdi>: {words}</li>"
+
+
+def _picture(kind: str, title: str, wide: int, high: int, drawn: list[str]) -> str:
     name = escape(title, quote=True)
-    kind = "chart small" if small else "chart"
-    latest = "at the end" if growing else "now"
-    legend = "".join(
-        f'<li><svg viewBox="0 0 40 10" aria-hidden="true">'
-        f'<line class="s{number % STYLES}" x1="0" x2="40" y1="5" y2="5"/>'
-        f"</svg><bdi>{escape(one.label)}</bdi>: {_latest(one)} {latest}</li>"
-        for number, one in enumerate(series)
-    )
-    if target:
-        legend += (
-            '<li><svg viewBox="0 0 40 10" aria-hidden="true"><line class="target" x1="0" x2="40" y1="5" y2="5"/></svg>'
-            f"{escape(level)}: {target:g}</li>"
-        )
-    return (
-        f'<figure>{caption}<svg class="{kind}" role="img" aria-label="{name}" '
-        f'viewBox="0 0 {wide} {high}">{"".join(drawn)}</svg><ul class=legend>{legend}</ul></figure>'
-    )
-
-
-def _latest(one: Series) -> str:
-    return cell(next((y for y in reversed(one.y) if y is not None), None))
-
-
-def _band(one: Series, horizontal: "_Axis", vertical: "_Axis") -> str:
-    """Along the upper edge and back along the lower; what lies below the axis is cut off."""
-    edge = [*zip(one.x, one.high, strict=True), *reversed(list(zip(one.x, one.low, strict=True)))]
-    return " ".join(f"{horizontal.place(x):.1f},{vertical.place(max(y, vertical.low)):.1f}" for x, y in edge)
-
-
-def _paths(one: Series, horizontal: "_Axis", vertical: "_Axis") -> list[str]:
-    """Unbroken runs of points."""
-    paths: list[list[str]] = [[]]
-    for x, y in zip(one.x, one.y, strict=True):
-        if y is None or (vertical.logarithmic and y <= 0):
-            paths.append([])
-        else:
-            paths[-1].append(f"{horizontal.place(x):.1f},{vertical.place(y):.1f}")
-    return [" ".join(path) for path in paths if path]
+    return f'<svg class="{kind}" role="img" aria-label="{name}" viewBox="0 0 {wide} {high}">{"".join(drawn)}</svg>'
 
 
 class _Axis:
@@ -174,3 +111,58 @@ class _Axis:
             step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
             found = [step * k for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
         return [value for value in found if self.low <= value <= self.high * (1 + 1e-12)]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A share, and the target that it is compared with."""
+
+    label: str
+    share: float
+    target: float | None
+    #: Which of the chart's colours.
+    style: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """The bars of one chain, and a level that is drawn through all of them."""
+
+    label: str
+    level: float | None
+    bars: Sequence[Bar]
+
+
+#: The places where bars begin and end, a bar's height, the space below it, and the height of a group's name.
+BAR_LEFT, BAR_RIGHT, BAR_HIGH, BAR_BELOW, GROUP_HEAD = 150, 60, 16, 5, 22
+
+
+def bar_chart(title: str, groups: Sequence[Group]) -> str:
+    """A figure of horizontal bars. Dashes are the groups' levels, short strokes are the bars' targets."""
+    values = (value for g in groups for b in g.bars for value in (b.share, b.target, g.level))
+    largest = max((value for value in values if value is not None), default=1.0)
+    scale = (LARGE[0] - BAR_LEFT - BAR_RIGHT) / (largest or 1.0)
+    drawn: list[str] = []
+    y = 0
+
+    def stroke(kind: str, value: float, top: int, bottom: int) -> None:
+        x = f"{BAR_LEFT + value * scale:.1f}"
+        drawn.append(f'<line class={kind} x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>')
+
+    for group in groups:
+        drawn.append(f'<text class=chain x="0" y="{y + 15}">{escape(group.label)}</text>')
+        top = y + GROUP_HEAD
+        for place, bar in enumerate(group.bars):
+            at, wide = top + place * (BAR_HIGH + BAR_BELOW), bar.share * scale
+            drawn.append(f'<text x="{BAR_LEFT - 8}" y="{at + 12}" text-anchor="end">{escape(bar.label)}</text>')
+            drawn.append(f'<rect class="b{bar.style}" x="{BAR_LEFT}" y="{at}" width="{wide:.1f}" height="{BAR_HIGH}"/>')
+            if bar.target is not None:
+                stroke("mark", bar.target, at - 1, at + BAR_HIGH + 1)
+            right = BAR_LEFT + max(wide, (bar.target or 0.0) * scale) + 6
+            drawn.append(f'<text x="{right:.1f}" y="{at + 12}">{bar.share:.3f}</text>')
+        y = top + len(group.bars) * (BAR_HIGH + BAR_BELOW)
+        if group.level is not None:
+            stroke("level", group.level, top - 4, y)
+        y += 12
+    picture = _picture("bars", title, LARGE[0], max(1, y), drawn)
+    return f"<figure><figcaption>{escape(title)}</figcaption>{picture}</figure>"

@@ -1,4 +1,4 @@
-"""Tables of an experiment: losses, paired differences, allocation, and what repeats it."""
+"""Tables and the page of an experiment: losses, paired differences, allocation, and the settings that repeat it."""
 
 import math
 from html import escape
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..experiment.statistics import most_bias
 from ..experiment.summary import ORACLE
-from . import bars, charts
-from .cells import cell, finite, label
+from .charts import STYLES, Bar, Group, bar_chart, line_chart
+from .format import cell, finite, label
 from .html import document, section
-from .tables import Table
+from .tables import Drawing, Series, Table
 
 if TYPE_CHECKING:
     from ..experiment import Results
 
-#: Tables for a person stop here, and charts; files hold everything.
+#: The most rows of a table and the most chains of a chart. Files hold everything.
 MOST_ROWS = 200
 MOST_BARS = 12
 
@@ -42,7 +42,7 @@ def tables(results: "Results") -> list[Table]:
 
 
 def _bias(results: "Results") -> list[str]:
-    """What must be said beside ratios to the oracle's largest mean, if there are any."""
+    """A note about the bias of ratios to the oracle's largest mean, if there are any."""
     if ORACLE not in results.policies or len(results.problem) == 1:
         return []
     found = [results.statistics[ORACLE, budget]["max E[L]"] for budget in results.budgets]
@@ -69,7 +69,7 @@ def experiment_page(results: "Results") -> str:
         _shares(results),
         *(section(table) for table in (*tables(results), settings(results))),
     ]
-    return document(title, parts, charts.STYLE + bars.STYLE)
+    return document(title, parts)
 
 
 def _losses(results: "Results", statistic: str, title: str) -> str:
@@ -79,7 +79,7 @@ def _losses(results: "Results", statistic: str, title: str) -> str:
         known = [(n, s) for n, s in zip(results.budgets, found, strict=True) if math.isfinite(s.value)]
         ends = [s.interval if math.isfinite(s.error) else (s.value, s.value) for _, s in known]
         lines.append(
-            charts.Series(
+            Series(
                 label(policy),
                 [n for n, _ in known],
                 [s.value for _, s in known],
@@ -87,35 +87,36 @@ def _losses(results: "Results", statistic: str, title: str) -> str:
                 [high for _, high in ends],
             )
         )
-    is_normalised = results.is_normalised
-    return charts.line_chart(
-        f"{title}, {results.label(statistic)}",
-        "budget n (observations)",
-        lines,
-        logarithmic=not is_normalised,
-        target=1.0 if is_normalised else None,
-        level="Λ/n, what the oracle's allocation tends to",
-        growing=True,
-        small=True,
+    return line_chart(
+        Drawing(
+            f"{title}, {results.label(statistic)}",
+            "budget n (observations)",
+            tuple(lines),
+            logarithmic=not results.is_normalised,
+            level=1.0 if results.is_normalised else None,
+            level_name="Λ/n, what the oracle's allocation tends to",
+            growing=True,
+            small=True,
+        )
     )
 
 
 def _shares(results: "Results") -> str:
-    """Each chain's share of the largest budget, against η and what each policy aims at."""
+    """Each chain's share of the largest budget beside η and each policy's aim."""
     groups = []
     rows = results.allocation()
     for chain in results.problem.names[:MOST_BARS]:
         mine = [row for row in rows if row["chain"] == chain]
         drawn = [
-            bars.Bar(label(row["policy"]), row["share"], finite(row["target"]), place % charts.STYLES)
+            Bar(label(row["policy"]), row["share"], finite(row["target"]), place % STYLES)
             for place, row in enumerate(mine)
         ]
-        groups.append(bars.Group(label(chain), finite(mine[0]["η"]), drawn))
+        groups.append(Group(label(chain), finite(mine[0]["η"]), drawn))
     more = len(results.problem) - len(groups)
     words = f"; {more:,} more chains are in the table or in the data" if more else ""
     return (
         "<section><h2>Allocation against η</h2>"
-        f"{bars.bar_chart(f'Shares of {max(results.budgets):,} observations', groups)}"
+        f"{bar_chart(f'Shares of {max(results.budgets):,} observations', groups)}"
         f"<p class=note>Dashes: η; short strokes: what the policy tends to{words}.</p></section>"
     )
 
@@ -141,7 +142,7 @@ def settings(results: "Results") -> Table:
 
 
 def _with_errors(row: dict[str, Any]) -> dict[str, Any]:
-    """The summary's row with each standard error behind its value."""
+    """A row of the summary, with each standard error behind its value."""
     return {
         key: _with_error(value, row[f"± {key}"]) if f"± {key}" in row else value
         for key, value in row.items()

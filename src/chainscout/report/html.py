@@ -6,43 +6,30 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .._version import __version__
-from .cells import cell
+from .charts import line_chart
+from .format import cell
 from .tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --paper: #ffffff; --line: #d5d9de; --dim: #5a626b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --paper: #16181b; --line: #3a4047; --dim: #a4acb5; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 75rem; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-h2::first-letter { text-transform: uppercase; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
-td.number, th.number { text-align: right; }
-figure { margin: 1rem 0; }
-figcaption { font-weight: 600; margin-bottom: .4rem; overflow-wrap: anywhere; }
-p.note, footer { color: var(--dim); font-size: .9rem; }
-"""
+STYLE = (Path(__file__).parent / "static" / "common.css").read_text(encoding="utf-8")
 
 
-def document(title: str, parts: list[str], style: str = "") -> str:
-    """A page with these parts, which are HTML already; ``style``: rules beside those that every page has."""
+def document(title: str, parts: list[str]) -> str:
+    """A page with these parts, which are HTML already."""
     body = "\n".join([*parts, f"<footer>made by chainscout {__version__}</footer>"])
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        # Nothing may be fetched or run, whatever a chain is called.
+        # The page can load and run nothing, whatever the name of a chain is.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{STYLE}{style}</style>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style>"
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n<main>\n{body}\n</main>\n</body></html>\n'
 
 
 def section(table: Table) -> str:
-    """A table under its title, with its notes."""
+    """A table under its title, with its notes and its drawing."""
     numeric = [table.is_numeric(place) for place in range(len(table.columns))]
 
     def row(tag: str, values: tuple[Any, ...], attribute: str = "") -> str:
@@ -58,17 +45,18 @@ def section(table: Table) -> str:
     inside = f"<table><thead>{head}</thead>\n<tbody>\n{body}\n</tbody></table>"
     name = escape(table.title, quote=True)
     scroll = f'<div class=scroll tabindex=0 role=region aria-label="{name}">{inside}</div>'
-    return f"<section><h2>{escape(table.title)}</h2>{scroll}{notes}</section>"
+    drawing = "" if table.drawing is None else line_chart(table.drawing)
+    return f"<section><h2>{escape(table.title)}</h2>{scroll}{notes}{drawing}</section>"
 
 
 def save_figure(figure: "Figure", where: Path | IO[str]) -> None:
-    """Writes a figure, by its suffix or as SVG, the same bytes for the same figure."""
+    """Writes a figure in the format of the file's suffix, or as SVG. The same figure gives the same bytes."""
     import matplotlib
 
     kind = where.suffix[1:] if isinstance(where, Path) else "svg"
-    # Without what names an address or a time.
+    # No address and no time, so that the bytes are the same.
     metadata = dict.fromkeys(("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",))
     with matplotlib.rc_context({"svg.hashsalt": "chainscout", "svg.fonttype": "path"}), warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes; the tables have it right.
+        # Letters that the font lacks are drawn as boxes. The tables show them.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(where, format=kind, dpi=150, metadata=metadata)

@@ -1,4 +1,4 @@
-"""Tables of what was counted in a log."""
+"""Tables of the counts of a log."""
 
 import heapq
 import math
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..certificates import ASSUMPTION
+from .format import finite, whole
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ def counted(
     target_loss: float | None = None,
     most: int | None = None,
 ) -> list[Table]:
-    """One row a chain; with ``budget``, what to sample next; with ``target_loss``, how many more observations it needs.
+    """One row for each chain, and the totals.
 
-    ``most``: only so many chains, the least known ones.
+    ``budget``: shows which chains should get these observations next. ``target_loss``: shows how many more observations
+    it needs. ``most``: shows only this number of chains, the least known ones.
     """
     certificate = None if counts.correlated else counts.certificate(delta)
     further = None if target_loss is None else counts.further(target_loss, delta)
@@ -43,7 +45,7 @@ def counted(
                 None if certificate is None else finite(certificate.loss[name]),
             )
             row += () if following is None else (following[name],)
-            yield row if further is None else (*row, _whole(further[name]))
+            yield row if further is None else (*row, whole(further[name]))
 
     def unknown(row: tuple[Any, ...]) -> float:
         return math.inf if row[5] is None else float(row[5])
@@ -61,20 +63,10 @@ def counted(
     if len(shown) < totals["chains"]:
         notes.append(f"{totals['chains'] - len(shown):,} chains that are better known are not shown")
     worst = None if certificate is None else finite(certificate.max)
-    whole: tuple[tuple[str, Any], ...] = (*totals.items(), (f"certified: every loss ≤, δ = {delta:g}", worst))
+    totalled: tuple[tuple[str, Any], ...] = (*totals.items(), (f"certified: every loss ≤, δ = {delta:g}", worst))
     if certificate is not None:
-        whole += (("certificate", "mixture" if counts.open_states else certificate.method),)
+        totalled += (("certificate", "mixture" if counts.open_states else certificate.method),)
     if further is not None:
-        whole += ((f"more observations for a loss ≤ {target_loss:g}", _whole(sum(further.values()))),)
+        totalled += ((f"more observations for a loss ≤ {target_loss:g}", whole(sum(further.values()))),)
         notes.append("how many more is a prediction from the counts so far, no bound")
-    return [Table("chains", columns, shown, tuple(notes)), Table("the whole", ("quantity", "value"), whole)]
-
-
-def _whole(number: float) -> int | None:
-    """A number of observations; None where there is none, or nothing to go by."""
-    return int(number) if math.isfinite(number) else None
-
-
-def finite(bound: float) -> float | None:
-    """A chain without a transition has no bound."""
-    return bound if math.isfinite(bound) else None
+    return [Table("chains", columns, shown, tuple(notes)), Table("the whole", ("quantity", "value"), totalled)]

@@ -1,34 +1,35 @@
 """Panels: what a study shows beside its chains. The terminal, the report and the live page show every panel alike.
 
-A panel is a function that gives a table, or None where there is nothing to show. To add one, write the function and
-append it to `PANELS`. It is called whenever somebody looks: it reads what the study stores, and computes little.
+A panel is a function that gives a table, or None if there is nothing to show. To add a panel, write the function and
+append it to `PANELS`. It runs at every look, so it only reads what the study stores, and computes little.
 """
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import diagnosis
-from .cells import duration, finite, label
-from .tables import Table
+from .format import duration, finite, label
+from .tables import Drawing, Series, Table
 
 if TYPE_CHECKING:
-    from .study_report import StudyReport
+    from ..diagnostics import Check, Diagnosis
+    from .study_data import StudyReport
 
 
 def leases(report: "StudyReport") -> Table | None:
-    """Who holds what, if anybody does."""
+    """The leases that workers hold, if there are any."""
     rows = tuple((h.label, h.path, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
     columns = ("chain", "path", "worker", "runs out in", "observations to come")
     return Table("leases", columns, rows) if rows else None
 
 
-#: More questions are not listed one by one.
+#: The most questions in the table.
 MOST_QUESTIONS = 50
 
 
 def questions(report: "StudyReport") -> Table | None:
-    """The registered questions with their answers as stored, and what each waits for."""
-    lines = report.questions()
+    """The registered questions with their stored answers, and what each of them waits for."""
+    lines = report.browser.study.questions()
     if not lines:
         return None
     rows = tuple(
@@ -58,5 +59,84 @@ def questions(report: "StudyReport") -> Table | None:
     return Table("questions", columns, rows, tuple(notes))
 
 
+#: The most checks in a table: those with the smallest levels.
+MOST_CHECKS = 50
+#: The columns of a check.
+COLUMNS = ("chain", "check", "by", "transitions", "e-value", "largest", "level", "most evidence in")
+#: The least and the largest e-value that is drawn.
+DRAWN = (1e-6, 1e30)
+#: A note about levels and e-values.
+OF_CHANGE = "a level is 1 over the largest e-value; that of change can be smaller, because it has a second test"
+#: What is shown of a study that keeps no checks.
+NOT_KEPT = "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
+
+
+def check_tables(found: "Diagnosis") -> list[Table]:
+    """One row for each check, and what they say together."""
+    rows = sorted(found, key=lambda check: check.level)[:MOST_CHECKS] if len(found) > MOST_CHECKS else list(found)
+    notes = _notes(found)
+    if len(found) > MOST_CHECKS:
+        notes.append(f"the {MOST_CHECKS} checks with the smallest levels of {len(found):,}")
+    return [Table("checks", COLUMNS, tuple(_row(check) for check in rows), tuple(notes))]
+
+
+def _notes(found: "Diagnosis") -> list[str]:
+    """What the checks say, and how often a rejection is wrong."""
+    share = f"each kind of check rejects at a level of at most {found.delta:g}/{found.kinds}"
+    return [*found.lines(), f"{share}; then any of them is ever wrong with probability at most {found.delta:g}"]
+
+
+def in_one_line(found: "Diagnosis | None") -> str:
+    """Whether the data speak against what the bounds assume."""
+    if found is None:
+        return NOT_KEPT
+    judged = max((check.cards for check in found), default=0)
+    many = f"{judged:,} of {judged + found.waiting:,} transitions"
+    if not found.against:
+        return f"nothing speaks against a Markov chain that does not change ({many})"
+    kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in found.against)
+    return f"the data speak against a Markov chain that does not change: {kinds} ({many})"
+
+
+def checks(report: "StudyReport") -> Table | None:
+    """The checks of all chains together, and the evidence over time."""
+    found = report.browser.checks()
+    if found is None or not any(check.cards for check in found):
+        return None
+    shown = [column for column in COLUMNS if column not in ("chain", "most evidence in")]
+    rows = tuple(_row(check)[1:-1] for check in found)
+    level = found.kinds / found.delta
+    drawing = Drawing(
+        f"evidence against a Markov chain that does not change (e-values, up to {DRAWN[1]:g})",
+        "draws of the whole study",
+        tuple(
+            Series(
+                f"{check.kind.value} ({check.by})",
+                [n for n, _ in check.history],
+                [_within(e) for _, e in check.history],
+            )
+            for check in found
+            if check.history
+        ),
+        notes=(f"a check speaks against it from {level:g} on",),
+        level=level,
+        level_name="speaks against it",
+        logarithmic=True,
+    )
+    return Table("checks of what the bounds assume", tuple(shown), rows, (*_notes(found), OF_CHANGE), drawing)
+
+
+def _within(log_value: float) -> float:
+    """An e-value as it is drawn."""
+    return math.exp(min(math.log(DRAWN[1]), max(math.log(DRAWN[0]), log_value)))
+
+
+def _row(check: "Check") -> tuple[object, ...]:
+    chain = "all together" if check.chain is None else check.chain
+    places = ", ".join(str(place.state) for place in check.where[:3])
+    values = (finite(check.e_value), finite(check.largest), check.level)
+    return (chain, check.kind.value, check.by, check.cards, *values, places or None)
+
+
 #: In the order in which they are shown.
-PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (questions, leases, diagnosis.panel)
+PANELS: tuple[Callable[["StudyReport"], Table | None], ...] = (questions, leases, checks)

@@ -1,28 +1,29 @@
 """Tables of a live study: where it stands, and what is known of its chains."""
 
 import math
+from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..counts import never_left
 from ..errors import InputError
-from ..study import AnswerPlan, Browser, StopReason, StudyPlan
-from .study_report import StudyReport
-from .study_report import facts as report_facts
+from ..study import Browser, StopReason, StudyPlan
+from .format import whole
+from .study_data import Overview, StudyReport
+from .study_data import facts as study_facts
 from .tables import Table
-from .views import Overview
 
 if TYPE_CHECKING:
     from ..study import Study
 
-#: A longer study shows the chains with the largest certificates.
+#: The most chains in the table: those with the largest certificates.
 MOST = 50
 #: Heading → field of a chain's line.
 COLUMNS = {
     "chain": "name", "states": "states", "observations": "observations", "share": "share", "transitions": "transitions",
     "paths": "paths", "index": "index", "loss ≤": "certificate", "as of transition": "certified",
 }  # fmt: skip
-#: States of a chain whose matrix is shown entry by entry.
+#: The most states of a chain whose matrix is shown entry by entry.
 MOST_STATES = 1_000
 
 
@@ -33,12 +34,12 @@ def status(study: "Study") -> list[Table]:
     notes = [*report.browser.notes(), *set_aside(study)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
-    facts = Table("study", ("quantity", "value"), tuple(report_facts(overview)), tuple(notes))
+    facts = Table("study", ("quantity", "value"), tuple(study_facts(overview)), tuple(notes))
     return [facts, _chains(report, overview), *report.panels()]
 
 
 def ending(study: "Study") -> str:
-    """Why a study has ended, in a sentence; which chain is the worst, if that was asked."""
+    """A sentence that says why a study has ended, and which chain is the worst if the study aims at that."""
     state = study.progress()
     if state.stop_reason is None:
         return "The study goes on."
@@ -55,12 +56,12 @@ def ending(study: "Study") -> str:
 
 
 def set_aside(study: "Study") -> list[str]:
-    """Which chains are sampled no more, and why: a sentence each. Events are read only if there are any."""
+    """A sentence for each chain that was set aside, with the stored reason."""
     return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
 
 
 def _chains(report: StudyReport, overview: Overview) -> Table:
-    """Every chain: how much it was sampled, and what is known of its loss. Of very many, those that are least known."""
+    """The chains with their observations and the bounds on their losses. Of many chains, the least known ones."""
     page = report.page(sort="certificate", descending=True, size=MOST)
     notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
     if page.total > MOST:
@@ -76,70 +77,39 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
 def plan(
     study: "Study", target_loss: float | None = None, target_width: float | None = None, most: int | None = None
 ) -> Table:
-    """How many more observations a loss or the questions need, and of which chains. ``most``: only so many lines."""
+    """How many more observations a loss or the questions need, and of which chains. ``most``: the most rows."""
     found = study.plan(target_loss, target_width=target_width)
-    return _plan_loss(study, found, most) if isinstance(found, StudyPlan) else _plan_answers(study, found, most)
-
-
-def _plan_loss(study: "Study", found: StudyPlan, most: int | None) -> Table:
-    names = sorted(
-        found.more, key=lambda name: -found.more[name] if found.more[name] == found.more[name] else -math.inf
-    )
     told = study.allocation()
-    rows = tuple((name, told[name], _whole(found.more[name])) for name in names[:most])
-    notes = [
-        str(found),
-        "a prediction from the counts so far, no bound: each row of a chain keeps its share and its estimate",
-    ]
-    if found.cost != found.total:
+    needs: Mapping[Any, float]
+    if isinstance(found, StudyPlan):
+        what, kept, by, needs = "chains", "its estimate", "counts", {(name,): more for name, more in found.more.items()}
+    else:
+        what, kept, by, needs = "questions", "its frequencies", "cards", found.questions
+    ordered = sorted(needs, key=lambda key: -math.inf if math.isnan(needs[key]) else -needs[key])
+    rows = tuple((*key, told[key[0]], whole(needs[key])) for key in ordered[:most])
+    notes = [str(found), f"a prediction from the {by} so far, no bound: each row of a chain keeps its share and {kept}"]
+    if study.progress().unit == "cost units":
         notes.append(f"they cost about {found.cost:,.6g}")
-    if len(rows) < len(names):
-        notes.append(f"{len(names) - len(rows):,} chains that need fewer are not shown")
-    return Table("how many more", ("chain", "observations", "more observations"), rows, tuple(notes))
-
-
-def _plan_answers(study: "Study", found: AnswerPlan, most: int | None) -> Table:
-    told = study.allocation()
-    asked = sorted(found.questions.items(), key=lambda pair: -pair[1] if pair[1] == pair[1] else -math.inf)
-    rows = tuple((chain, question, told[chain], _whole(more)) for (chain, question), more in asked[:most])
-    notes = [
-        str(found),
-        "a prediction from the cards so far, no bound: each row of a chain keeps its share and its frequencies",
-    ]
-    if found.cost != found.total:
-        notes.append(f"they cost about {found.cost:,.6g}")
-    if len(rows) < len(asked):
-        notes.append(f"{len(asked) - len(rows):,} questions that need fewer are not shown")
-    return Table("how many more", ("chain", "question", "observations", "more observations"), rows, tuple(notes))
-
-
-def _whole(number: float) -> int | None:
-    return int(number) if math.isfinite(number) else None
+    if len(rows) < len(ordered):
+        notes.append(f"{len(ordered) - len(rows):,} {what} that need fewer are not shown")
+    columns = ("chain", *(("question",) if what == "questions" else ()), "observations", "more observations")
+    return Table("how many more", columns, rows, tuple(notes))
 
 
 def estimate(study: "Study", chain: str) -> Table:
     """The estimated matrix of a chain, entry by entry, with intervals."""
+    from ..study.export import entries  # here, because it loads slowly
+
     found = study.estimate(chain)
     if len(found.states) > MOST_STATES:
         raise InputError(
             f"a table of every entry is for at most {MOST_STATES:,} states, and the chain {chain!r} has"
             f" {len(found.states):,}: 'chainscout serve' shows its matrix a part at a time"
         )
-    rows = [
-        (
-            found.states[x],
-            found.states[y],
-            int(found.transitions[x, y]),
-            float(found.matrix[x, y]),
-            float(found.lower[x, y]),
-            float(found.upper[x, y]),
-        )
-        for x in range(len(found.states))
-        for y in range(len(found.states))
-    ]
+    rows = tuple(entry for row in entries(found) for entry in row)
     report = StudyReport(study, "")
     notes = (
         f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
         report.words(report.browser.line(report.number(chain))),
     )
-    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), tuple(rows), notes, keys=2)
+    return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), rows, notes, keys=2)

@@ -1,7 +1,7 @@
-"""The plain table that everything shown to a person is made of."""
+"""Tables and drawings as plain data. Everything that is shown to a person consists of them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -10,30 +10,54 @@ from ..errors import InputError
 
 
 @dataclass(frozen=True)
+class Series:
+    """One line of a drawing. With ``low`` and ``high`` it has a band."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+    @classmethod
+    def of(cls, label: str, x: Iterable[float], y: Iterable[float | None]) -> "Series":
+        """A line through the points that exist."""
+        known = [(at, value) for at, value in zip(x, y, strict=True) if value is not None]
+        return cls(label, tuple(at for at, _ in known), tuple(value for _, value in known))
+
+
+@dataclass(frozen=True)
 class Drawing:
-    """Lines that are drawn with a table where there is room: positive numbers on a logarithmic axis."""
+    """A chart of lines. The report draws it as SVG, and the live page with uPlot."""
 
     title: str
+    #: What the horizontal axis shows.
     across: str
-    #: Of each line its name, and its points.
-    names: tuple[str, ...]
-    x: tuple[tuple[float, ...], ...]
-    y: tuple[tuple[float, ...], ...]
-    #: A level that lines are held against, and what it is called.
-    level: float
-    level_name: str
+    lines: tuple[Series, ...]
+    notes: tuple[str, ...] = ()
+    #: A level that the lines are compared with, and its name.
+    level: float | None = None
+    level_name: str = "target"
+    #: Whether the vertical axis is logarithmic; if it is not, where it begins and ends (None: at the largest value).
+    logarithmic: bool = False
+    bottom: float = 0.0
+    top: float | None = None
+    #: Whether the horizontal axis is logarithmic.
+    growing: bool = False
+    #: Whether the chart is one of several side by side.
+    small: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of plain values under named columns; None is 'does not exist'."""
+    """Rows of plain values under named columns. None means 'does not exist'."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
     drawing: Drawing | None = None
-    #: The columns that say what a row is about, from the left. A table in parts has them in every part.
+    #: The number of columns, from the left, that say what a row is about. A table in parts has them in every part.
     keys: int = 1
 
     @classmethod
@@ -43,7 +67,7 @@ class Table:
         return cls(title, tuple(columns), tuple(map(values, records)), tuple(notes))
 
     def is_numeric(self, place: int) -> bool:
-        """Whether a column holds numbers only, to be set flush right."""
+        """Whether a column holds numbers only, and is aligned to the right."""
         return all(isinstance(row[place], (int, float)) or row[place] is None for row in self.rows)
 
     def records(self) -> list[dict[str, Any]]:
@@ -52,7 +76,7 @@ class Table:
 
 
 def if_any(quantity: Callable[[], Any]) -> Any:
-    """The quantity, or None where it does not exist (here or at this budget) or is infinite."""
+    """The quantity, or None if it is infinite or does not exist (at all, or at this budget)."""
     try:
         value = quantity()
     except InputError:

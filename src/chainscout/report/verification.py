@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .cells import cell
+from .format import cell
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ COLUMNS = ("claim", "place", "setting", "measured", "95 % interval", "verdict", 
 
 
 def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Table:
-    """One row a claim and setting, those of one claim together; what surprised stands below."""
+    """One row for each claim and setting, ordered by claim. The notes name surprising verdicts."""
     claims = list(dict.fromkeys(f.claim for f in findings))
     rows = tuple(
         (
@@ -42,7 +42,7 @@ def records(findings: "Sequence[Finding]", effort: "Effort") -> list[dict[str, A
     return [
         {
             **asdict(f),
-            # An interval without an end, or a figure that is none, has no number.
+            # JSON has no infinite numbers.
             "measured": {key: value if math.isfinite(value) else None for key, value in asdict(f.measured).items()},
             "surprising": f.surprising(effort.thorough),
         }
@@ -51,7 +51,7 @@ def records(findings: "Sequence[Finding]", effort: "Effort") -> list[dict[str, A
 
 
 def markdown(shown: Table, made_by: str) -> str:
-    """The table for the documentation, and what made it."""
+    """The table as Markdown for the documentation, and the command that made it."""
     lines = [shown.columns, ("---",) * len(shown.columns)]
     lines += [tuple(cell(value).replace("|", "\\|") for value in row) for row in shown.rows]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)

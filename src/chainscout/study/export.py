@@ -4,13 +4,14 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import formats
+from ..certificates.estimate import RowEstimates
 from ..chains import MarkovChain
 from ..errors import InputError
 from ..problems import Problem
@@ -20,7 +21,10 @@ from ..validation import one_of, shown
 from .browser import Browser
 from .study import Study
 
-__all__ = ["FORMATS", "content", "plain", "problem", "write"]
+__all__ = ["COLUMNS", "FORMATS", "content", "entries", "plain", "problem", "write"]
+
+#: The columns of a table of estimates.
+COLUMNS = ("from", "to", "transitions", "estimate", "lower", "upper")
 
 #: The largest number of matrix entries in an export. Every format holds them all in memory.
 _MOST_ENTRIES = 10_000_000
@@ -74,20 +78,23 @@ def _export_json(study: Study) -> bytes:
     return json.dumps(_document(study), ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
 
 
+def entries(estimate: RowEstimates) -> Iterator[list[tuple[Any, ...]]]:
+    """Every entry of an estimate with its interval: a list for each row of the matrix, of tuples of `COLUMNS`."""
+    for x, before in enumerate(estimate.states):
+        part = estimate.window(range(x, x + 1), range(len(estimate.states)))
+        numbers = (values[0].tolist() for values in (part.transitions, part.matrix, part.lower, part.upper))
+        yield [(before, *entry) for entry in zip(estimate.states, *numbers, strict=True)]
+
+
 def _export_csv(study: Study) -> bytes:
     """One line for each entry: chain, states, count, estimate and interval."""
     _check_size(study)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("chain", "from", "to", "transitions", "estimate", "lower", "upper"))
+    writer.writerow(("chain", *COLUMNS))
     for name in study.names:
-        found = study.estimate(name)
-        for x, before in enumerate(found.states):
-            for y, after in enumerate(found.states):
-                numbers = (found.matrix[x, y], found.lower[x, y], found.upper[x, y])
-                writer.writerow(
-                    (plain(name), plain(before), plain(after), found.transitions[x, y], *map(float, numbers))
-                )
+        for row in entries(study.estimate(name)):
+            writer.writerows((plain(name), *map(plain, entry)) for entry in row)
     return text.getvalue().encode()
 
 

@@ -1,10 +1,7 @@
-// One chain: its matrix as a grid that is walked with the arrow keys, a window at a time.
+// One chain: a window of its matrix as a grid. The arrow keys move from cell to cell.
 import { cell, get, given, make, one, pairs, write } from "./format.js";
 
 const SIZE = 20;
-// Beside a state's name, where it is seen however far the matrix is scrolled.
-const SIGNS = { never: " ○", rarely: " ◐", often: "" };
-const MARKS = { never: "never left: not known", rarely: "rarely left: hardly known", often: "" };
 let shown = null; // { number, row, column, chain }
 let back = null; // what had the focus before
 let drawn = ""; // what the cells of the matrix stand for
@@ -37,17 +34,10 @@ async function load() {
 }
 
 function draw() {
-  const { line, window: part, delta, never, rarely, words } = shown.chain;
+  const { line, window: part, delta, facts, unknown, words } = shown.chain;
   one("chain-title").replaceChildren("Chain ", make("bdi", {}, line.label));
-  pairs(one("chain-figures"), [
-    ["certificate", cell(line.certificate)], ["as of transition", cell(line.certified)], ["observations", cell(line.observations)], ["transitions", cell(line.transitions)],
-    ["paths", cell(line.paths)], ["share", cell(line.share)], ["η̂ (plug-in share)", cell(line.plug_in)],
-    ["aim of the policy", cell(line.aim)], ["index", cell(line.index)], ["weight", given(line.weight)],
-    ["states", cell(line.states) + (line.open ? " so far" : "")], ["leases", cell(line.leases)], ["set aside", cell(line.aside)],
-  ]);
-  const unknown = [[never, "never left"], [rarely, "rarely left"]].filter(([number]) => number)
-    .map(([number, left]) => `${cell(number)} of ${cell(line.states)} rows ${left}`);
-  one("unknown").textContent = unknown.join(", ");
+  pairs(one("chain-figures"), facts);
+  one("unknown").textContent = unknown;
   const labels = [...part.rows.map((state) => state.label), ...part.columns];
   const signature = JSON.stringify([shown.number, part.row, part.column, labels]);
   if (signature !== drawn) {
@@ -61,10 +51,10 @@ function draw() {
     const [exits, law, mark] = [...row.cells].slice(-3);
     write(exits, cell(state.exits));
     write(law, cell(state.stationary));
-    write(mark, MARKS[state.left]);
-    write(row.cells[0].lastChild, SIGNS[state.left]);
+    write(mark, state.mark);
+    write(row.cells[0].lastChild, ` ${state.sign}`);
   });
-  one("matrix-help").textContent = `${words} Estimated probabilities. Hover over a cell, or walk with the arrow keys, for its interval, which holds at all times at once with probability ${given(1 - delta)}. A row is rarely left (◐) while one of its intervals is wider than ½; one that was never left (○) is not known at all.`;
+  one("matrix-help").textContent = words;
   one("matrix-file").href = `/download/${shown.number}/matrix.csv`;
   pager(line.states, part);
 }
@@ -82,7 +72,8 @@ function build(part) {
 }
 
 function fill(element, part, x, y, delta) {
-  const words = `${part.rows[x].label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(part.rows[x].exits)} exits${MARKS[part.rows[x].left] && `; the row was ${MARKS[part.rows[x].left]}`}`;
+  const state = part.rows[x];
+  const words = `${state.label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(state.exits)} exits${state.mark && `; the row was ${state.mark}`}`;
   element.setAttribute("aria-label", words);
   write(element, part.matrix[x][y].toFixed(2));
   element.style.setProperty("--p", part.matrix[x][y].toFixed(3));
@@ -150,7 +141,7 @@ function showTip(element) {
   const box = element.getBoundingClientRect();
   const left = Math.max(4, Math.min(box.left, document.documentElement.clientWidth - tip.offsetWidth - 4));
   tip.style.left = `${left + scrollX}px`;
-  // Below, where it hides no label of a column; above where there is no room.
+  // Below the cell, where it hides no label of a column; above if there is no room.
   const below = box.bottom + 6 + tip.offsetHeight <= innerHeight;
   tip.style.top = `${(below ? box.bottom + 6 : box.top - tip.offsetHeight - 6) + scrollY}px`;
 }

@@ -1,4 +1,4 @@
-// Numbers as a person reads them, by the rules of chainscout's own tables, and small helpers for the document.
+// Numbers as text, by the rules of chainscout's own tables, and small helpers for the document.
 
 export function cell(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "—";
@@ -10,7 +10,7 @@ export function cell(value) {
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-// A number that somebody set, without digits that they did not give.
+// A number that somebody set, without digits that nobody gave.
 export function given(value) {
   if (value === null || value === undefined) return "—";
   const short = Number(value.toPrecision(6));
@@ -21,7 +21,7 @@ export function moment(seconds) {
   return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
 }
 
-// An element; text is only ever set as text, whatever a chain is called.
+// An element. Text is only ever set as text, whatever the name of a chain is.
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -32,7 +32,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Sets a text if it is another.
+// Sets the text of an element if it changes.
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -49,7 +49,7 @@ export function pairs(list, entries) {
   });
 }
 
-// JSON from the server, or an error with the server's own sentence.
+// JSON from the server. Throws an error with the server's own sentence.
 export async function get(address) {
   const answer = await fetch(address, { headers: { accept: "application/json" } });
   const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));

@@ -1,22 +1,21 @@
-// The page: listens to the study and shows what it hears.
+// The page: follows the study's event stream and shows the study.
 import * as chain from "./chain.js";
 import * as charts from "./charts.js";
-import { cell, get, make, moment, one, pairs } from "./format.js";
+import { cell, get, make, moment, one, pairs, write } from "./format.js";
 import * as table from "./table.js";
 
 const MOST_EVENTS = 200;
 let known = 0; // the number of the last event that is shown
 
-// The token is in a cookie now; the address can be shown to others.
+// The cookie lets the browser in now, so the address need not show the token any more.
 if (location.search) history.replaceState(null, "", location.pathname);
 
 function showStudy(study) {
   fail(null);
-  one("main").hidden = false; // before there is anything to show, nothing is
+  one("main").hidden = false; // it is hidden until there is something to show
   document.title = `${study.title} – chainscout`;
   one("title").replaceChildren(make("bdi", {}, study.title));
-  const words = { empty: "nothing observed yet", running: "running", finished: `finished: ${study.stopped}` }[study.state];
-  if (one("state").textContent !== words) one("state").textContent = words; // said once by screen readers
+  write(one("state"), study.state_words); // a screen reader says it once
   one("state").className = `state ${study.state}`;
   const bar = one("progress");
   bar.hidden = study.budget === null;
@@ -24,8 +23,7 @@ function showStudy(study) {
     bar.max = study.budget;
     bar.value = Math.min(study.used, study.budget);
   }
-  one("used").textContent = study.budget === null ? `${cell(study.used)} ${study.unit} used, without a budget`
-    : `${cell(study.used)} of ${cell(study.budget)} ${study.unit} used (${cell((100 * study.used) / study.budget)} %)`;
+  one("used").textContent = study.used_words;
   pairs(one("figures"), study.facts);
   one("notes").replaceChildren(...study.notes.map((note) => make("li", {}, note)));
 }
@@ -47,7 +45,7 @@ function showEvent(event) {
   while (one("log").children.length > MOST_EVENTS) one("log").lastChild.remove();
 }
 
-// What the study shows beside its chains: a section and a table each.
+// The panels: a section with a table for each.
 async function showPanels() {
   const panels = await get("/api/panels");
   charts.showEvidence(panels.find((panel) => panel.drawing)?.drawing ?? null);
@@ -64,7 +62,7 @@ async function showPanels() {
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// At most one round of looking at a time, and one more if something happened meanwhile.
+// At most one round of requests at a time, and one more if something happened in the meantime.
 let looking = false;
 let again = false;
 async function look() {
@@ -108,8 +106,8 @@ function listen() {
 try {
   const study = await get("/api/study");
   showStudy(study);
-  charts.reserve(study.chains);
-  // The charts stand above the table, which must not move once there is something to click on; but nobody waits long.
+  charts.reserveShares(study.chains);
+  // The charts come first, because the table below them must not move when there is something to click on.
   await Promise.race([charts.refresh(), pause(500)]);
   await table.start(openChain);
   for (const event of await get("/api/log")) showEvent(event);

@@ -1,19 +1,10 @@
-// The table of chains: the server searches, sorts and pages; only the rows that are seen are here.
+// The table of chains. The server searches, sorts and pages, and sends one page.
 import { cell, get, make, one, write } from "./format.js";
 
-const COLUMNS = [
-  ["chain", "name", (line) => line.label],
-  ["states", "states", (line) => line.states],
-  ["observations", "observations", (line) => line.observations],
-  ["share", null, (line) => line.share],
-  ["η̂", null, (line) => line.plug_in],
-  ["aim", null, (line) => line.aim],
-  ["certificate", "certificate", (line) => line.certificate],
-  ["as of transition", null, (line) => line.certified],
-  ["index", "index", (line) => line.index],
-  ["leases", null, (line) => line.leases],
-  ["set aside", null, (line) => line.aside],
-];
+// Field → what the server sorts by.
+const SORTS = { label: "name", states: "states", observations: "observations", certificate: "certificate", index: "index" };
+const isNumber = (field) => field !== "label" && field !== "aside";
+let columns = []; // heading and field of each column, as the server names them
 const asked = { search: "", sort: "number", descending: false, page: 1 };
 let open = () => {};
 let pages = 1;
@@ -22,11 +13,6 @@ let round = 0;
 export function start(openChain) {
   open = openChain;
   const head = one("table").tHead.rows[0];
-  for (const [title, sort] of COLUMNS) {
-    const inside = sort === null ? title : make("button", { type: "button", "data-sort": sort }, title);
-    const number = title !== "chain" && title !== "set aside";
-    head.append(make("th", { scope: "col", class: number ? "number" : null }, inside));
-  }
   head.addEventListener("click", (event) => {
     const sort = event.target.dataset?.sort;
     if (!sort) return;
@@ -52,7 +38,7 @@ export function start(openChain) {
   return load();
 }
 
-// While somebody is in the table it stays as it is: a row that moves under a finger is another row.
+// The table does not change while it has the focus, because a row that moves under a finger is another row.
 export const refresh = () => (one("table").tBodies[0].matches(":focus-within") ? null : load());
 
 async function load() {
@@ -67,26 +53,31 @@ async function load() {
     one("table").removeAttribute("aria-busy");
     return;
   }
-  if (mine !== round) return; // a later question was asked meanwhile
+  if (mine !== round) return; // there was a later request in the meantime
   pages = found.pages;
   one("table").removeAttribute("aria-busy");
   show(found);
 }
 
 function show(found) {
+  if (columns.length === 0) {
+    columns = found.columns;
+    one("table").tHead.rows[0].append(...columns.map(([title, field]) => make("th", { scope: "col", class: isNumber(field) ? "number" : null },
+      field in SORTS ? make("button", { type: "button", "data-sort": SORTS[field], "data-title": title }, title) : title)));
+  }
   for (const header of one("table").tHead.rows[0].cells) {
-    const sort = header.querySelector("button")?.dataset.sort;
+    const { sort, title } = header.querySelector("button")?.dataset ?? {};
     if (sort === asked.sort) header.setAttribute("aria-sort", asked.descending ? "descending" : "ascending");
     else header.removeAttribute("aria-sort");
-    if (sort) header.firstChild.textContent = title(sort) + (sort === asked.sort ? (asked.descending ? " ▾" : " ▴") : "");
+    if (sort) header.firstChild.textContent = title + (sort === asked.sort ? (asked.descending ? " ▾" : " ▴") : "");
   }
-  // Rows stay and their texts change, so that a click or a focus is never lost to a refresh.
+  // Rows stay and their texts change, so that a refresh never loses a click or the focus.
   const body = one("table").tBodies[0];
   while (body.rows.length > found.chains.length) body.lastChild.remove();
   while (body.rows.length < found.chains.length) body.append(emptyRow());
   found.chains.forEach((line, place) => {
     const { cells } = body.rows[place];
-    COLUMNS.forEach(([, , value], column) => write(column === 0 ? cells[0].firstChild : cells[column], cell(value(line))));
+    columns.forEach(([, field], column) => write(column === 0 ? cells[0].firstChild : cells[column], cell(line[field])));
     cells[0].firstChild.dataset.number = line.number;
   });
   one("found").textContent = found.total === 0 ? "no chain has such a name" : `${cell(found.total)} chain${found.total === 1 ? "" : "s"}`;
@@ -96,10 +87,8 @@ function show(found) {
 }
 
 function emptyRow() {
-  return make("tr", {}, ...COLUMNS.map(([name]) => {
-    if (name === "chain") return make("td", {}, make("button", { type: "button", dir: "auto" }));
-    return make("td", { class: name !== "set aside" ? "number" : null });
+  return make("tr", {}, ...columns.map(([, field]) => {
+    if (field === "label") return make("td", {}, make("button", { type: "button", dir: "auto" }));
+    return make("td", { class: isNumber(field) ? "number" : null });
   }));
 }
-
-const title = (sort) => COLUMNS.find((column) => column[1] === sort)[0];

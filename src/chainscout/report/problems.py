@@ -1,4 +1,4 @@
-"""Tables of what a budget buys and what a loss costs."""
+"""Tables of problems: their quantities, what a budget buys, and what a loss costs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,10 +8,69 @@ from typing import Any
 from .. import guarantees, predictions
 from ..certificates import ASSUMPTION, planning
 from ..certificates.planning import BEYOND
+from ..chains import MarkovChain
 from ..errors import InputError
 from ..problems import Problem
-from ..validation import quantile_failure, real_number, whole_number
+from ..validation import failure_probability, quantile_failure, real_number, whole_number
 from .tables import Table, if_any
+
+#: Quantities of a chain that need not exist.
+GAPS = ("is_reversible", "spectral_gap", "pseudo_spectral_gap")
+
+
+def inspect_problem(problem: Problem, delta: float = 0.05) -> list[Table]:
+    """The quantities of a problem: one row for each chain, then those of the whole problem."""
+    failure_probability(delta)
+    columns = ("chain", "states", "ergodic", "reversible", "γ", "γ_ps", "mixing time", "min π", "H", "ΣG", "η")
+    shares = problem.allocation if problem.variability > 0 else [None] * len(problem)
+    rows = [
+        (
+            name,
+            chain.size,
+            chain.is_ergodic,
+            *(if_any(partial(getattr, chain, name)) for name in GAPS),
+            if_any(partial(_mixing_time, chain)),
+            if_any(partial(_smallest_probability, chain)),
+            if_any(partial(getattr, chain, "inverse_stationary_sum")),
+            chain.variability,
+            None if share is None else float(share),
+        )
+        for (name, chain), share in zip(problem.chains.items(), shares, strict=True)
+    ]
+    whole = (
+        ("chains K", len(problem)),
+        ("Λ = ΣΣG, the limit of n·max E[L]", problem.variability),
+        ("C₀ of Theorem 2", if_any(lambda: problem.excess_constant)),
+        (f"cut-off budget of Theorem 2, δ = {delta:g}, as stated", if_any(lambda: problem.cutoff_budget(delta))),
+        ("the same with its derivation's gaps closed", if_any(lambda: problem.cutoff_budget(delta, corrected=True))),
+    )
+    return [
+        Table(problem.name or "problem", columns, tuple(rows), _about(problem)),
+        Table("the whole", ("quantity", "value"), whole),
+    ]
+
+
+def inspect_chain(name: str, chain: MarkovChain) -> list[Table]:
+    """The quantities of one chain, state by state."""
+    law = if_any(lambda: chain.stationary.tolist()) or [None] * chain.size
+    rows = tuple(
+        (state, law[x], float(chain.gini[x]), int((chain.matrix[x] > 0).sum()), float(chain.matrix[x, x]))
+        for x, state in enumerate(chain.states)
+    )
+    return [Table(name, ("state", "π", "G", "successors", "stays"), rows)]
+
+
+def _mixing_time(chain: MarkovChain) -> str:
+    return "{:,} … {:,}".format(*chain.mixing_time_bounds())
+
+
+def _smallest_probability(chain: MarkovChain) -> float:
+    return float(chain.stationary.min())
+
+
+def _about(problem: Problem) -> tuple[str, ...]:
+    source = f"source: {problem.source}" if problem.source else ""
+    return tuple(text for text in (problem.description, source) if text)
 
 
 def plan(
@@ -51,7 +110,7 @@ def plan(
     return [_allocation(problem, budget), Table(title, columns, tuple(rows), tuple(notes))]
 
 
-#: How often the shares are renewed for a bound that is not smooth, and so never settles.
+#: How often the shares are computed again for a bound that is not smooth. They would never settle.
 ROUNDS = 8
 
 Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
@@ -62,11 +121,11 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
     chains, variability = len(problem), problem.variability
 
     def limit(constant: float) -> tuple[Callable[[int], float], Callable[[float], float]]:
-        # The limit law says L ≈ constant/(transitions); K observations bring none.
-        return (lambda n: constant / (n - chains)), (lambda e: _whole(constant / e) + chains)
+        # The limit law says L ≈ constant/(transitions). K of the observations bring no transition.
+        return (lambda n: constant / (n - chains)), (lambda e: _ceiling(constant / e) + chains)
 
     yardstick = "asymptotically optimal max E[L], the paper's yardstick"
-    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: _whole(variability / e))]
+    lines: list[Line] = [("Λ/n", yardstick, problem.optimal_loss, lambda e: _ceiling(variability / e))]
     for allocation in predictions.ALLOCATIONS:
         shares = predictions.shares(problem, allocation)
         mean = limit(float(predictions.mean_of_maximum(problem, shares)))
@@ -76,35 +135,32 @@ def _lines(problem: Problem, delta: float) -> Sequence[Line]:
 
     sharp = planning.sharp_bound(problem, delta)
     mixture = planning.mixture_bound(problem, delta)
-    lines.append(
+    paper = partial(planning.paper_bound, problem, delta)
+    lines += [
         (
             "certificate 'sharp'",
             "guaranteed, at the expected counts; what a study promises",
             lambda n: planning.certified_loss(problem, n, sharp, ROUNDS),
             lambda e: planning.sharp_budget(problem, e, sharp),
-        )
-    )
-    lines.append(
+        ),
         (
             "certificate 'mixture'",
             "guaranteed, at the expected counts",
             lambda n: planning.certified_loss(problem, n, mixture),
             lambda e: planning.certified_budget(problem, e, lambda _: mixture),
-        )
-    )
-    lines.append(
+        ),
         (
             "certificate 'paper'",
             "guaranteed, BA-MC's index at the expected counts",
-            lambda n: planning.certified_loss(problem, n, planning.paper_bound(problem, delta, n)),
-            lambda e: planning.certified_budget(problem, e, lambda n: planning.paper_bound(problem, delta, n)),
-        )
-    )
+            lambda n: planning.certified_loss(problem, n, paper(n)),
+            lambda e: planning.certified_budget(problem, e, paper),
+        ),
+    ]
     for label, kind, theorem in (
         ("Theorem 2, as stated", "bound for BA-MC, from its cut-off budget on", guarantees.theorem_2),
         ("Theorem 1, as stated", "bound for BA-MC", guarantees.theorem_1),
     ):
-        bound = partial(_theorem, theorem, problem, delta)
+        bound = partial(theorem, problem, delta=delta)
         lines.append((label, kind, bound, partial(_first, bound, 4 * chains)))
     return lines
 
@@ -123,12 +179,8 @@ def _allocation(problem: Problem, budget: int | None) -> Table:
     return Table("how an oracle would share the budget", columns, tuple(rows), notes)
 
 
-def _whole(budget: float) -> float:
+def _ceiling(budget: float) -> float:
     return math.ceil(budget) if math.isfinite(budget) else math.inf
-
-
-def _theorem(theorem: Callable[[Problem, int, float], float], problem: Problem, delta: float, n: int) -> float:
-    return theorem(problem, n, delta)
 
 
 def _first(bound: Callable[[int], float], least: int, target: float) -> float:

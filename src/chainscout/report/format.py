@@ -1,4 +1,4 @@
-"""A value as a person reads it."""
+"""Values as text for a person."""
 
 import math
 import time
@@ -8,16 +8,16 @@ from ..validation import printable
 
 
 class Given(float):
-    """A number that somebody set: it is shown without digits that they did not give."""
+    """A number that somebody set. It is shown without digits that nobody gave."""
 
 
 def given(value: float | None) -> Given | None:
-    """A number that may have been set."""
+    """A number that somebody set, or None."""
     return None if value is None else Given(value)
 
 
 def cell(value: Any) -> str:
-    """Four significant digits, thousands apart, — for what does not exist."""
+    """A text with four significant digits and separated thousands; — for what does not exist."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "—"
     if isinstance(value, bool):
@@ -35,27 +35,33 @@ def cell(value: Any) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None if it is infinite or no number."""
+    """The number, or None if it is infinite or not a number."""
     return value if value is not None and math.isfinite(value) else None
 
 
-#: Larger indices are no number that a rule computes.
+def whole(number: float) -> int | None:
+    """A number of observations, or None if it is infinite or not known."""
+    return int(number) if math.isfinite(number) else None
+
+
+#: A larger index was not computed by a rule.
 _ONLY_A_PLACE = 1e100
 
 
 def shown_index(chain: Any) -> float | None:
-    """A chain's index; None while the index is only a place in the order: before the first transition, and where
-    nothing is known of its answers.
+    """A chain's index, or None while the index is only a place in the order.
+
+    That is so before the first transition, and while nothing is known of the chain's answers.
     """
     return finite(chain.index) if chain.transitions and chain.index < _ONLY_A_PLACE else None
 
 
-#: Characters of a name that are shown.
+#: The most characters of a name that are shown.
 LONGEST = 60
 
 
 def label(value: Any) -> str:
-    """A chain's or a state's name as it can be shown: short, and with no character that hides or turns round others."""
+    """The name of a chain or a state for display: short, without characters that hide or reverse others."""
     text = str(value)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
@@ -63,7 +69,7 @@ def label(value: Any) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time that something takes: '3 h 20 min'."""
+    """A duration, as '3 h 20 min'."""
     if seconds is None or not math.isfinite(seconds):
         return "—"
     whole = max(0, round(seconds))
@@ -74,5 +80,5 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(seconds: float) -> str:
-    """A moment in universal time."""
+    """A moment in universal time, from seconds since 1970."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -1,0 +1,639 @@
+"""A study as plain data: the only source of the numbers that the terminal, the report, the page and JSON show.
+
+What does not exist or is infinite is None.
+"""
+
+import math
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ..errors import InputError
+from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
+from ..study.settings import deadline_text
+from ..validation import one_of, whole_number
+from .format import cell, duration, finite, given, label, moment, shown_index
+from .panels import PANELS, in_one_line
+from .tables import Drawing, Series, Table
+
+if TYPE_CHECKING:
+    from ..store import HistoryLine
+    from ..study import EventLine, Study
+
+#: The most chains on a page, chains drawn over time, and states of a window.
+MOST_LINES = 200
+MOST_CURVES = 12
+MOST_STATES = 60
+#: The most chains whose certificates are put into words together.
+FEW = 100
+#: The chains that are drawn unless others are asked for.
+DRAWN = 6
+#: The most questions that have a card.
+MOST_CARDS = 24
+#: The most characters of a search.
+LONGEST_SEARCH = 200
+#: A row is known if none of its intervals is wider than this.
+WIDE = 0.5
+#: A curve has a point whenever the observations have grown by this factor.
+GROWTH = 1.03
+#: The most chains, and entries of their matrices, for which the policy's aim is computed. It needs every estimate.
+MOST_AIMED = 100
+MOST_ENTRIES = 20_000
+
+Sort = Literal["number", "name", "states", "observations", "certificate", "index"]
+#: What a curve's points are counted in.
+ACROSS = "observations of the whole study"
+#: What is said beside stored certificates.
+STORED = "certificates are stored, and computed again when their chains have grown: each says of how many transitions"
+UNKNOWN = (
+    "there are chains of which nothing is certified yet: without a target, this is done from 100 transitions of a chain"
+    " on, and when a study of at most 100 chains stops"
+)
+#: How often a row was left → the sign beside its state, and the words at its end.
+MARKS = {"never": ("○", "never left: not known"), "rarely": ("◐", "rarely left: hardly known"), "often": ("", "")}
+
+
+@dataclass(frozen=True)
+class Overview(Progress):
+    """The study as a whole."""
+
+    certificate: float | None  # type: ignore[assignment] # as in Progress, and None if infinite
+    variability: float | None  # type: ignore[assignment]
+    title: str
+    #: empty: nothing was observed yet.
+    state: Literal["empty", "running", "finished"]
+    #: The state in words, and how much of the budget is used.
+    state_words: str
+    used_words: str
+    #: Observations a second.
+    rate: float | None
+    #: An estimate of the seconds until the budget, the target or the deadline ends the study at this pace.
+    seconds_left: float | None
+    #: The time now and the time of the last observation, in seconds since 1970.
+    now: float
+    last: float | None
+    notes: tuple[str, ...]
+    #: What the checks of the assumptions say, in one line.
+    checks: str
+    #: The facts that people read on every medium: name and text.
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Line(ChainLine):
+    """One chain."""
+
+    certificate: float | None  # type: ignore[assignment] # as in ChainLine, and None if infinite
+    index: float | None  # type: ignore[assignment]
+    #: The name as it can be shown.
+    label: str
+    #: The chain's share of the observations, its plug-in share η̂, and the share that the policy aims at.
+    share: float | None
+    plug_in: float | None
+    aim: float | None
+
+
+#: The columns of a table of chains: heading → field.
+COLUMNS = {
+    "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
+    "aim": "aim", "certificate": "certificate", "as of transition": "certified", "index": "index", "leases": "leases",
+    "set aside": "aside",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the chains."""
+
+    #: The number of chains that the search found.
+    total: int
+    page: int
+    pages: int
+    chains: tuple[Line, ...]
+    #: The columns of the table on the page: heading and field.
+    columns: tuple[tuple[str, str], ...] = tuple(COLUMNS.items())
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of a chain."""
+
+    label: str
+    exits: int
+    #: π̂.
+    stationary: float | None
+    #: How well its row is known. rarely: an interval of the row is wider than one half.
+    left: Literal["never", "rarely", "often"]
+    #: The same as a sign and in words.
+    sign: str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a chain's matrix: the rows from ``row`` and the columns from ``column`` on."""
+
+    row: int
+    column: int
+    rows: tuple[State, ...]
+    columns: tuple[str, ...]
+    transitions: tuple[tuple[int, ...], ...]
+    matrix: tuple[tuple[float, ...], ...]
+    lower: tuple[tuple[float, ...], ...]
+    upper: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain and a window of its matrix."""
+
+    line: Line
+    delta: float
+    #: The numbers of states whose rows were never left, and rarely left; and both in words.
+    never: int
+    rarely: int
+    unknown: str
+    #: What is known of single probabilities and how to read the matrix, in sentences.
+    words: str
+    #: The facts that people read: name and text.
+    facts: tuple[tuple[str, str], ...]
+    window: Window
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A chain over time: one entry for each point in each list, None where there is no such number."""
+
+    number: int
+    label: str
+    #: The share that the policy aims at with the estimates of now.
+    aim: float | None
+    #: Observations of the whole study.
+    observations: tuple[int, ...]
+    #: Seconds since 1970; None for now.
+    time: tuple[float | None, ...]
+    certificate: tuple[float | None, ...]
+    #: The chain's share of the observations, and its plug-in share η̂ with the estimates of then.
+    share: tuple[float, ...]
+    plug_in: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Some chains over time."""
+
+    target_loss: float | None
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class Card(QuestionLine):
+    """A registered question with its answer, now and over time."""
+
+    lower: float | None  # type: ignore[assignment] # as in QuestionLine, and None if infinite
+    upper: float | None  # type: ignore[assignment]
+    waiting_for: str | None
+    #: How far the answer is, in a sentence.
+    words: str
+    #: The aims of the study.
+    target_width: float | None
+    limit: float | None
+    #: Over time: observations of the whole study, and the ends and the estimate then, where they were finite.
+    observations: tuple[int, ...]
+    lowers: tuple[float, ...]
+    uppers: tuple[float, ...]
+    estimates: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """What is drawn over time: the certificates, the share of each chain, the answer to each question."""
+
+    certificate: Drawing
+    shares: tuple[Drawing, ...]
+    questions: tuple[Drawing, ...]
+
+
+@dataclass(frozen=True)
+class Held(LeaseLine):
+    """A lease."""
+
+    label: str
+    #: Seconds until it runs out; negative if it has run out.
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event."""
+
+    number: int
+    time: float
+    kind: str
+    chain: str | None
+    detail: str
+
+
+class StudyReport:
+    """What a study shows. Make one for each study: it keeps the policy's aim, which is slow to compute."""
+
+    def __init__(self, study: "Study", title: str) -> None:
+        self._study = study
+        self._title = title
+        #: The study a page at a time.
+        self.browser = Browser(study)
+        self._lock = threading.Lock()
+        #: The observations at which the policy's aim was computed, and chain → its share in that aim.
+        self._aims: tuple[int, dict[int, float]] | None = None
+
+    def overview(self) -> Overview:
+        """The study as a whole."""
+        progress, pace = self._study.progress(), self.browser.pace()
+        stopped = progress.stop_reason
+        words = "running" if progress.observations else "nothing observed yet"
+        found = Overview.of(
+            progress,
+            title=self._title,
+            state="finished" if progress.finished else "running" if progress.observations else "empty",
+            state_words=words if stopped is None else f"finished: {stopped.words}",
+            used_words=_used(progress),
+            policy=label(progress.policy),
+            used=_whole(progress.used),
+            budget=_whole(progress.budget),
+            certificate=finite(progress.certificate),
+            variability=finite(progress.variability),
+            rate=pace.rate,
+            seconds_left=None if progress.finished else _seconds_left(progress, pace.rate, pace.now),
+            now=pace.now,
+            last=pace.last,
+            notes=self._notes(progress),
+            checks=in_one_line(self.browser.checks()),
+            facts=(),
+        )
+        return replace(found, facts=_texts((*facts(found), *pace_facts(found))))
+
+    def _notes(self, progress: Progress) -> tuple[str, ...]:
+        known = self.browser.certificate(None if progress.chains <= FEW else ())
+        notes: tuple[str, ...] = (
+            (f"as of the transitions named: {known.in_words()}",)
+            if any(map(math.isfinite, known.loss.values()))
+            else ()
+        )
+        notes += (*known.notes, *self.browser.notes(), STORED)
+        if progress.certificate == math.inf:
+            notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
+        if progress.aside:
+            notes += (
+                f"{progress.aside:,} chain{'s were' if progress.aside > 1 else ' was'} set aside: the events say why",
+            )
+        if not self._study.knows_policy:
+            notes += (
+                f"the policy {label(progress.policy)} is not built in, and its rule is not here: indices are those that"
+                " were stored, and what it aims at is not known",
+            )
+        return notes
+
+    # -- chains
+
+    def page(
+        self, search: str = "", sort: str = "number", descending: bool = False, page: int = 1, size: int = 25
+    ) -> Page:
+        """Some chains, searched by name and sorted."""
+        one_of(sort, "sort", get_args(Sort))
+        whole_number(page, "page", meaning="from 1")
+        whole_number(size, "size", meaning="chains on a page")
+        if size > MOST_LINES or page > 10**9:
+            raise InputError(f"a page has at most {MOST_LINES} chains and a number below 10⁹, not {size} and {page}")
+        if len(search) > LONGEST_SEARCH:
+            raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
+        progress = self._study.progress()
+        total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
+        return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
+
+    def _line(self, line: ChainLine, progress: Progress) -> Line:
+        return Line.of(
+            line,
+            label=label(line.name),
+            share=line.observations / progress.observations if progress.observations else None,
+            plug_in=line.variability / progress.variability if progress.variability > 0 else None,
+            aim=self._aim(progress).get(line.number),
+            certificate=finite(line.certificate),
+            index=shown_index(line),
+        )
+
+    def _aim(self, progress: Progress) -> dict[int, float]:
+        """The policy's aim, computed again when the observations have grown by 1 %."""
+        with self._lock:
+            known = self._aims
+            if known is None or progress.observations >= known[0] + max(1, known[0] // 100):
+                known = self._aims = progress.observations, _policy_aims(self.browser)
+            return known[1]
+
+    def words(self, line: ChainLine) -> str:
+        """What is known of a chain's single probabilities, in a sentence."""
+        if not line.certified:
+            return "Nothing is certified of this chain yet."
+        known = self.browser.certificate([line.number]).in_words()
+        return known if line.open else f"After {line.certified:,} transitions: {known}"
+
+    def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
+        """A chain and the window of its matrix that begins at ``row`` and ``column``."""
+        whole_number(row, "row", least=0, meaning="the first state whose row is shown")
+        whole_number(column, "column", least=0, meaning="the first state whose column is shown")
+        if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
+            raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
+        progress, line = self._study.progress(), self.browser.line(number)
+        estimate = self._study.estimate(line.name)
+        wide = estimate.widths() > WIDE
+        known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
+        rows, columns = range(row, row + size), range(column, column + size)
+        stationary = estimate.stationary
+        states = tuple(
+            State(label(estimate.states[x]), int(estimate.exits[x]), finite(float(stationary[x])), left, *MARKS[left])  # type: ignore[arg-type]
+            for x, left in enumerate(known[row : row + size], row)
+        )
+        tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
+        names = tuple(label(state) for state in estimate.states[column : column + size])
+        shown = self._line(line, progress)
+        never, rarely = known.count("never"), known.count("rarely")
+        unknown = ((never, "never left"), (rarely, "rarely left"))
+        return Chain(
+            line=shown,
+            delta=progress.delta,
+            never=never,
+            rarely=rarely,
+            unknown=", ".join(f"{number:,} of {line.states:,} rows {left}" for number, left in unknown if number),
+            words=f"{self.words(line)} Estimated probabilities. A cell under the pointer or with the focus shows its"
+            f" interval, which holds at all times at once with probability {1 - progress.delta:g}. A row is rarely left"
+            " (◐) while one of its intervals is wider than ½. A row that was never left (○) is not known at all.",
+            facts=_texts(chain_facts(shown)),
+            window=Window(row, column, states, names, *tables),
+        )
+
+    def number(self, name: str) -> int:
+        """The number of the chain of this name."""
+        return self.browser.number_of(name)
+
+    # -- over time
+
+    def curves(self, numbers: tuple[int, ...] = ()) -> Curves:
+        """Chains over time: those of these numbers, or the least known ones."""
+        if len(numbers) > MOST_CURVES:
+            raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
+        progress = self._study.progress()
+        if numbers:
+            lines = [self.browser.line(number) for number in numbers]
+        else:
+            lines = self.browser.page("", "certificate", True, 0, DRAWN)[1]
+        whole = self.browser.history(None)
+        return Curves(progress.target_loss, tuple(self._curve(line, progress, whole) for line in lines))
+
+    def _curve(self, line: ChainLine, progress: Progress, whole: "list[HistoryLine]") -> Curve:
+        """The chain at some lines of history, its own and those of the whole study, and now."""
+        points: list[tuple[int, float | None, float | None, float, float | None]] = []
+        own, total = None, None
+        for at in sorted([*whole, *self.browser.history(line.number)], key=lambda at: at.number):
+            if at.chain is None:
+                total = at.variability
+            else:
+                own = at
+            if own is not None and (not points or at.observations >= GROWTH * points[-1][0]):
+                plug_in = own.variability / total if total else None
+                share = own.own / at.observations
+                points.append((at.observations, at.time, finite(own.certificate), share, plug_in))
+        now = self._line(line, progress)
+        if now.share is not None:
+            if points and points[-1][0] == progress.observations:
+                points.pop()
+            points.append((progress.observations, None, now.certificate, now.share, now.plug_in))
+        columns = zip(*points, strict=True) if points else ((),) * 5
+        return Curve(line.number, label(line.name), now.aim, *columns)
+
+    # -- what else there is
+
+    def cards(self) -> tuple[Card, ...]:
+        """A card for each of the first questions."""
+        progress = self._study.progress()
+        return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
+
+    def _card(self, line: QuestionLine, progress: Progress) -> Card:
+        points: list[tuple[int, float, float, float | None]] = []
+        for at in self.browser.answers(line.number):
+            if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
+                points.append((at.observations, at.lower, at.upper, at.estimate))
+        if math.isfinite(line.upper) and line.transitions:
+            points.append((max(1, progress.observations), line.lower, line.upper, line.estimate))
+        observations, lowers, uppers, estimates = zip(*points, strict=True) if points else ((),) * 4
+        width = "infinitely wide" if line.width == math.inf else f"{cell(line.width)} wide"
+        wanted = "" if progress.target_width is None else f", and is to be {progress.target_width:g} wide"
+        return Card.of(
+            line,
+            chain=label(line.chain),
+            estimate=finite(line.estimate),
+            lower=finite(line.lower),
+            upper=finite(line.upper),
+            waiting_for=None if line.waiting_for is None else label(line.waiting_for),
+            words=f"{'Done' if line.met else 'Not done'}: {width} with probability {1 - line.delta:.6g}{wanted}",
+            target_width=progress.target_width,
+            limit=progress.limit,
+            observations=observations,
+            lowers=lowers,
+            uppers=uppers,
+            estimates=estimates,
+        )
+
+    def drawings(self, numbers: tuple[int, ...] = ()) -> Drawings:
+        """What is drawn over time: the chains of these numbers, and the least known ones if there is room."""
+        found = self.curves()
+        curves = found.curves
+        if more := tuple(number for number in numbers if all(curve.number != number for curve in curves)):
+            curves = (*self.curves(more).curves, *curves)[: max(DRAWN, len(more))]
+        total = self._study.progress().chains
+        some = f", the {len(curves)} least known chains" if total > len(curves) else ""
+        bounds = tuple(Series.of(curve.label, curve.observations, curve.certificate) for curve in curves)
+        return Drawings(
+            Drawing(f"Certificate{some}", ACROSS, bounds, level=found.target_loss, logarithmic=True),
+            tuple(map(_draw_shares, curves)),
+            tuple(map(_draw_answer, self.cards())),
+        )
+
+    def panels(self) -> tuple[Table, ...]:
+        """The panels that have something to show."""
+        return tuple(table for panel in PANELS if (table := panel(self)) is not None)
+
+    def leases(self, limit: int = 100) -> tuple[Held, ...]:
+        """The leases that workers hold."""
+        now = self.browser.pace().now
+        return tuple(
+            Held.of(line, label=label(line.chain), worker=label(line.worker), seconds_left=line.expires - now)
+            for line in self.browser.leases(limit)
+        )
+
+    def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
+        """The events after the event ``after``, oldest first. A negative number counts from the end."""
+        return tuple(happening(event) for event in self._study.events(after, limit))
+
+
+def facts(study: Overview) -> list[tuple[str, Any]]:
+    """The facts of the study as a whole that every medium shows."""
+    spent = f"{cell(study.used)} of {cell(study.budget)}" if study.budget is not None else study.used
+    return [
+        ("chains", study.chains),
+        ("observations", study.observations),
+        (f"budget used ({study.unit})", spent),
+        ("certificate (largest)", study.certificate),
+        ("method", study.method),
+        ("target loss", given(study.target_loss)),
+        *_aims(study),
+        ("policy", study.policy),
+        ("δ", given(study.delta)),
+        ("Λ of the estimates", study.variability),
+        ("deadline", None if study.deadline is None else deadline_text(study.deadline)),
+        ("paths begun (first observations)", study.paths),
+        *([("cost of first observations (cost units)", study.first_cost)] if study.unit == "cost units" else ()),
+        ("leases held by workers", study.leases),
+        ("lost observations", study.lost),
+        ("set aside", study.aside),
+        ("checks of what the bounds assume", study.checks),
+        ("finished", "no" if study.stop_reason is None else study.stop_reason.words),
+    ]
+
+
+def pace_facts(study: Overview) -> list[tuple[str, Any]]:
+    """The facts that change while nobody observes. The terminal does not show them."""
+    return [
+        ("time left (estimate)", duration(study.seconds_left)),
+        ("observations a second", study.rate),
+        ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
+    ]
+
+
+def _aims(study: Overview) -> list[tuple[str, Any]]:
+    """The aims of the answers, if there are questions."""
+    if not study.questions:
+        return []
+    answered = None if study.worst is not None else f"{study.questions - study.unmet} of {study.questions}"
+    aims = {"target width": study.target_width, "limit": study.limit, "worst": study.worst}
+    aims["questions answered well enough"] = answered
+    return [(name, value) for name, value in aims.items() if value is not None]
+
+
+def chain_facts(line: Line) -> list[tuple[str, Any]]:
+    """The facts of one chain."""
+    return [
+        ("certificate", line.certificate),
+        ("as of transition", line.certified),
+        ("observations", line.observations),
+        ("transitions", line.transitions),
+        ("paths", line.paths),
+        ("share", line.share),
+        ("η̂ (plug-in share)", line.plug_in),
+        ("aim of the policy", line.aim),
+        ("index", line.index),
+        ("weight", given(line.weight)),
+        ("states", f"{cell(line.states)} so far" if line.open else line.states),
+        ("leases", line.leases),
+        ("set aside", line.aside),
+    ]
+
+
+def _texts(facts: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, cell(value)) for name, value in facts)
+
+
+def _whole(value: Any) -> Any:
+    """A float without a fraction becomes an integer."""
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _used(progress: Progress) -> str:
+    """How much of the budget is used, in words."""
+    used, budget = cell(_whole(progress.used)), _whole(progress.budget)
+    if not budget:
+        return f"{used} {progress.unit} used, without a budget"
+    return f"{used} of {cell(budget)} {progress.unit} used ({cell(_whole(100 * progress.used / budget))} %)"
+
+
+def _draw_shares(curve: Curve) -> Drawing:
+    """A chain's share, and the shares that it is compared with."""
+    values = (("share", curve.share), ("η̂", curve.plug_in), ("aim", (curve.aim,) * len(curve.observations)))
+    lines = tuple(Series.of(name, curve.observations, found) for name, found in values)
+    return Drawing(curve.label, ACROSS, lines, top=min(1.0, _top(lines) or 1.0), small=True)
+
+
+def _draw_answer(card: Card) -> Drawing:
+    """The interval of an answer, and its limit."""
+    ends = (("at most", card.uppers), ("estimate", card.estimates), ("at least", card.lowers))
+    lines = tuple(Series.of(name, card.observations, values) for name, values in ends)
+    return Drawing(
+        f"{card.chain}: {card.question}",
+        ACROSS,
+        lines,
+        notes=(card.words, *card.notes),
+        level=card.limit,
+        level_name="limit",
+        bottom=min((0.0, *card.lowers)),
+        top=_top(lines, card.limit or 0.0),
+        small=True,
+    )
+
+
+def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
+    """The end of an axis: not below ``least``. Early points do not count: a single chain may have all observations."""
+    points = [(x, y) for line in lines for x, y in zip(line.x, line.y, strict=True)]
+    end = max((x for x, _ in points), default=0.0)
+    return 1.15 * max([least, *(y for x, y in points if x >= end / 20)]) or None
+
+
+#: Details of an event that are shown in other words, or are for programs only.
+HIDDEN = frozenset({"lost", "issued", "told"})
+
+
+def happening(event: "EventLine") -> Happening:
+    """An event as it is shown."""
+    details = {key: value for key, value in event.detail.items() if value is not None and key not in HIDDEN}
+    if event.kind is EventKind.FINISHED:
+        details = {key: StopReason(value).words for key, value in details.items()}
+    parts = [f"{key} {label(cell(value))}" for key, value in details.items()]
+    if event.detail.get("lost"):
+        parts.append("an observation was lost")
+    detail = ", ".join(parts)
+    chain = None if event.chain is None else label(event.chain)
+    return Happening(event.number, event.time, event.kind, chain, detail)
+
+
+def _seconds_left(progress: Progress, rate: float | None, now: float) -> float | None:
+    """Seconds until the first of budget, target and deadline.
+
+    A certificate falls as 1/T, so a target is met at T·certificate/target.
+    """
+    found = []
+    if progress.deadline is not None:
+        found.append(max(0.0, progress.deadline - now))
+    if rate and progress.observations:
+        if progress.budget is not None:
+            found.append((progress.budget - progress.used) / (progress.used / progress.observations) / rate)
+        if progress.target_loss and math.isfinite(progress.certificate):
+            found.append(max(0.0, progress.observations * (progress.certificate / progress.target_loss - 1) / rate))
+    return min(found, default=None)
+
+
+def _policy_aims(browser: Browser) -> dict[int, float]:
+    """Each chain's share in the policy's aim, by number; none if the policy has no aim, or if it costs too much."""
+    from ..chains import MarkovChain
+    from ..problems import Problem
+
+    study = browser.study
+    if study.policy.target is None:
+        return {}
+    number, lines = browser.page(limit=MOST_AIMED)
+    if number > MOST_AIMED or sum(line.states**2 for line in lines) > MOST_ENTRIES:
+        return {}
+    if any(line.states == 0 for line in lines):
+        return {}
+    problem = Problem({str(line.number): MarkovChain(study.estimate(line.name).matrix) for line in lines})
+    shares = study.policy.aim(problem, [line.weight for line in lines])
+    if shares is None or not all(map(math.isfinite, shares)):
+        return {}
+    return dict(zip((line.number for line in lines), shares.tolist(), strict=True))
