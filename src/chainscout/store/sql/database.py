@@ -12,9 +12,9 @@ from sqlalchemy.sql import Executable
 from ...errors import Busy, ChainscoutError, InputError
 from ...validation import is_unicode, shown
 from .schema import metadata
-from .statements import Bulk
+from .statements import Bulk, glance
 
-__all__ = ["PATIENCE", "Begun", "Database", "Wanted", "taken"]
+__all__ = ["PATIENCE", "Begun", "Database", "Stale", "Wanted", "taken"]
 
 #: Seconds that a writer waits in the queue before it reports that another writer is stuck.
 PATIENCE = 600.0
@@ -30,6 +30,10 @@ def taken(where: str) -> InputError:
 
 #: A statement and its parameters.
 Wanted = tuple[Executable, Mapping[str, Any]]
+
+
+class Stale(Exception):
+    """Another writer has changed the study since its row was read."""
 
 
 class Begun(NamedTuple):
@@ -60,6 +64,8 @@ class Database:
     locks_rows = False
     #: Whether reads can be sent together with the beginning of a transaction.
     foresees = False
+    #: The errors of the driver.
+    failure: type[Exception] = Exception
     #: The context manager around every transaction.
     guard: AbstractContextManager[None] = nullcontext()
 
@@ -136,13 +142,36 @@ class Database:
 
     # -- transactions
 
+    def glance(self) -> Sequence[Any] | None:
+        """The stamp of the study, and the columns of its best chain, by one statement without a transaction.
+
+        None if there is an obstacle. A transaction finds out what the obstacle is.
+        """
+        if self._connection is None or self.read_only or self._process != os.getpid():
+            return None
+        with self.guard:
+            try:
+                return self._glanced()
+            except self.failure:
+                self._undo()
+                return None
+
+    def _glanced(self) -> Sequence[Any] | None:
+        found: Sequence[Any] | None = self.run(glance).fetchone()
+        return found
+
     @contextmanager
     def transaction(
-        self, write: bool, first: Executable | None = None, wanted: Mapping[str, Wanted] | None = None
+        self,
+        write: bool,
+        first: Executable | None = None,
+        wanted: Mapping[str, Wanted] | None = None,
+        claim: Mapping[str, Any] | None = None,
     ) -> Iterator[Begun]:
         """A transaction that commits unless it raises an error. It yields the row that its ``first`` statement finds.
 
         ``wanted``: the statements whose results the caller will read next, by name.
+        ``claim``: the stamp that the study must have (`postpone`).
         """
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
@@ -152,7 +181,7 @@ class Database:
         self.guard.__enter__()
         try:
             self.connect()
-            yield self.begin(write, first, wanted or {})
+            yield self.begin(write, first, wanted or {}) if claim is None else self.postpone(claim)
             committing = True
             self.commit()
         except BaseException as error:
@@ -171,6 +200,17 @@ class Database:
         """Begins a transaction, and runs the first statement with it."""
         self.execute(self.begin_writing if write else self.begin_reading, {})
         return Begun(None if first is None else self.run(first).fetchone(), {})
+
+    def postpone(self, claim: Mapping[str, Any]) -> Begun:
+        """Begins a writing transaction with the first message that follows.
+
+        That message, or `confirm`, raises `Stale` unless the study has this stamp. Then nothing was changed.
+        """
+        raise NotImplementedError
+
+    def confirm(self) -> None:
+        """Begins the transaction now if it was postponed."""
+        raise NotImplementedError
 
     def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
         """Runs each statement with its sets of parameters. No two of them change the same row."""

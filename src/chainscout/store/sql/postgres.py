@@ -13,21 +13,23 @@ from contextlib import ExitStack, suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import literal_column, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from ...validation import shown
-from .database import PATIENCE, Begun, Database, Wanted
-from .statements import Bulk
+from .database import PATIENCE, Begun, Database, Stale, Wanted
+from .statements import Bulk, claim_study, glance
 
 __all__ = ["Postgres", "array", "literal"]
 
 #: How many seconds to keep trying to reach a server that is being restarted, unless a writer has less patience.
 _RESTART = 30.0
-_CLOCK = text("SELECT extract(epoch FROM clock_timestamp())::float8")
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_CLOCK = text(f"SELECT {_NOW}")
+_GLANCE = glance.add_columns(literal_column(_NOW))
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBERS = frozenset((int, float))
 #: 'chst' in ASCII: distinguishes the locks of chainscout from those of other programs.
@@ -65,6 +67,7 @@ class Postgres(Database):
             dialect, url.set(drivername="postgresql").render_as_string(hide_password=True), read_only, patience
         )
         self._psycopg = psycopg
+        self.failure = psycopg.Error
         self._arguments = dialect.create_connect_args(url)
         self._reached = False
         #: The statements that are prepared on this connection, those still to be prepared, and the number of requests.
@@ -74,7 +77,10 @@ class Postgres(Database):
         #: The message that ends the transaction, and the pipeline in which a batch is sent.
         self._last = ""
         self._sending = ExitStack()
-        self._now = 0.0
+        #: The stamp that the study must have when a postponed transaction begins.
+        self._claim: Mapping[str, Any] | None = None
+        #: The server's clock when the transaction began, and how far it was ahead of this machine's clock then.
+        self._now = self._ahead = 0.0
 
     def connect(self) -> None:
         """Connects if there is no connection, and waits for a server that is starting."""
@@ -94,7 +100,9 @@ class Postgres(Database):
                 time.sleep(0.2)
         self._reached = True
         self._prepared.clear()
+        self._claim = None
         self.query("SET standard_conforming_strings = on")
+        self.query("SET default_transaction_isolation = 'read committed'")
         if not self.read_only:
             self.query(f"SET lock_timeout = {max(1, round(1000 * self.patience))}")
 
@@ -103,7 +111,8 @@ class Postgres(Database):
         begins = self.begin_writing if write else self.begin_reading
         if first is None:
             self.query(begins)
-            ((self._now,),) = self.run(_CLOCK).fetchall()
+            ((now,),) = self.run(_CLOCK).fetchall()
+            self._set_clock(now)
             return Begun(None, {})
         calls = ((first, {}), (_CLOCK, {}), *wanted.values())
         texts = [self._call((statement,), [parameters]) for statement, parameters in calls]
@@ -116,8 +125,39 @@ class Postgres(Database):
         answers = [cursor.fetchall()]
         while cursor.nextset():
             answers.append(cursor.fetchall())
-        found, ((self._now,),) = answers[:2]
+        found, ((now,),) = answers[:2]
+        self._set_clock(now)
         return Begun(found[0] if found else None, dict(zip(wanted, answers[2:], strict=True)))
+
+    def _set_clock(self, now: float) -> None:
+        self._now, self._ahead = now, now - time.time()
+
+    def _glanced(self) -> Sequence[Any] | None:
+        found = self.run(_GLANCE).fetchone()
+        if found is None:
+            return None
+        self._set_clock(found[-1])
+        return tuple(found[:-1])
+
+    def postpone(self, claim: Mapping[str, Any]) -> Begun:
+        self._claim = claim
+        self._now = time.time() + self._ahead
+        return Begun(None, {})
+
+    def confirm(self) -> None:
+        if self._claim is not None:
+            self._send("")
+
+    def _beginning(self, is_whole: bool) -> list[str]:
+        """The statements that begin a postponed transaction; none if it has begun.
+
+        ``is_whole``: the message has the whole transaction. Then the server itself begins and commits it.
+        """
+        claim, self._claim = self._claim, None
+        if claim is None:
+            return []
+        call = self._call((claim_study,), [claim])
+        return [call] if is_whole else [self.begin_writing, call]
 
     def _call(self, together: tuple[Executable, ...], parameters: Sequence[Mapping[str, Any]]) -> str:
         """A call of a prepared statement: of several changes as one, or of one statement."""
@@ -153,14 +193,25 @@ class Postgres(Database):
     def _together(self, single: Sequence[Wanted]) -> str:
         return self._call(tuple(statement for statement, _ in single), [parameters for _, parameters in single])
 
-    def _send(self, message: str) -> Any:
+    def _send(self, message: str, *, is_whole: bool = False) -> Any:
         """The cursor after a message, with the answer to its last statement."""
+        beginning = self._beginning(is_whole)
         cursor = self._connection.cursor()
-        cursor.execute("; ".join([*self._preparations(), message]), prepare=False)
+        try:
+            cursor.execute("; ".join([*self._preparations(), *beginning, message]), prepare=False)
+        except self._psycopg.errors.InvalidTextRepresentation:
+            if beginning:
+                raise Stale from None
+            raise
         self._new.clear()
         while cursor.nextset():
             pass
         return cursor
+
+    def execute(self, text: str, parameters: Mapping[str, Any]) -> Any:
+        """The cursor after one statement in SQL."""
+        self.confirm()
+        return super().execute(text, parameters)
 
     def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
         """The cursor after one statement."""
@@ -174,6 +225,7 @@ class Postgres(Database):
         if changes and all(len(parameters) == 1 for _, parameters in changes):
             self._last = self._together([(statement.one, parameters[0]) for statement, parameters in changes])
         else:
+            self.confirm()
             self._sending.enter_context(self._connection.pipeline())
             for statement, parameters in changes:
                 self.run_many(statement, parameters)
@@ -183,16 +235,19 @@ class Postgres(Database):
         if self._connection.pgconn.pipeline_status:
             super().commit()
             self._sending.close()
+            return
+        last, self._last = self._last, ""
+        if self._claim is not None and last:
+            self._send(last, is_whole=True)
         else:
-            message, self._last = f"{self._last}; COMMIT" if self._last else "COMMIT", ""
-            self._send(message)
+            self._send(f"{last}; COMMIT" if last else "COMMIT")
 
     def roll_back(self) -> None:
         """Undoes the transaction, whatever state it is in."""
         for together in self._new:  # the server may not have prepared them: they get other names next time
             self._prepared.pop(together, None)
         self._new.clear()
-        self._last = ""
+        self._last, self._claim = "", None
         with suppress(self._psycopg.Error):  # the error of a statement in the pipeline was reported before
             self._sending.close()
         super().roll_back()

@@ -63,6 +63,7 @@ class Sqlite(Database):
 
     begin_writing = "BEGIN IMMEDIATE"
     guard = INSIDE
+    failure = sqlite3.Error
 
     def __init__(self, path: Path, read_only: bool, patience: float = PATIENCE, *, alone: bool = False) -> None:
         """``alone``: the file is read without its log."""

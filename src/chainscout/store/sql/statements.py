@@ -8,7 +8,23 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, delete, extract, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    Integer,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    extract,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
@@ -63,6 +79,7 @@ __all__ = [
     "chain_draws_after",
     "chain_log_after",
     "chains_after",
+    "claim_study",
     "drawing",
     "draws_after",
     "drop_evidence",
@@ -83,6 +100,7 @@ __all__ = [
     "get_stamp",
     "get_states",
     "get_study",
+    "glance",
     "held",
     "history_after",
     "history_of_all",
@@ -170,7 +188,16 @@ def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
 get_study = select(study)
 #: The columns that differ after every change of the study.
 STAMP = ("changes", "check_sum")
+_stamp = [study.c[name] for name in STAMP]
+get_stamp = select(*_stamp)
 lock_study = select(study).with_for_update()
+#: Locks the study's row if it still has this stamp. If not, PostgreSQL reports an error that contains the text.
+claim_study = select(
+    case(
+        (and_(*(column == bindparam(column.name) for column in _stamp)), literal("1")),
+        else_=cast(literal("'another writer was faster, with change '").concat(study.c.changes), Integer),
+    )
+).with_for_update()
 add_study = _insert(study)
 set_study = _update(study, ("id",), {"format", *StudyRecord.FIXED})
 
@@ -194,8 +221,10 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
-#: The stamp of the study, and the number of the best chain, which comes from an index alone.
-get_stamp = select(*(study.c[name] for name in STAMP), best.with_only_columns(_number).scalar_subquery())
+#: The stamp of the study and its best chain, whose number comes from an index alone.
+glance = select(*_stamp, chain).select_from(
+    study.outerjoin(chain, _number == best.with_only_columns(_number).correlate(None).scalar_subquery())
+)
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
 #: Chains and their certificates, largest first.
 _worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())

@@ -1,7 +1,7 @@
 """A study in a database. A transaction reads the records it needs, changes them in memory, then writes them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain as chained
 from itertools import islice
 from operator import itemgetter
@@ -27,13 +27,14 @@ from ..records import (
     Twins,
 )
 from . import codec, statements
-from .database import Begun, Database, Wanted
+from .database import Begun, Database, Stale, Wanted
 from .statements import Bulk
 
 __all__ = ["SqlStore", "SqlTransaction"]
 
 #: The number of rows fetched at a time when all of them are read.
 _PAGE = 1000
+_STAMP = len(statements.STAMP)
 _chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
 _seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
 _seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
@@ -69,7 +70,7 @@ class _Cache:
 
     def has(self, name: str, path: int | None) -> bool:
         """Whether a chain, this path of it, and the row of the state that the path is in are all here."""
-        chain = self.numbers.get(name)
+        chain = self.numbers.get(name) if isinstance(name, str) else None
         if chain is None or chain not in self.chains:
             return False
         walked = None if path is None else self.paths.get((chain, path))
@@ -91,17 +92,36 @@ class _Cache:
         self.seldom_of_paths.clear()
 
 
+class _Unforeseen(Exception):
+    """A glance at the study needs something that only a transaction can read."""
+
+
+class _NoDatabase:
+    """Stands for the database where there is no transaction."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Unforeseen
+
+
+_NO_DATABASE = _NoDatabase()
+
+
 class SqlTransaction:
     """One transaction: each record is read once, and everything that changed is written together."""
 
     def __init__(
-        self, store: "SqlStore", study: StudyRecord, before: Sequence[Any], foreseen: Mapping[str, list[Any]]
+        self,
+        store: "SqlStore",
+        database: Any,
+        study: StudyRecord,
+        before: Sequence[Any],
+        foreseen: Mapping[str, list[Any]],
     ) -> None:
         """``before``: the fields of the study's record."""
         self.study = study
         self.now = store.database.now()
         self._store = store
-        self._database = store.database
+        self._database = database
         self._before = before
         cache = self._cache = store.cache
         cache.move_to(study.changes)
@@ -193,8 +213,6 @@ class SqlTransaction:
     def top(self, number: int) -> list[ChainRecord]:
         if number == 1 and "best" in self._foreseen and not self._saved:
             return [self._known(values) for values in self._foreseen["best"]]
-        if number == 1 and "best_number" in self._foreseen and not self._saved:
-            return [self.numbered(best) for best in self._foreseen["best_number"]]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
@@ -525,7 +543,7 @@ class SqlTransaction:
             self.study.changes += 1
             columns = codec.study_columns(self.study)
             changes.append((statements.set_study, [columns]))
-            self._store.known_row = tuple(columns.values())
+            self._store.known_row = self._store.own_row = tuple(columns.values())
         self._database.conclude(changes)
         self._cache.changes = self.study.changes
 
@@ -559,10 +577,13 @@ class SqlStore:
         self.floor = floor
         self.cache = _Cache()
         self._label_lists: dict[int, tuple[Hashable, ...]] = {}
-        #: The study's row as it was last read or written.
+        #: The study's row as it was last read or written, and as this store last wrote it.
         self.known_row: Any = None
-        #: Whether the study had leases and a target when it was last read.
-        self._has_leases = self._has_target = False
+        self.own_row: Any = None
+        #: Whether nobody else wrote between the last two changes by this store, nor after them, as far as it knows.
+        self._is_alone = False
+        #: Whether the study had leases, a target and questions when it was last read.
+        self._has_leases = self._has_target = self._has_questions = False
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
@@ -573,18 +594,71 @@ class SqlStore:
             self.forget()  # the records may have been read at two different moments
             raise
 
+    def writing(self) -> AbstractContextManager[SqlTransaction]:
+        return self._writing(self._wanted(best=True))
+
     @contextmanager
-    def writing(self, chain: str | None = None, path: int | None = None) -> Iterator[SqlTransaction]:
+    def _writing(self, wanted: Mapping[str, Wanted]) -> Iterator[SqlTransaction]:
         # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
         first = statements.lock_study if self.database.locks_rows else self._first()
         try:
-            with self.database.transaction(True, first, self._wanted(chain, path, best=chain is None)) as begun:
+            with self.database.transaction(True, first, wanted) as begun:
                 transaction = self._begun(begun)
+                self._is_alone = self.known_row is self.own_row
                 yield transaction
                 transaction.finish()
         except BaseException:
             self.forget()  # the records were changed, but the stored study was not
             raise
+
+    def read(self, look: Callable[..., Any], *arguments: Any) -> Any:
+        if self._can_glance():
+            found = self.database.glance()
+            if found is not None and tuple(found[:_STAMP]) == codec.stamp(self.known_row):
+                best = [] if found[_STAMP] is None else [found[_STAMP:]]
+                with suppress(_Unforeseen):
+                    return look(self._transaction(_NO_DATABASE, self.known_row, {"best": best}), *arguments)
+        with self.reading() as transaction:
+            return look(transaction, *arguments)
+
+    def write(self, chain: str, path: int | None, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The usual case on a server is one message: see `_write_at_once`."""
+        if self.database.foresees and self._is_alone and not self._reads_more() and self.cache.has(chain, path):
+            with suppress(Stale):
+                return self._write_at_once(change, *arguments, **options)
+        with self._writing(self._wanted(chain, path, best=False)) as transaction:
+            return change(transaction, *arguments, **options)
+
+    def _write_at_once(self, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Changes the records that are known, and sends the changes before the server has confirmed the records.
+
+        The message locks the study's row first. It fails unless the row is still the known one. If ``change`` reads
+        more, or raises an error, the server confirms the row at that moment.
+        """
+        row, database = self.known_row, self.database
+        try:
+            with database.transaction(True, claim=dict(zip(statements.STAMP, codec.stamp(row), strict=True))):
+                transaction = self._transaction(database, row, {})
+                try:
+                    found = change(transaction, *arguments, **options)
+                except BaseException:
+                    database.confirm()
+                    raise
+                transaction.finish()
+        except BaseException:
+            self.forget()
+            raise
+        return found
+
+    def _can_glance(self) -> bool:
+        """Whether one statement is likely to be enough for a reader. If it is not, a server costs a wait more."""
+        if self.known_row is None or self._has_leases or self.floor:
+            return False
+        return self._is_alone or not self.database.foresees
+
+    def _reads_more(self) -> bool:
+        """Whether a change of one chain needs other records of the study."""
+        return self._has_leases or self._has_target or self._has_questions
 
     def forget(self) -> None:
         """The next transaction reads everything again."""
@@ -613,16 +687,22 @@ class SqlStore:
     def _begun(self, begun: Begun) -> SqlTransaction:
         if begun.first is None:
             raise FileError(f"there is no study in {self.database.where}")
-        row, foreseen = begun.first, begun.foreseen
-        if len(row) <= len(statements.STAMP) + 1:
-            *stamp, best = row
-            foreseen = {"best_number": [] if best is None else [best]}
-            known = tuple(stamp) == codec.stamp(self.known_row)
+        row = begun.first
+        if len(row) == _STAMP:
+            known = row == codec.stamp(self.known_row)
             row = self.known_row if known else self.database.run(statements.get_study).fetchone()
-        study = codec.study_record(row, checked=row == self.known_row)
-        self.known_row = row
+        return self._transaction(self.database, row, begun.foreseen)
+
+    def _transaction(self, database: Any, row: Any, foreseen: Mapping[str, list[Any]]) -> SqlTransaction:
+        """A transaction that begins with this row of the study."""
+        is_known = row == self.known_row
+        study = codec.study_record(row, checked=is_known)
+        if not is_known:
+            self.known_row = row
+        self._is_alone = self._is_alone and self.known_row is self.own_row
         self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
-        return SqlTransaction(self, study, codec.study_fields(row), foreseen)
+        self._has_questions = study.questions > 0
+        return SqlTransaction(self, database, study, codec.study_fields(row), foreseen)
 
     def forget_labels(self) -> None:
         """Reads lists of labels again."""
