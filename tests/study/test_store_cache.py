@@ -9,17 +9,18 @@ from study_places import lease as leased
 from study_rules import RULE
 
 from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
-from chainscout.store.sql import transaction
+from chainscout.store.sql import cache, transaction
 from chainscout.study import Study
 
 STATES = {"a": 2, "b": 3, "c": ["x", "y"]}
 
 
 @pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
-@pytest.mark.parametrize("limit", [transaction._MOST_KEPT, 2])
+@pytest.mark.parametrize("limit", [cache.MOST_KEPT, 2])
 def test_two_connections_in_turn_are_like_one(where, monkeypatch, limit):
     """The same operations, dealt out at random to two connections, and in memory, where nothing is kept or read."""
-    monkeypatch.setattr(transaction, "_MOST_KEPT", limit)
+    for module in (cache, transaction):
+        monkeypatch.setattr(module, "MOST_KEPT", limit)
     rng = random.Random(3)
     Study.create(where, STATES, policy=RULE).close()
     pair = [Study.open(where, RULE), Study.open(where, RULE)]

@@ -251,26 +251,23 @@ class Study:
             raise not_built_in(self._policy.name)
         with self._lock:
             if number is None:
-                found: str = self._store.read(self._ask, without)
-                return found
+                (found,) = self._store.read(self._ask, None, without)
+                return str(found)
             with self._store.reading() as transaction:
-                live, excluded = self._asked(transaction, without)
-                chosen = _selection.batch(transaction, live, number, excluded)
-                if not chosen:
-                    raise _stop.nothing_free(transaction)
-                return [chain.name for chain in chosen]
+                return self._ask(transaction, number, without)
 
-    def _ask(self, transaction: Transaction, without: Set[str]) -> str:
-        chain = _selection.first(transaction, *self._asked(transaction, without))
-        if chain is None or chain.cost > _budget.remaining(transaction):
-            raise _stop.nothing_free(transaction)
-        return chain.name
-
-    def _asked(self, transaction: Transaction, without: Set[str]) -> tuple[LiveIndex, Set[int]]:
-        """The rule, and the numbers of the chains that are excluded. Raises ``StudyFinished`` if the study stopped."""
+    def _ask(self, transaction: Transaction, number: int | None, without: Set[str]) -> list[str]:
         _stop.check_going(transaction)
-        excluded = frozenset(self._find(transaction, name).number for name in without) if without else frozenset()
-        return self._live(transaction.study), excluded
+        live = self._live(transaction.study)
+        excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
+        if number is None:
+            first = _selection.first(transaction, live, excluded)
+            chosen = [] if first is None or first.cost > _budget.remaining(transaction) else [first]
+        else:
+            chosen = _selection.batch(transaction, live, number, excluded)
+        if not chosen:
+            raise _stop.nothing_free(transaction)
+        return [chain.name for chain in chosen]
 
     def tell(
         self,
@@ -338,25 +335,15 @@ class Study:
     ) -> tuple[PathRecord, bool]:
         """The path, and whether the teller continues it; a retry does not say so."""
         walked = self._main.latest(name) if number is None else number
+        given = name, state, number, step, token
         with self._lock:
-            told: tuple[PathRecord, bool] = self._store.write(
-                name, walked, self._told, name, state, number, step, token, **options
-            )
-        return told
+            path, own = self._store.write(name, walked, self._told, *given, **options)
+        return path, own
 
     def _told(
-        self,
-        transaction: Transaction,
-        name: str,
-        state: Hashable,
-        number: int | None,
-        step: int | None,
-        token: str | None,
-        *,
-        begin: bool = False,
-        repeating: bool = False,
-        observations: int | None = None,
-    ) -> tuple[PathRecord, bool]:
+        self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
+        token: str | None, *, begin: bool = False, repeating: bool = False, observations: int | None = None,
+    ) -> tuple[PathRecord, bool]:  # fmt: skip
         chain = self._find(transaction, name)
         position = self._labels.position(transaction, chain, state)
         live = self._live(transaction.study)

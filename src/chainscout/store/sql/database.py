@@ -1,8 +1,9 @@
 """The common part of SQLite and PostgreSQL: SQLAlchemy compiles a statement once, and the driver itself runs it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Dialect
@@ -52,6 +53,14 @@ class _Compiled(NamedTuple):
     names: list[str]
     #: The values of the parameters that are constants of the statement.
     constants: dict[str, Any]
+    #: The values of all parameters in their order, from a set that has them all.
+    pick: Callable[[Mapping[str, Any]], Sequence[Any]]
+
+
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: [given[name] for name in names]
 
 
 class Database:
@@ -76,24 +85,26 @@ class Database:
         self.read_only = read_only
         #: Seconds that a writer waits for its turn.
         self.patience = patience
-        self._known: dict[Executable, _Compiled] = {}
+        self._known: dict[Executable | Bulk, _Compiled] = {}
         self._connection: Any = None
         self._process = os.getpid()
 
     # -- statements
 
-    def compiled(self, statement: Executable) -> _Compiled:
+    def compiled(self, statement: Executable | Bulk) -> _Compiled:
         """The statement in the dialect of this database; compiled once."""
         known = self._known.get(statement)
         if known is None:
-            made = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
+            one: Any = statement.one if isinstance(statement, Bulk) else statement
+            made = one.compile(dialect=self.dialect)
             constants = {name: value for name, value in made.params.items() if value is not None}
-            known = self._known[statement] = _Compiled(str(made), made.positiontup or list(made.params), constants)
+            names = made.positiontup or list(made.params)
+            known = self._known[statement] = _Compiled(str(made), names, constants, _picker(names))
         return known
 
     def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
         """The cursor after one statement."""
-        text, _, constants = self.compiled(statement.one if isinstance(statement, Bulk) else statement)
+        text, _, constants, _ = self.compiled(statement)
         return self.execute(text, {**constants, **(parameters or {})} if constants else parameters or {})
 
     def run_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
@@ -143,9 +154,10 @@ class Database:
     # -- transactions
 
     def glance(self) -> Sequence[Any] | None:
-        """The stamp of the study, and the columns of its best chain, by one statement without a transaction.
+        """The stamp of the study and its best chain, by one statement without a transaction.
 
-        None if there is an obstacle. A transaction finds out what the obstacle is.
+        The chain is its number or all its columns; None if there is no free chain.
+        Returns None if there is an obstacle. A transaction finds out what the obstacle is.
         """
         if self._connection is None or self.read_only or self._process != os.getpid():
             return None

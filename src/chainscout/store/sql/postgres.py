@@ -21,7 +21,7 @@ from sqlalchemy.sql import Executable
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from ...validation import shown
 from .database import PATIENCE, Begun, Database, Stale, Wanted
-from .statements import Bulk, claim_study, glance
+from .statements import Bulk, claim_study, whole_glance
 
 __all__ = ["Postgres", "array", "literal"]
 
@@ -29,7 +29,7 @@ __all__ = ["Postgres", "array", "literal"]
 _RESTART = 30.0
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 _CLOCK = text(f"SELECT {_NOW}")
-_GLANCE = glance.add_columns(literal_column(_NOW))
+_GLANCE = whole_glance.add_columns(literal_column(_NOW))
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBERS = frozenset((int, float))
 #: 'chst' in ASCII: distinguishes the locks of chainscout from those of other programs.
@@ -260,7 +260,7 @@ class Postgres(Database):
         return list(self._run_arrays(statement, parameters).fetchall()) if parameters else []
 
     def _run_arrays(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> Any:
-        text, names, _ = self.compiled(statement.many)
+        text, names, *_ = self.compiled(statement.many)
         return self.execute(text, {name: array([one[name] for one in parameters]) for name in names})
 
     def in_transaction(self) -> bool:

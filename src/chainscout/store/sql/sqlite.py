@@ -40,7 +40,7 @@ __all__ = ["Sqlite", "open_file"]
 #: A check point is due after this many transactions of one connection, or after they changed this many rows. Opening a
 #: study makes one if its log has at least this size. After a check point the log is written from its beginning again,
 #: because overwriting costs about half as much as growing the file.
-_CHECKPOINT_EVERY = 100
+_CHECKPOINT_EVERY = 400
 _CHECKPOINT_ROWS = 100_000
 _CHECKPOINT_SIZE = 32 * 2**20
 #: Kilobytes of the file that a connection keeps in memory: enough for the upper index levels of a million chains.
@@ -158,13 +158,13 @@ class Sqlite(Database):
 
     def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
         """The cursor after one statement. Values are bound by position, which takes half as long as by name."""
-        text, names, constants = self.compiled(statement.one if isinstance(statement, Bulk) else statement)
-        given = {**constants, **(parameters or {})} if constants else parameters
-        return self.execute(text, [given[name] for name in names] if given else ())
+        known = self._known.get(statement) or self.compiled(statement)
+        given = {**known.constants, **(parameters or {})} if known.constants else parameters
+        return self._connection.execute(known.text, known.pick(given) if given else ())
 
     def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
-        text, names, _ = self.compiled(statement.one)
-        self._connection.executemany(text, ([given[name] for name in names] for given in parameters))
+        known = self.compiled(statement)
+        self._connection.executemany(known.text, map(known.pick, parameters))
 
     def commit(self) -> None:
         """Ends the transaction. Data that were read without locks must belong to one moment."""

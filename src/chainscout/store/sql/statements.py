@@ -125,6 +125,7 @@ __all__ = [
     "stale_after",
     "top",
     "twins",
+    "whole_glance",
     "worst",
     "worst_aside",
 ]
@@ -221,10 +222,10 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
-#: The stamp of the study and its best chain, whose number comes from an index alone.
-glance = select(*_stamp, chain).select_from(
-    study.outerjoin(chain, _number == best.with_only_columns(_number).correlate(None).scalar_subquery())
-)
+#: The stamp of the study and the number of its best chain, which comes from an index alone; and with the whole chain.
+_best_number = best.with_only_columns(_number).correlate(None).scalar_subquery()
+glance = select(*_stamp, _best_number)
+whole_glance = select(*_stamp, chain).select_from(study.outerjoin(chain, _number == _best_number))
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
 #: Chains and their certificates, largest first.
 _worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())

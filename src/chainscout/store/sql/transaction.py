@@ -1,7 +1,6 @@
 """A study in a database. A transaction reads the records it needs, changes them in memory, then writes them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain as chained
 from itertools import islice
 from operator import itemgetter
@@ -27,83 +26,17 @@ from ..records import (
     Twins,
 )
 from . import codec, statements
-from .database import Begun, Database, Stale, Wanted
+from .cache import MOST_KEPT, Cache
+from .database import Database
 from .statements import Bulk
 
-__all__ = ["SqlStore", "SqlTransaction"]
+__all__ = ["SqlTransaction"]
 
 #: The number of rows fetched at a time when all of them are read.
 _PAGE = 1000
-_STAMP = len(statements.STAMP)
 _chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
 _seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
 _seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
-#: How many records a store keeps between transactions.
-_MOST_KEPT = 50_000
-
-
-class _Cache:
-    """The records that transactions have read. They stay valid while nobody else changes the study."""
-
-    def __init__(self) -> None:
-        #: `StudyRecord.changes` when the records were read; −1: nothing is kept.
-        self.changes = -1
-        self.chains: dict[int, ChainRecord] = {}
-        self.numbers: dict[str, int] = {}
-        self.rows: dict[tuple[int, int], RowRecord] = {}
-        #: Chain → all its rows by position, for chains whose rows were all read.
-        self.whole: dict[int, dict[int, RowRecord]] = {}
-        self.paths: dict[tuple[int, int], PathRecord] = {}
-        #: Chain and label in JSON → position, for open states. Entries are only added.
-        self.positions: dict[tuple[int, str], int] = {}
-        #: The stored values of the columns that seldom change, as far as they are known.
-        self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
-        self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
-
-    def move_to(self, changes: int) -> None:
-        """Forgets the records if the study has changed since, or if there are too many."""
-        if changes != self.changes or len(self.chains) + len(self.rows) + len(self.paths) > _MOST_KEPT:
-            self._forget_records()
-            self.changes = changes
-            if len(self.positions) > _MOST_KEPT:
-                self.positions.clear()
-
-    def has(self, name: str, path: int | None) -> bool:
-        """Whether a chain, this path of it, and the row of the state that the path is in are all here."""
-        chain = self.numbers.get(name) if isinstance(name, str) else None
-        if chain is None or chain not in self.chains:
-            return False
-        walked = None if path is None else self.paths.get((chain, path))
-        return path is None or (walked is not None and (walked.last is None or (chain, walked.last) in self.rows))
-
-    def forget(self) -> None:
-        """The next transaction reads everything again."""
-        self.positions.clear()
-        self._forget_records()
-
-    def _forget_records(self) -> None:
-        self.changes = -1
-        self.chains.clear()
-        self.numbers.clear()
-        self.rows.clear()
-        self.whole.clear()
-        self.paths.clear()
-        self.seldom_of_chains.clear()
-        self.seldom_of_paths.clear()
-
-
-class _Unforeseen(Exception):
-    """A glance at the study needs something that only a transaction can read."""
-
-
-class _NoDatabase:
-    """Stands for the database where there is no transaction."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise _Unforeseen
-
-
-_NO_DATABASE = _NoDatabase()
 
 
 class SqlTransaction:
@@ -111,19 +44,21 @@ class SqlTransaction:
 
     def __init__(
         self,
-        store: "SqlStore",
-        database: Any,
+        database: Database,
+        cache: Cache,
+        floor: bool,
+        now: float,
         study: StudyRecord,
         before: Sequence[Any],
         foreseen: Mapping[str, list[Any]],
     ) -> None:
         """``before``: the fields of the study's record."""
         self.study = study
-        self.now = store.database.now()
-        self._store = store
+        self.now = now
         self._database = database
+        self._floor = floor
         self._before = before
-        cache = self._cache = store.cache
+        self._cache = cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
         #: Whether anything was saved, and whether a part of it was written already.
@@ -193,9 +128,20 @@ class SqlTransaction:
         known = self._chains.get(number)
         if known is None:
             known = codec.chain_record(values)
-            known.labels = self._store.label_list(known.label_list)
+            known.labels = self._label_list(known.label_list)
             self._chains[number] = known
             self._numbers[known.name] = number
+        return known
+
+    def _label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
+        if number is None:
+            return None
+        known = self._cache.label_lists.get(number)
+        if known is None:
+            found = self._database.run(statements.get_label_list, {"number": number}).fetchone()
+            if found is None:
+                raise FileError(f"the study is damaged: the list of labels {number} is missing")
+            known = self._cache.label_lists[number] = codec.label_list_record(found)
         return known
 
     def every(self) -> Iterator[ChainRecord]:
@@ -212,7 +158,8 @@ class SqlTransaction:
 
     def top(self, number: int) -> list[ChainRecord]:
         if number == 1 and "best" in self._foreseen and not self._saved:
-            return [self._known(values) for values in self._foreseen["best"]]
+            found = self._foreseen["best"]  # all columns, or only the number
+            return [self._known(values) if len(values) > 1 else self.numbered(values[0]) for values in found]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
@@ -312,7 +259,7 @@ class SqlTransaction:
             for (number, position), row in self._changed_rows.items():  # they may not be written yet
                 if number == chain.number:
                     whole[position] = row
-            if len(self._rows) + len(whole) <= _MOST_KEPT:
+            if len(self._rows) + len(whole) <= MOST_KEPT:
                 self._cache.whole[chain.number] = whole
                 self._rows.update(((chain.number, position), row) for position, row in whole.items())
         return dict(sorted(whole.items()))
@@ -404,8 +351,8 @@ class SqlTransaction:
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
 
     def check_whole(self) -> None:
-        self._store.forget()
-        self._store.forget_labels()
+        self._cache.forget()
+        self._cache.label_lists.clear()
         self._database.check_whole()
         codec.study_record(self._database.run(statements.get_study).fetchone())
 
@@ -492,8 +439,7 @@ class SqlTransaction:
         cache = self._cache
         changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
         if self._changed:
-            floor = self._store.floor
-            lines = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
+            lines = [codec.chain_columns(chain, self._floor) for chain in self._changed.values()]
             whole, short = statements.set_chain, statements.move_chain
             changes.append(_sparingly(whole, short, lines, _chain_key, _seldom_of_chain, cache.seldom_of_chains))
             self._changed = {}
@@ -543,7 +489,7 @@ class SqlTransaction:
             self.study.changes += 1
             columns = codec.study_columns(self.study)
             changes.append((statements.set_study, [columns]))
-            self._store.known_row = self._store.own_row = tuple(columns.values())
+            self._cache.known_row = self._cache.own_row = tuple(columns.values())
         self._database.conclude(changes)
         self._cache.changes = self.study.changes
 
@@ -564,163 +510,3 @@ def _sparingly(
     for line in lines:
         known[key(line)] = seldom(line)
     return short if is_known else whole, lines
-
-
-class SqlStore:
-    """A study in SQLite or PostgreSQL."""
-
-    is_shared = True
-
-    def __init__(self, database: Database, *, floor: bool = False) -> None:
-        self.database = database
-        self.read_only = database.read_only
-        self.floor = floor
-        self.cache = _Cache()
-        self._label_lists: dict[int, tuple[Hashable, ...]] = {}
-        #: The study's row as it was last read or written, and as this store last wrote it.
-        self.known_row: Any = None
-        self.own_row: Any = None
-        #: Whether nobody else wrote between the last two changes by this store, nor after them, as far as it knows.
-        self._is_alone = False
-        #: Whether the study had leases, a target and questions when it was last read.
-        self._has_leases = self._has_target = self._has_questions = False
-
-    @contextmanager
-    def reading(self) -> Iterator[SqlTransaction]:
-        try:
-            with self.database.transaction(False, self._first(), self._wanted(best=True)) as begun:
-                yield self._begun(begun)
-        except FileError:
-            self.forget()  # the records may have been read at two different moments
-            raise
-
-    def writing(self) -> AbstractContextManager[SqlTransaction]:
-        return self._writing(self._wanted(best=True))
-
-    @contextmanager
-    def _writing(self, wanted: Mapping[str, Wanted]) -> Iterator[SqlTransaction]:
-        # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
-        first = statements.lock_study if self.database.locks_rows else self._first()
-        try:
-            with self.database.transaction(True, first, wanted) as begun:
-                transaction = self._begun(begun)
-                self._is_alone = self.known_row is self.own_row
-                yield transaction
-                transaction.finish()
-        except BaseException:
-            self.forget()  # the records were changed, but the stored study was not
-            raise
-
-    def read(self, look: Callable[..., Any], *arguments: Any) -> Any:
-        if self._can_glance():
-            found = self.database.glance()
-            if found is not None and tuple(found[:_STAMP]) == codec.stamp(self.known_row):
-                best = [] if found[_STAMP] is None else [found[_STAMP:]]
-                with suppress(_Unforeseen):
-                    return look(self._transaction(_NO_DATABASE, self.known_row, {"best": best}), *arguments)
-        with self.reading() as transaction:
-            return look(transaction, *arguments)
-
-    def write(self, chain: str, path: int | None, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """The usual case on a server is one message: see `_write_at_once`."""
-        if self.database.foresees and self._is_alone and not self._reads_more() and self.cache.has(chain, path):
-            with suppress(Stale):
-                return self._write_at_once(change, *arguments, **options)
-        with self._writing(self._wanted(chain, path, best=False)) as transaction:
-            return change(transaction, *arguments, **options)
-
-    def _write_at_once(self, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Changes the records that are known, and sends the changes before the server has confirmed the records.
-
-        The message locks the study's row first. It fails unless the row is still the known one. If ``change`` reads
-        more, or raises an error, the server confirms the row at that moment.
-        """
-        row, database = self.known_row, self.database
-        try:
-            with database.transaction(True, claim=dict(zip(statements.STAMP, codec.stamp(row), strict=True))):
-                transaction = self._transaction(database, row, {})
-                try:
-                    found = change(transaction, *arguments, **options)
-                except BaseException:
-                    database.confirm()
-                    raise
-                transaction.finish()
-        except BaseException:
-            self.forget()
-            raise
-        return found
-
-    def _can_glance(self) -> bool:
-        """Whether one statement is likely to be enough for a reader. If it is not, a server costs a wait more."""
-        if self.known_row is None or self._has_leases or self.floor:
-            return False
-        return self._is_alone or not self.database.foresees
-
-    def _reads_more(self) -> bool:
-        """Whether a change of one chain needs other records of the study."""
-        return self._has_leases or self._has_target or self._has_questions
-
-    def forget(self) -> None:
-        """The next transaction reads everything again."""
-        self.cache.forget()
-        self.known_row = None
-
-    def _first(self) -> Executable:
-        """The first read of a transaction: the study's row, or a check whether it is still the known one."""
-        return statements.get_study if self.database.foresees or self.known_row is None else statements.get_stamp
-
-    def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:
-        """The reads that a transaction is likely to need and that can be sent with its beginning."""
-        wanted: dict[str, Wanted] = {}
-        if self.database.foresees:
-            if isinstance(chain, str) and self.database.can_store(chain):
-                changes = self.cache.changes if self.cache.has(chain, path) else -1
-                wanted["needed"] = statements.needed, {"name": chain, "path": path, "changes": changes}
-            if best:
-                wanted["best"] = statements.best, {}
-            if self._has_leases:
-                wanted["expired"] = statements.expired_now, {}
-            if self._has_target:
-                wanted["worst"] = statements.worst, {"limit": statements.WORST}
-        return wanted
-
-    def _begun(self, begun: Begun) -> SqlTransaction:
-        if begun.first is None:
-            raise FileError(f"there is no study in {self.database.where}")
-        row = begun.first
-        if len(row) == _STAMP:
-            known = row == codec.stamp(self.known_row)
-            row = self.known_row if known else self.database.run(statements.get_study).fetchone()
-        return self._transaction(self.database, row, begun.foreseen)
-
-    def _transaction(self, database: Any, row: Any, foreseen: Mapping[str, list[Any]]) -> SqlTransaction:
-        """A transaction that begins with this row of the study."""
-        is_known = row == self.known_row
-        study = codec.study_record(row, checked=is_known)
-        if not is_known:
-            self.known_row = row
-        self._is_alone = self._is_alone and self.known_row is self.own_row
-        self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
-        self._has_questions = study.questions > 0
-        return SqlTransaction(self, database, study, codec.study_fields(row), foreseen)
-
-    def forget_labels(self) -> None:
-        """Reads lists of labels again."""
-        self._label_lists.clear()
-
-    def label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
-        """A list of labels. It never changes, so it is read once."""
-        if number is None:
-            return None
-        if number not in self._label_lists:
-            found = self.database.run(statements.get_label_list, {"number": number}).fetchone()
-            if found is None:
-                raise FileError(f"the study is damaged: the list of labels {number} is missing")
-            self._label_lists[number] = codec.label_list_record(found)
-        return self._label_lists[number]
-
-    def notes(self) -> tuple[str, ...]:
-        return self.database.notes()
-
-    def close(self) -> None:
-        self.database.close()
