@@ -15,7 +15,7 @@ from ...validation import is_unicode, shown
 from .schema import metadata
 from .statements import Bulk, glance
 
-__all__ = ["PATIENCE", "Begun", "Database", "Stale", "Wanted", "taken"]
+__all__ = ["PATIENCE", "Begun", "Changes", "Database", "Stale", "Wanted", "places", "taken"]
 
 #: Seconds that a writer waits in the queue before it reports that another writer is stuck.
 PATIENCE = 600.0
@@ -31,6 +31,8 @@ def taken(where: str) -> InputError:
 
 #: A statement and its parameters.
 Wanted = tuple[Executable, Mapping[str, Any]]
+#: Statements, each with its sets of values. No two of them change the same row.
+Changes = Sequence[tuple[Bulk, Sequence[Sequence[Any]]]]
 
 
 class Stale(Exception):
@@ -54,13 +56,18 @@ class _Compiled(NamedTuple):
     #: The values of the parameters that are constants of the statement.
     constants: dict[str, Any]
     #: The values of all parameters in their order, from a set that has them all.
-    pick: Callable[[Mapping[str, Any]], Sequence[Any]]
+    pick: Callable[[Any], Sequence[Any]]
 
 
-def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda given: [given[name] for name in names]
+def places(statement: Executable | Bulk, names: Sequence[str]) -> Sequence[Any]:
+    """Where the values of these parameters are: in a dictionary under their names, in a set of values by position."""
+    return [statement.columns.index(name) for name in names] if isinstance(statement, Bulk) else names
+
+
+def _picker(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda given: [given[key] for key in keys]
 
 
 class Database:
@@ -99,26 +106,28 @@ class Database:
             made = one.compile(dialect=self.dialect)
             constants = {name: value for name, value in made.params.items() if value is not None}
             names = made.positiontup or list(made.params)
-            known = self._known[statement] = _Compiled(str(made), names, constants, _picker(names))
+            known = self._known[statement] = _Compiled(str(made), names, constants, _picker(places(statement, names)))
         return known
 
-    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
-        """The cursor after one statement."""
+    def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
+        """The cursor after one statement. ``parameters``: a dictionary; for a `Bulk`, one set of values."""
         text, _, constants, _ = self.compiled(statement)
+        if isinstance(statement, Bulk):
+            parameters = dict(zip(statement.columns, parameters, strict=True))
         return self.execute(text, {**constants, **(parameters or {})} if constants else parameters or {})
 
-    def run_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
-        """Runs one statement with many sets of parameters."""
+    def run_many(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
+        """Runs one statement with many sets of values."""
         if len(parameters) == 1:
             self.run(statement, parameters[0])
         elif parameters:
             self._run_all(statement, parameters)
 
-    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+    def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
         raise NotImplementedError
 
-    def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The rows that many sets of parameters find, in any order. Each set finds one row or none."""
+    def find_many(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> list[Any]:
+        """The rows that many sets of values find, in any order. Each set finds one row or none."""
         found = (self.run(statement, one).fetchone() for one in parameters)
         return [row for row in found if row is not None]
 
@@ -224,12 +233,12 @@ class Database:
         """Begins the transaction now if it was postponed."""
         raise NotImplementedError
 
-    def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
-        """Runs each statement with its sets of parameters. No two of them change the same row."""
+    def change(self, changes: Changes) -> None:
+        """Runs each statement with its sets of values."""
         for statement, parameters in changes:
             self.run_many(statement, parameters)
 
-    def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+    def conclude(self, changes: Changes) -> None:
         """Runs the last changes of a transaction: only the commit follows."""
         self.change(changes)
 

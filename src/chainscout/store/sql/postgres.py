@@ -20,7 +20,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from ...validation import shown
-from .database import PATIENCE, Begun, Database, Stale, Wanted
+from .database import PATIENCE, Begun, Changes, Database, Stale, Wanted, places
 from .statements import Bulk, claim_study, whole_glance
 
 __all__ = ["Postgres", "array", "literal"]
@@ -36,12 +36,16 @@ _NUMBERS = frozenset((int, float))
 _MAKING = 0x63687374
 
 
+#: Statements that are run as one.
+_Together = tuple[Executable | Bulk, ...]
+
+
 class _Prepared(NamedTuple):
     """One statement, or several as one, as the server knows it."""
 
     name: str
-    #: The names of each statement's parameters, in the order of their places.
-    names: list[list[str]]
+    #: Where the values of each statement's parameters are, in the order of the parameters.
+    keys: list[Sequence[Any]]
 
 
 class Postgres(Database):
@@ -71,8 +75,8 @@ class Postgres(Database):
         self._arguments = dialect.create_connect_args(url)
         self._reached = False
         #: The statements that are prepared on this connection, those still to be prepared, and the number of requests.
-        self._prepared: dict[tuple[Executable, ...], _Prepared] = {}
-        self._new: list[tuple[Executable, ...]] = []
+        self._prepared: dict[_Together, _Prepared] = {}
+        self._new: list[_Together] = []
         self._asked = 0
         #: The message that ends the transaction, and the pipeline in which a batch is sent.
         self._last = ""
@@ -159,39 +163,39 @@ class Postgres(Database):
         call = self._call((claim_study,), [claim])
         return [call] if is_whole else [self.begin_writing, call]
 
-    def _call(self, together: tuple[Executable, ...], parameters: Sequence[Mapping[str, Any]]) -> str:
+    def _call(self, together: _Together, parameters: Sequence[Any]) -> str:
         """A call of a prepared statement: of several changes as one, or of one statement."""
         known = self._prepared.get(together)
         if known is None:
             self._asked += 1
-            known = self._prepared[together] = _Prepared(f"chainscout{self._asked}", list(map(self._names, together)))
+            known = self._prepared[together] = _Prepared(f"chainscout{self._asked}", list(map(self._keys, together)))
             self._new.append(together)
-        values = [literal(given[name]) for names, given in zip(known.names, parameters, strict=True) for name in names]
+        values = [literal(given[key]) for keys, given in zip(known.keys, parameters, strict=True) for key in keys]
         return f"EXECUTE {known.name}({', '.join(values)})" if values else f"EXECUTE {known.name}"
 
-    def _names(self, statement: Executable) -> list[str]:
-        return _PLACE.findall(self.compiled(statement).text)
+    def _keys(self, statement: Executable | Bulk) -> Sequence[Any]:
+        return places(statement, _PLACE.findall(self.compiled(statement).text))
 
     def _preparations(self) -> list[str]:
         """The commands that prepare the statements which were called but are not prepared yet."""
         return [f"PREPARE {self._prepared[together].name} AS {self._joined(together)}" for together in self._new]
 
-    def _joined(self, together: tuple[Executable, ...]) -> str:
+    def _joined(self, together: _Together) -> str:
         """Several changes as one statement, with numbered places for all values."""
         *others, main = (self.compiled(statement).text for statement in together)
         parts = ", ".join(f"change{number} AS ({part})" for number, part in enumerate(others))
         places = count(1)
         return _PLACE.sub(lambda _: f"${next(places)}", f"WITH {parts} {main}" if parts else main).replace("%%", "%")
 
-    def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
-        """Runs each statement with its sets of parameters: those with one set together."""
-        single = [(statement.one, parameters[0]) for statement, parameters in changes if len(parameters) == 1]
+    def change(self, changes: Changes) -> None:
+        """Runs each statement with its sets of values: those with one set together."""
+        single = [change for change in changes if len(change[1]) == 1]
         if single:
-            self._send(self._together(single))
+            self._send(self._one_call(single))
         super().change([change for change in changes if len(change[1]) > 1])
 
-    def _together(self, single: Sequence[Wanted]) -> str:
-        return self._call(tuple(statement for statement, _ in single), [parameters for _, parameters in single])
+    def _one_call(self, single: Changes) -> str:
+        return self._call(tuple([statement for statement, _ in single]), [values for _, (values,) in single])
 
     def _send(self, message: str, *, is_whole: bool = False) -> Any:
         """The cursor after a message, with the answer to its last statement."""
@@ -213,17 +217,18 @@ class Postgres(Database):
         self.confirm()
         return super().execute(text, parameters)
 
-    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
+    def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
         """The cursor after one statement."""
         if self._connection.pgconn.pipeline_status:
             return super().run(statement, parameters)
-        one = statement.one if isinstance(statement, Bulk) else statement
-        return self._send(self._call((one,), [{**self.compiled(one).constants, **(parameters or {})}]))
+        if not isinstance(statement, Bulk):
+            parameters = {**self.compiled(statement).constants, **(parameters or {})}
+        return self._send(self._call((statement,), [parameters]))
 
-    def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+    def conclude(self, changes: Changes) -> None:
         """Sends the last changes. From here on, no answer is awaited before the commit."""
         if changes and all(len(parameters) == 1 for _, parameters in changes):
-            self._last = self._together([(statement.one, parameters[0]) for statement, parameters in changes])
+            self._last = self._one_call(changes)
         else:
             self.confirm()
             self._sending.enter_context(self._connection.pipeline())
@@ -252,16 +257,18 @@ class Postgres(Database):
             self._sending.close()
         super().roll_back()
 
-    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+    def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
         self._run_arrays(statement, parameters)
 
-    def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The rows that many sets of parameters find, with one statement."""
+    def find_many(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> list[Any]:
+        """The rows that many sets of values find, with one statement."""
         return list(self._run_arrays(statement, parameters).fetchall()) if parameters else []
 
-    def _run_arrays(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> Any:
+    def _run_arrays(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> Any:
         text, names, *_ = self.compiled(statement.many)
-        return self.execute(text, {name: array([one[name] for one in parameters]) for name in names})
+        found = zip(names, places(statement, names), strict=True)
+        given = {name: array([one[place] for one in parameters]) for name, place in found}
+        return self.execute(text, given)
 
     def in_transaction(self) -> bool:
         idle = self._psycopg.pq.TransactionStatus.IDLE

@@ -138,7 +138,7 @@ class Sqlite(Database):
 
     def _check_files(self) -> None:
         """Raises `FileError` if the names of the study's files now belong to other files, or to none."""
-        found = tuple(map(files.identity, self._names))
+        found = files.identities(self._names)
         if found == self._files:
             return
         self._check_same(found[0])
@@ -156,13 +156,13 @@ class Sqlite(Database):
         """The cursor after one statement in SQL."""
         return self._connection.execute(text, parameters)
 
-    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
+    def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
         """The cursor after one statement. Values are bound by position, which takes half as long as by name."""
         known = self._known.get(statement) or self.compiled(statement)
         given = {**known.constants, **(parameters or {})} if known.constants else parameters
         return self._connection.execute(known.text, known.pick(given) if given else ())
 
-    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+    def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
         known = self.compiled(statement)
         self._connection.executemany(known.text, map(known.pick, parameters))
 

@@ -134,8 +134,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Bulk:
-    """A statement that is often run with many sets of parameters."""
+    """A statement that is often run with many sets of values."""
 
+    #: The names of the values of a set, in their order.
+    columns: list[str]
     #: For one set.
     one: Executable
     #: For all sets in one statement, where each parameter is an array. This saves round trips to a server.
@@ -152,11 +154,11 @@ def _given(columns: Iterable[Column[Any]]) -> Any:
 def _insert(table: Table) -> Bulk:
     columns = [column.name for column in table.columns]
     one = insert(table).values({name: bindparam(name) for name in columns})
-    return Bulk(one, insert(table).from_select(columns, select(_given(table.columns))))
+    return Bulk(columns, one, insert(table).from_select(columns, select(_given(table.columns))))
 
 
 def _update(table: Table, keys: tuple[str, ...], fixed: Iterable[str] = ()) -> Bulk:
-    """Sets every column except ``keys`` and ``fixed`` in the row with the given keys."""
+    """Sets every column except ``keys`` and ``fixed`` in the row with the given keys. A set has all columns."""
     changed = [column for column in table.columns if column.name not in keys and column.name not in fixed]
     one = (
         update(table)
@@ -169,14 +171,14 @@ def _update(table: Table, keys: tuple[str, ...], fixed: Iterable[str] = ()) -> B
         .where(*(table.c[key] == given.c[key] for key in keys))
         .values({column.name: given.c[column.name] for column in changed})
     )
-    return Bulk(one, many)
+    return Bulk([column.name for column in table.columns], one, many)
 
 
 def _lookup(table: Table, *keys: str) -> Bulk:
     """The rows with the given keys."""
     one = select(table).where(*(table.c[key] == bindparam(key) for key in keys))
     given = _given([table.c[key] for key in keys])
-    return Bulk(one, select(table).join(given, and_(*(table.c[key] == given.c[key] for key in keys))))
+    return Bulk([*keys], one, select(table).join(given, and_(*(table.c[key] == given.c[key] for key in keys))))
 
 
 def _ordered(found: Select[Any], *order: Any) -> Select[Any]:

@@ -34,9 +34,9 @@ __all__ = ["SqlTransaction"]
 
 #: The number of rows fetched at a time when all of them are read.
 _PAGE = 1000
-_chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
-_seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
-_seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
+_chain_key, _path_key = itemgetter(0), itemgetter(0, 1)
+_seldom_of_chain = itemgetter(*map(statements.set_chain.columns.index, statements.SELDOM_OF_CHAIN))
+_seldom_of_path = itemgetter(*map(statements.set_path.columns.index, statements.SELDOM_OF_PATH))
 
 
 class SqlTransaction:
@@ -68,7 +68,7 @@ class SqlTransaction:
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._changed_questions: dict[int, QuestionRecord] = {}
         #: Statements that add rows, and the rows to write.
-        self._added: dict[Bulk, list[dict[str, Any]]] = {}
+        self._added: dict[Bulk, list[Sequence[Any]]] = {}
         self._foreseen = foreseen
         for values in foreseen.get("needed", ()):
             self._note_needed(values)
@@ -105,19 +105,19 @@ class SqlTransaction:
             return self._chains[number]
         if not self._database.can_store(name):
             return None
-        found = self._database.run(statements.chain_by_name, {"name": name}).fetchone()
+        found = self._database.run(statements.chain_by_name, [name]).fetchone()
         return None if found is None else self._known(found)
 
     def expect(self, names: Iterable[str]) -> None:
         new = (name for name in names if self._numbers.get(name) not in self._chains)
-        wanted = [{"name": name} for name in new if self._database.can_store(name)]
+        wanted = [[name] for name in new if self._database.can_store(name)]
         for values in self._database.find_many(statements.chain_by_name, wanted):
             self._known(values)
 
     def numbered(self, number: int) -> ChainRecord:
         if number in self._chains:
             return self._chains[number]
-        found = self._database.run(statements.chain_by_number, {"number": number}).fetchone()
+        found = self._database.run(statements.chain_by_number, [number]).fetchone()
         if found is None:
             raise FileError(f"the study is damaged: chain {number} is missing")
         return self._known(found)
@@ -238,15 +238,14 @@ class SqlTransaction:
         key = chain.number, position
         known = self._rows.get(key)
         if known is None:
-            found = self._database.run(statements.get_row, {"chain": key[0], "state": key[1]}).fetchone()
+            found = self._database.run(statements.get_row, key).fetchone()
             known = self._rows[key] = RowRecord() if found is None else codec.row_record(found)
         return known
 
     def expect_rows(self, rows: Iterable[tuple[int, int]]) -> None:
         wanted = [key for key in rows if key not in self._rows]
         self._rows.update((key, RowRecord()) for key in wanted)
-        parameters = [{"chain": chain, "state": state} for chain, state in wanted]
-        for values in self._database.find_many(statements.get_row, parameters):
+        for values in self._database.find_many(statements.get_row, wanted):
             self._rows[values[0], values[1]] = codec.row_record(values)
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
@@ -379,19 +378,11 @@ class SqlTransaction:
         self._saved = True
 
     def keep_prefix(self, path: PathRecord) -> None:
-        self._add(statements.add_prefix, Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+        self._add(statements.add_prefix, Prefix(path.chain, path.steps, path.digest, path.number))
 
     def append(self, path: PathRecord, issued: int) -> None:
-        values = {
-            "number": self.study.observations,
-            "chain": path.chain,
-            "path": path.number,
-            "step": path.steps,
-            "state": path.last,
-            "time": self.now,
-            "issued": issued,
-            "teller": path.teller,
-        }
+        number, teller = self.study.observations, path.teller
+        values = (number, path.chain, path.number, path.steps, path.last, self.now, issued, teller)
         self._add(statements.add_observation, values)
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
@@ -412,19 +403,13 @@ class SqlTransaction:
 
     def keep(self, chain: int | None, content: bytes) -> None:
         columns = codec.evidence_columns(chain, content)
-        self._database.run(statements.drop_evidence, {"chain": columns["chain"]})
+        self._database.run(statements.drop_evidence, {"chain": columns[0]})
         self._database.run(statements.add_evidence, columns)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
-        values = {
-            "number": self.study.events,
-            "time": self.now,
-            "kind": kind,
-            "chain": None if chain is None else chain.number,
-            "detail": codec.pack_json(detail),
-        }
-        self._add(statements.add_event, values)
+        number = None if chain is None else chain.number
+        self._add(statements.add_event, (self.study.events, self.now, kind, number, codec.pack_json(detail)))
 
     def _flush(self) -> None:
         """Writes the saved records, so that the database can search them."""
@@ -434,10 +419,10 @@ class SqlTransaction:
                 self._flushed = True
                 self._database.change(changes)
 
-    def _changes(self) -> list[tuple[Bulk, list[dict[str, Any]]]]:
+    def _changes(self) -> list[tuple[Bulk, Sequence[Sequence[Any]]]]:
         """The changes that were saved but not written yet: statements, each with its sets of parameters."""
         cache = self._cache
-        changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
+        changes: list[tuple[Bulk, Sequence[Sequence[Any]]]] = []
         if self._changed:
             lines = [codec.chain_columns(chain, self._floor) for chain in self._changed.values()]
             whole, short = statements.set_chain, statements.move_chain
@@ -474,7 +459,7 @@ class SqlTransaction:
         self._added = {}
         return changes
 
-    def _add(self, statement: Bulk, columns: dict[str, Any]) -> None:
+    def _add(self, statement: Bulk, columns: Sequence[Any]) -> None:
         """Adds a row to the rows that are written next."""
         rows = self._added.get(statement)
         if rows is None:
@@ -489,7 +474,7 @@ class SqlTransaction:
             self.study.changes += 1
             columns = codec.study_columns(self.study)
             changes.append((statements.set_study, [columns]))
-            self._cache.known_row = self._cache.own_row = tuple(columns.values())
+            self._cache.known_row = self._cache.own_row = tuple(columns)
         self._database.conclude(changes)
         self._cache.changes = self.study.changes
 
@@ -497,11 +482,11 @@ class SqlTransaction:
 def _sparingly(
     whole: Bulk,
     short: Bulk,
-    lines: list[dict[str, Any]],
+    lines: Sequence[Sequence[Any]],
     key: Callable[[Any], Any],
     seldom: Callable[[Any], Any],
     known: dict[Any, Any],
-) -> tuple[Bulk, list[dict[str, Any]]]:
+) -> tuple[Bulk, Sequence[Sequence[Any]]]:
     """The update of these rows. Columns that seldom change are named only for rows in which they have changed.
 
     ``known``: the stored values of these columns, as far as they are known.
