@@ -187,7 +187,7 @@ class Database:
         write: bool,
         first: Executable | None = None,
         wanted: Mapping[str, Wanted] | None = None,
-        claim: Mapping[str, Any] | None = None,
+        claim: Sequence[Any] | None = None,
     ) -> Iterator[Begun]:
         """A transaction that commits unless it raises an error. It yields the row that its ``first`` statement finds.
 
@@ -222,7 +222,7 @@ class Database:
         self.execute(self.begin_writing if write else self.begin_reading, {})
         return Begun(None if first is None else self.run(first).fetchone(), {})
 
-    def postpone(self, claim: Mapping[str, Any]) -> Begun:
+    def postpone(self, claim: Sequence[Any]) -> Begun:
         """Begins a writing transaction with the first message that follows.
 
         That message, or `confirm`, raises `Stale` unless the study has this stamp. Then nothing was changed.
@@ -231,7 +231,6 @@ class Database:
 
     def confirm(self) -> None:
         """Begins the transaction now if it was postponed."""
-        raise NotImplementedError
 
     def change(self, changes: Changes) -> None:
         """Runs each statement with its sets of values."""

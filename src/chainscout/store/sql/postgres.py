@@ -21,7 +21,7 @@ from sqlalchemy.sql import Executable
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from ...validation import shown
 from .database import PATIENCE, Begun, Changes, Database, Stale, Wanted, places
-from .statements import Bulk, claim_study, whole_glance
+from .statements import STAMP, Bulk, claim_study, whole_glance
 
 __all__ = ["Postgres", "array", "literal"]
 
@@ -82,7 +82,7 @@ class Postgres(Database):
         self._last = ""
         self._sending = ExitStack()
         #: The stamp that the study must have when a postponed transaction begins.
-        self._claim: Mapping[str, Any] | None = None
+        self._claim: Sequence[Any] | None = None
         #: The server's clock when the transaction began, and how far it was ahead of this machine's clock then.
         self._now = self._ahead = 0.0
 
@@ -143,10 +143,10 @@ class Postgres(Database):
         self._set_clock(found[-1])
         return tuple(found[:-1])
 
-    def postpone(self, claim: Mapping[str, Any]) -> Begun:
+    def postpone(self, claim: Sequence[Any]) -> Begun:
         self._claim = claim
         self._now = time.time() + self._ahead
-        return Begun(None, {})
+        return Begun(claim, {})
 
     def confirm(self) -> None:
         if self._claim is not None:
@@ -160,7 +160,7 @@ class Postgres(Database):
         claim, self._claim = self._claim, None
         if claim is None:
             return []
-        call = self._call((claim_study,), [claim])
+        call = self._call((claim_study,), [dict(zip(STAMP, claim, strict=True))])
         return [call] if is_whole else [self.begin_writing, call]
 
     def _call(self, together: _Together, parameters: Sequence[Any]) -> str:

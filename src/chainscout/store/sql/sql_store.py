@@ -1,7 +1,7 @@
 """A study in a database: the transactions of one store, and what it remembers between them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy.sql import Executable
@@ -55,15 +55,10 @@ class SqlStore:
             self.cache.forget()  # the records may have been read at two different moments
             raise
 
-    def writing(self) -> AbstractContextManager[SqlTransaction]:
-        return self._writing(self._wanted(best=True))
-
     @contextmanager
-    def _writing(self, wanted: Mapping[str, Wanted]) -> Iterator[SqlTransaction]:
-        # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
-        first = statements.lock_study if self.database.locks_rows else self._first()
+    def writing(self) -> Iterator[SqlTransaction]:
         try:
-            with self.database.transaction(True, first, wanted) as begun:
+            with self.database.transaction(True, self._first(write=True), self._wanted(best=True)) as begun:
                 transaction = self._begun(begun)
                 self._is_alone = self.cache.known_row is self.cache.own_row
                 yield transaction
@@ -83,26 +78,33 @@ class SqlStore:
             return look(transaction, *arguments)
 
     def write(self, chain: str, path: int | None, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """The usual case on a server is one message: see `_write_at_once`."""
+        """On a server whose study nobody else changes, the changes are sent before the server was asked anything.
+
+        The message begins with a claim: the study's row is still the known one. If it is not, nothing is changed, and
+        ``change`` is called again. If ``change`` reads more, or raises an error, the claim is sent at that moment.
+        """
         if self.database.foresees and self._is_alone and not self._reads_more() and self.cache.has(chain, path):
             with suppress(Stale):
-                return self._write_at_once(change, *arguments, **options)
-        with self._writing(self._wanted(chain, path, best=False)) as transaction:
-            return change(transaction, *arguments, **options)
+                return self._written({}, codec.stamp(self.cache.known_row), change, arguments, options)
+        return self._written(self._wanted(chain, path, best=False), None, change, arguments, options)
 
-    def _write_at_once(self, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Changes the records that are known, and sends the changes before the server has confirmed the records.
-
-        The message locks the study's row first. It fails unless the row is still the known one. If ``change`` reads
-        more, or raises an error, the server confirms the row at that moment.
-        """
-        row, database = self.cache.known_row, self.database
+    def _written(
+        self,
+        wanted: Mapping[str, Wanted],
+        claim: Sequence[Any] | None,
+        change: Callable[..., Any],
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> Any:
+        # This is `writing` without a generator, because every observation passes here.
+        database = self.database
         try:
-            with database.transaction(True, claim=dict(zip(statements.STAMP, codec.stamp(row), strict=True))):
-                transaction = self._transaction(database, row, {})
+            with database.transaction(True, self._first(write=True), wanted, claim) as begun:
+                transaction = self._begun(begun)
+                self._is_alone = self.cache.known_row is self.cache.own_row
                 try:
                     found = change(transaction, *arguments, **options)
-                except BaseException:
+                except Exception:
                     database.confirm()
                     raise
                 transaction.finish()
@@ -121,8 +123,10 @@ class SqlStore:
         """Whether a change of one chain needs other records of the study."""
         return self._has_leases or self._has_target or self._has_questions
 
-    def _first(self) -> Executable:
+    def _first(self, *, write: bool = False) -> Executable:
         """The first read of a transaction: the study's row, or a check whether it is still the known one."""
+        if write and self.database.locks_rows:
+            return statements.lock_study  # a transaction does not lock other writers out by itself: they queue here
         return statements.get_study if self.database.foresees or self.cache.known_row is None else statements.get_stamp
 
     def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:

@@ -31,7 +31,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import Busy, ChainscoutError, FileError
 from . import sqlite_files as files
-from .database import PATIENCE, Begun, Database, Wanted
+from .database import PATIENCE, Begun, Changes, Database, Wanted
 from .fork import INSIDE, pause
 from .statements import Bulk
 
@@ -163,8 +163,16 @@ class Sqlite(Database):
         return self._connection.execute(known.text, known.pick(given) if given else ())
 
     def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
-        known = self.compiled(statement)
-        self._connection.executemany(known.text, map(known.pick, parameters))
+        self.change([(statement, parameters)])
+
+    def change(self, changes: Changes) -> None:
+        """Runs each statement with its sets of values."""
+        for statement, parameters in changes:
+            known = self._known.get(statement) or self.compiled(statement)
+            if len(parameters) == 1:
+                self._connection.execute(known.text, known.pick(parameters[0]))
+            else:
+                self._connection.executemany(known.text, map(known.pick, parameters))
 
     def commit(self) -> None:
         """Ends the transaction. Data that were read without locks must belong to one moment."""
