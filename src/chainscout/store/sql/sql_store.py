@@ -72,8 +72,10 @@ class SqlStore:
             found = self.database.glance()
             if found is not None and tuple(found[:_STAMP]) == codec.stamp(self.cache.known_row):
                 best = [] if found[_STAMP] is None else [found[_STAMP:]]
-                with suppress(_Unforeseen):  # for example if only the best chain's number is known
+                try:
                     return look(self._transaction(_NO_DATABASE, self.cache.known_row, {"best": best}), *arguments)
+                except _Unforeseen:  # for example if only the best chain's number is known
+                    pass
         with self.reading() as transaction:
             return look(transaction, *arguments)
 
