@@ -222,6 +222,10 @@ class Database:
         self.execute(self.begin_writing if write else self.begin_reading, {})
         return Begun(None if first is None else self.run(first).fetchone(), {})
 
+    def is_connected(self) -> bool:
+        """Whether there is a connection, and the other side has not ended it, as far as this side can know."""
+        return self._connection is not None
+
     def postpone(self, claim: Sequence[Any]) -> Begun:
         """Begins a writing transaction with the first message that follows.
 

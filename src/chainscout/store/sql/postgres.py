@@ -7,6 +7,7 @@ row in each of several tables is one statement. A change of many rows is one sta
 """
 
 import re
+import select
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -142,6 +143,10 @@ class Postgres(Database):
             return None
         self._set_clock(found[-1])
         return tuple(found[:-1])
+
+    def is_connected(self) -> bool:
+        """A server that ends a connection says so. Between two transactions it says nothing else."""
+        return self._connection is not None and not self._connection.closed and not _can_be_read(self._connection)
 
     def postpone(self, claim: Sequence[Any]) -> Begun:
         self._claim = claim
@@ -346,6 +351,15 @@ def _element(value: float | str | bytes | None) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     return repr(value)
+
+
+def _can_be_read(connection: Any) -> bool:
+    """Whether the server has sent something that was not read yet."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([connection], [], [], 0.0)[0])
+    poll = select.poll()  # `select.select` knows only small file numbers
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _may_pass(error: Exception) -> bool:

@@ -85,7 +85,7 @@ class SqlStore:
         The message begins with a claim: the study's row is still the known one. If it is not, nothing is changed, and
         ``change`` is called again. If ``change`` reads more, or raises an error, the claim is sent at that moment.
         """
-        if self.database.foresees and self._is_alone and not self._reads_more() and self.cache.has(chain, path):
+        if self._can_claim() and self.cache.has(chain, path):
             with suppress(Stale):
                 return self._written({}, codec.stamp(self.cache.known_row), change, arguments, options)
         return self._written(self._wanted(chain, path, best=False), None, change, arguments, options)
@@ -121,9 +121,15 @@ class SqlStore:
             return False
         return self._is_alone or not self.database.foresees
 
-    def _reads_more(self) -> bool:
-        """Whether a change of one chain needs other records of the study."""
-        return self._has_leases or self._has_target or self._has_questions
+    def _can_claim(self) -> bool:
+        """Whether a change of one chain is likely to need nothing from the server first.
+
+        If the connection is lost after a message with a whole transaction, nobody knows whether it was stored. So such
+        a message is not sent over a connection that has ended already.
+        """
+        if not (self._is_alone and self.database.foresees and self.database.is_connected()):
+            return False
+        return not (self._has_leases or self._has_target or self._has_questions)
 
     def _first(self, *, write: bool = False) -> Executable:
         """The first read of a transaction: the study's row, or a check whether it is still the known one."""
