@@ -1,9 +1,11 @@
 """PostgreSQL, through psycopg. Every writer first locks the study's one row, so writers queue there.
 
 Most of the time goes into waiting for answers. So a transaction usually takes two messages: one begins it and reads
-what the caller will need, and one has the changes and the commit. Both call statements that were prepared once, with
-the values written into the message. So the server plans nothing, and the driver sends and waits once. A change of one
-row in each of several tables is one statement. A change of many rows is one statement over arrays.
+what the caller will need, and one has the changes and the commit. While nobody else writes, it takes one message: a
+question is one statement, and a change begins with a claim that the study's row is still the known one
+(`Database.postpone`). All messages call statements that were prepared once, with the values written into the message.
+So the server plans nothing, and the driver sends and waits once. A change of one row in each of several tables is one
+statement. A change of many rows is one statement over arrays.
 """
 
 import re
