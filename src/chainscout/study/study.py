@@ -249,25 +249,23 @@ class Study:
             number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
         if not self.knows_policy:
             raise not_built_in(self._policy.name)
-        with self._lock:
-            if number is None:
-                (found,) = self._store.read(self._ask, None, without)
-                return str(found)
-            with self._store.reading() as transaction:
-                return self._ask(transaction, number, without)
+        if number is None:
+            with self._lock:
+                return self._store.read(self._ask, (None, without))
+        with self._lock, self._store.reading() as transaction:
+            return self._ask(transaction, number, without)
 
-    def _ask(self, transaction: Transaction, number: int | None, without: Set[str]) -> list[str]:
+    def _ask(self, transaction: Transaction, number: int | None, without: Set[str]) -> str | list[str]:
         _stop.check_going(transaction)
         live = self._live(transaction.study)
         excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
         if number is None:
-            first = _selection.first(transaction, live, excluded)
-            chosen = [] if first is None or first.cost > _budget.remaining(transaction) else [first]
-        else:
-            chosen = _selection.batch(transaction, live, number, excluded)
-        if not chosen:
-            raise _stop.nothing_free(transaction)
-        return [chain.name for chain in chosen]
+            chain = _selection.first(transaction, live, excluded)
+            if chain is not None and chain.cost <= _budget.remaining(transaction):
+                return chain.name
+        elif chosen := _selection.batch(transaction, live, number, excluded):
+            return [chain.name for chain in chosen]
+        raise _stop.nothing_free(transaction)
 
     def tell(
         self,
@@ -331,18 +329,17 @@ class Study:
             return self._progress_of(transaction, record)
 
     def _tell(
-        self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, **options: Any
-    ) -> tuple[PathRecord, bool]:
-        """The path, and whether the teller continues it; a retry does not say so."""
+        self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, *,
+        begin: bool = False, repeating: bool = False, observations: int | None = None,
+    ) -> tuple[PathRecord, bool]:  # fmt: skip
+        """The path, and whether the teller continues it; a retry does not say so. The caller holds the lock."""
         walked = self._main.latest(name) if number is None else number
-        given = name, state, number, step, token
-        with self._lock:
-            path, own = self._store.write(name, walked, self._told, *given, **options)
-        return path, own
+        given = name, state, number, step, token, begin, repeating, observations
+        return self._store.write(name, walked, self._told, given)
 
     def _told(
         self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
-        token: str | None, *, begin: bool = False, repeating: bool = False, observations: int | None = None,
+        token: str | None, begin: bool, repeating: bool, observations: int | None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         chain = self._find(transaction, name)
         position = self._labels.position(transaction, chain, state)

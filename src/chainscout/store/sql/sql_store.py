@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy.sql import Executable
 
 from ...errors import FileError
+from ..protocol import Result
 from . import codec, statements
 from .cache import Cache
 from .database import Begun, Database, Stale, Wanted
@@ -67,7 +68,7 @@ class SqlStore:
             self.cache.forget()  # the records were changed, but the stored study was not
             raise
 
-    def read(self, look: Callable[..., Any], *arguments: Any) -> Any:
+    def read(self, look: Callable[..., Result], arguments: Sequence[Any]) -> Result:
         if self._can_glance():
             found = self.database.glance()
             if found is not None and tuple(found[:_STAMP]) == codec.stamp(self.cache.known_row):
@@ -79,7 +80,7 @@ class SqlStore:
         with self.reading() as transaction:
             return look(transaction, *arguments)
 
-    def write(self, chain: str, path: int | None, change: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def write(self, chain: str, path: int | None, change: Callable[..., Result], arguments: Sequence[Any]) -> Result:
         """On a server whose study nobody else changes, the changes are sent before the server was asked anything.
 
         The message begins with a claim: the study's row is still the known one. If it is not, nothing is changed, and
@@ -87,17 +88,16 @@ class SqlStore:
         """
         if self._can_claim() and self.cache.has(chain, path):
             with suppress(Stale):
-                return self._written({}, codec.stamp(self.cache.known_row), change, arguments, options)
-        return self._written(self._wanted(chain, path, best=False), None, change, arguments, options)
+                return self._written({}, codec.stamp(self.cache.known_row), change, arguments)
+        return self._written(self._wanted(chain, path, best=False), None, change, arguments)
 
     def _written(
         self,
         wanted: Mapping[str, Wanted],
         claim: Sequence[Any] | None,
-        change: Callable[..., Any],
+        change: Callable[..., Result],
         arguments: Sequence[Any],
-        options: Mapping[str, Any],
-    ) -> Any:
+    ) -> Result:
         # This is `writing` without a generator, because every observation passes here.
         database = self.database
         try:
@@ -105,7 +105,7 @@ class SqlStore:
                 transaction = self._begun(begun)
                 self._is_alone = self.cache.known_row is self.cache.own_row
                 try:
-                    found = change(transaction, *arguments, **options)
+                    found = change(transaction, *arguments)
                 except Exception:
                     database.confirm()
                     raise
