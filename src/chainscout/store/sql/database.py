@@ -13,7 +13,7 @@ from sqlalchemy.sql import Executable
 from ...errors import Busy, ChainscoutError, InputError
 from ...validation import is_unicode, shown
 from .schema import metadata
-from .statements import Bulk, glance
+from .statements import Bulk, glance, whole_glance
 
 __all__ = ["PATIENCE", "Begun", "Changes", "Database", "Stale", "Wanted", "places", "taken"]
 
@@ -162,23 +162,23 @@ class Database:
 
     # -- transactions
 
-    def glance(self) -> Sequence[Any] | None:
+    def glance(self, whole: bool) -> Sequence[Any] | None:
         """The stamp of the study and its best chain, by one statement without a transaction.
 
-        The chain is its number or all its columns; None if there is no free chain.
+        The chain is its number or, if ``whole``, all its columns; None if there is no free chain.
         Returns None if there is an obstacle. A transaction finds out what the obstacle is.
         """
         if self._connection is None or self.read_only or self._process != os.getpid():
             return None
         with self.guard:
             try:
-                return self._glanced()
+                return self._glanced(whole)
             except self.failure:
                 self._undo()
                 return None
 
-    def _glanced(self) -> Sequence[Any] | None:
-        found: Sequence[Any] | None = self.run(glance).fetchone()
+    def _glanced(self, whole: bool) -> Sequence[Any] | None:
+        found: Sequence[Any] | None = self.run(whole_glance if whole else glance).fetchone()
         return found
 
     @contextmanager

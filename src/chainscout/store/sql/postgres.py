@@ -24,7 +24,7 @@ from sqlalchemy.sql import Executable
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from ...validation import shown
 from .database import PATIENCE, Begun, Changes, Database, Stale, Wanted, places
-from .statements import STAMP, Bulk, claim_study, whole_glance
+from .statements import STAMP, Bulk, claim_study, glance, whole_glance
 
 __all__ = ["Postgres", "array", "literal"]
 
@@ -32,7 +32,7 @@ __all__ = ["Postgres", "array", "literal"]
 _RESTART = 30.0
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 _CLOCK = text(f"SELECT {_NOW}")
-_GLANCE = whole_glance.add_columns(literal_column(_NOW))
+_GLANCE, _WHOLE_GLANCE = (found.add_columns(literal_column(_NOW)) for found in (glance, whole_glance))
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBERS = frozenset((int, float))
 #: 'chst' in ASCII: distinguishes the locks of chainscout from those of other programs.
@@ -139,8 +139,8 @@ class Postgres(Database):
     def _set_clock(self, now: float) -> None:
         self._now, self._ahead = now, now - time.time()
 
-    def _glanced(self) -> Sequence[Any] | None:
-        found = self.run(_GLANCE).fetchone()
+    def _glanced(self, whole: bool) -> Sequence[Any] | None:
+        found = self.run(_WHOLE_GLANCE if whole else _GLANCE).fetchone()
         if found is None:
             return None
         self._set_clock(found[-1])

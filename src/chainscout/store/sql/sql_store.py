@@ -9,13 +9,15 @@ from sqlalchemy.sql import Executable
 from ...errors import FileError
 from ..protocol import Result
 from . import codec, statements
-from .cache import Cache
+from .cache import MOST_KEPT, Cache
 from .database import Begun, Database, Stale, Wanted
 from .transaction import SqlTransaction
 
 __all__ = ["SqlStore"]
 
 _STAMP = len(statements.STAMP)
+#: A chain has a record of its own and some of its paths and rows.
+_MANY = MOST_KEPT // 10
 
 
 class _Unforeseen(Exception):
@@ -46,6 +48,8 @@ class SqlStore:
         self._is_alone = False
         #: Whether the study had leases, a target and questions when it was last read.
         self._has_leases = self._has_target = self._has_questions = False
+        #: Whether it has so many chains that the cache hardly ever has the best one.
+        self._is_large = False
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
@@ -70,7 +74,7 @@ class SqlStore:
 
     def read(self, look: Callable[..., Result], arguments: Sequence[Any]) -> Result:
         if self._can_glance():
-            found = self.database.glance()
+            found = self.database.glance(self._is_large)
             if found is not None and tuple(found[:_STAMP]) == codec.stamp(self.cache.known_row):
                 best = [] if found[_STAMP] is None else [found[_STAMP:]]
                 try:
@@ -169,7 +173,7 @@ class SqlStore:
             self.cache.known_row = row
         self._is_alone = self._is_alone and self.cache.known_row is self.cache.own_row
         self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
-        self._has_questions = study.questions > 0
+        self._has_questions, self._is_large = study.questions > 0, study.chains > _MANY
         now, fields = self.database.now(), codec.study_fields(row)
         return SqlTransaction(database, self.cache, self.floor, now, study, fields, foreseen)
 
