@@ -4,7 +4,9 @@ Rates are of ask + tell pairs unless a row says otherwise; ``scout``, no target,
 is measured in turn, a tenth of a second each, over and over: a machine or a disk that is busy for a while slows all of
 it alike. Rates are medians, by the clock and by the processor time of this process (for PostgreSQL that leaves out the
 server); ratios are medians of the ratios within a turn. The fsync rate is that of the same disk: as many bytes as a
-commit of the study writes, over and over at the same place, as a write-ahead log is written that is used again. Optuna
+commit of the study writes, over and over at the same place, as a write-ahead log is written that is used again. The
+floor is the driver alone: a transaction of Python's sqlite3 that changes as many pages as a commit of the study, and a
+change of one row by psycopg. No study on that database can be faster. Optuna
 asks and tells trials of one float in its own SQLite storage; it comes with the group ``bench``, which ``make bench``
 installs (into another environment: ``pip install --group bench``), and a row says so where it is missing.
 
@@ -16,6 +18,7 @@ import argparse
 import itertools
 import os
 import random
+import sqlite3
 import tempfile
 import time
 import warnings
@@ -29,7 +32,9 @@ from recording import record
 from chainscout.study import Study
 
 SIZE = 5
-COMMIT = 32 * 1024  # eight pages, what a tell writes to SQLite's log
+PAGES, PAGE = 8, 4096  # what a tell writes to SQLite's log
+COMMIT = PAGES * PAGE
+LOG = 400 * PAGES  # pages in the log between two check points
 FEW = 10
 EACH = 10  # observations of a chain in the large study
 SLICE = 0.1
@@ -116,6 +121,33 @@ def writes(folder: Path) -> Callable[[], None]:
     return write
 
 
+def bare_sqlite(folder: Path) -> Callable[[], None]:
+    """A durable transaction that changes as many pages as a tell, by Python's sqlite3 alone."""
+    connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    for setting in ("journal_mode = WAL", "synchronous = FULL", f"wal_autocheckpoint = {LOG}"):
+        connection.execute(f"PRAGMA {setting}")
+    connection.execute("CREATE TABLE page (number INTEGER PRIMARY KEY, content BLOB)")
+    connection.executemany("INSERT INTO page VALUES (?, ?)", [(k, bytes(PAGE // 4 * 3)) for k in range(PAGES)])
+    content = itertools.cycle([os.urandom(PAGE // 4 * 3) for _ in range(16)])
+
+    def change() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE page SET content = ?", [next(content)])
+        connection.execute("COMMIT")
+
+    return change
+
+
+def bare_postgres(address: str) -> Callable[[], object]:
+    """A durable change of one row, by psycopg alone."""
+    import psycopg
+
+    connection = psycopg.connect(address, autocommit=True, prepare_threshold=0)
+    connection.execute("CREATE TABLE bare (number bigint)")
+    connection.execute("INSERT INTO bare VALUES (0)")
+    return lambda: connection.execute("UPDATE bare SET number = number + 1")
+
+
 def in_memory(number: int) -> list[Row]:
     sizes = (5, FEW, number)
     steps = []
@@ -151,8 +183,10 @@ def postgres() -> Iterator[Callable[[str], str]]:
         server.cleanup()
 
 
-def on_disk(kind: str, where: Callable[[str], object], number: int, write: Callable[[], None]) -> list[Row]:
-    """A study of few chains and one of many, in turn with the disk itself."""
+def on_disk(
+    kind: str, where: Callable[[str], object], number: int, write: Callable[[], None], bare: Callable[[], object]
+) -> list[Row]:
+    """A study of few chains and one of many, in turn with the disk itself and with the driver alone."""
     few = Study.create(where("few"), chains(FEW))
     fill(few, FEW, 100)
     place = where("many")
@@ -171,7 +205,7 @@ def on_disk(kind: str, where: Callable[[str], object], number: int, write: Calla
             many.close()
     about = f"{kind}, K = {number:,}"
     asked = in_turn(few.ask, many.ask, turns=15)
-    disk, one, other = in_turn(write, pairs(few), pairs(many))
+    disk, floor, one, other = in_turn(write, bare, pairs(few), pairs(many))
     batches = in_turn(batch(few), batch(many))
     for study in (few, many):
         study.close()
@@ -179,6 +213,7 @@ def on_disk(kind: str, where: Callable[[str], object], number: int, write: Calla
     slower = f"of K = {FEW}"
     return [
         disk.row(f"{COMMIT // 1024} KiB and fdatasync, in turn with {kind}"),
+        floor.row(f"{kind}: the driver alone", 1, disk, "of an fdatasync"),
         asked[0].row(f"{kind}, K = {FEW}: ask"),
         asked[1].row(f"{about}: ask", 1, asked[0], slower),
         one.row(f"{kind}, K = {FEW}: ask + tell", 1, disk, "of an fdatasync"),
@@ -226,11 +261,11 @@ def main() -> None:
         folder = Path(name)
         write = writes(folder)
         if options.only in (None, "sqlite"):
-            rows = on_disk("SQLite", lambda name: folder / f"{name}.db", options.chains, write)
+            rows = on_disk("SQLite", lambda name: folder / f"{name}.db", options.chains, write, bare_sqlite(folder))
             section("SQLite", [*rows, optuna_row(folder, write)], ("sqlalchemy",))
         if options.only in (None, "postgres"):
             with postgres() as schema:
-                rows = on_disk("PostgreSQL", schema, options.chains, write)
+                rows = on_disk("PostgreSQL", schema, options.chains, write, bare_postgres(schema("bare")))
             section("PostgreSQL", rows, ("sqlalchemy", "psycopg", "pgserver"))
 
 

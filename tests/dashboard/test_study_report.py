@@ -214,7 +214,7 @@ def test_few_lines_of_history(tmp_path: Path) -> None:
     assert [line.own for line in whole] == [line.observations for line in whole]
     own = Browser(study).history(0)
     numbers = [line.own for line in own]
-    assert numbers == [1000, 1300, 1700, 2200, 2800]  # a quarter more
+    assert numbers == [1000, 1500, 2300]  # half more
     assert Browser(study).history(0, own[-2].number) == own[-1:]
     assert whole[-1].variability == pytest.approx(sum(Browser(study).history(k)[-1].variability for k in range(3)))
 

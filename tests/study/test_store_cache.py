@@ -1,24 +1,26 @@
 """What a connection keeps of a study is never believed when another one has changed it."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from study_checks import check, walked_paths
 from study_places import lease as leased
 from study_rules import RULE
 
-from chainscout.errors import Held, InputError, LeaseLost
-from chainscout.store.sql import transaction
+from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
+from chainscout.store.sql import cache, transaction
 from chainscout.study import Study
 
 STATES = {"a": 2, "b": 3, "c": ["x", "y"]}
 
 
 @pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
-@pytest.mark.parametrize("limit", [transaction._MOST_KEPT, 2])
+@pytest.mark.parametrize("limit", [cache.MOST_KEPT, 2])
 def test_two_connections_in_turn_are_like_one(where, monkeypatch, limit):
     """The same operations, dealt out at random to two connections, and in memory, where nothing is kept or read."""
-    monkeypatch.setattr(transaction, "_MOST_KEPT", limit)
+    for module in (cache, transaction):
+        monkeypatch.setattr(module, "MOST_KEPT", limit)
     rng = random.Random(3)
     Study.create(where, STATES, policy=RULE).close()
     pair = [Study.open(where, RULE), Study.open(where, RULE)]
@@ -121,3 +123,117 @@ def test_a_path_that_another_connection_has_walked_is_read_again(where):
     check(other, {"a": 2}, RULE)
     for one in (study, other):
         one.close()
+
+
+def alone(where, **options):
+    """A study whose only writer has told something last, and another connection to it."""
+    study = Study.create(where, STATES, policy=RULE, **options)
+    for state in (0, 1, 0):
+        for name in "ab":
+            study.tell(name, state)
+    return study, Study.open(where, RULE)
+
+
+def test_a_tell_after_a_tell_of_another_writer_counts_both(where):
+    """No question in between: what the first writer knows is old when it tells."""
+    study, other = alone(where)
+    for state in (1, 0, 1, 1):
+        other.tell("a", state)
+        other.tell("b", state)
+        study.tell("a", state)
+    assert walked_paths(study)["a", 1] == [0, 1, 0, 1, 0, 1, 1]
+    assert walked_paths(study)["a", 2] == [1, 0, 1, 1]
+    check(study, STATES, RULE)
+    study.audit()
+    for one in (study, other):
+        one.close()
+
+
+def test_asking_sees_what_another_writer_told(where):
+    study, other = alone(where)
+    memory = Study.create(None, STATES, policy=RULE)
+    for state in (0, 1, 0):
+        for name in "ab":
+            memory.tell(name, state)
+    assert study.ask() == memory.ask() == "c"
+    for state in "xyx":
+        other.tell("c", state)
+        memory.tell("c", state)
+    assert study.ask() == other.ask() == memory.ask() != "c"
+    other.set_aside(memory.ask(), "it was switched off")
+    memory.set_aside(memory.ask(), "it was switched off")
+    assert study.ask() == memory.ask()
+    for one in (study, other):
+        one.close()
+
+
+def test_an_error_is_about_the_study_as_it_is(where):
+    """Old records raise no error that the study does not, and hide none."""
+    study, other = alone(where, budget=8)
+    for state in (1, 0):
+        study.tell("a", state)
+    other.extend(budget=12)  # for all that the first writer knows, the study has stopped
+    for state in (1, 0, 1):
+        study.tell("a", state)
+    other.tell("b", 0)
+    with pytest.raises(StudyFinished):
+        study.tell("a", 0)
+    other.extend(budget=14)
+    study.tell("a", 0)
+    assert walked_paths(study)["a", 1] == [0, 1, 0, 1, 0, 1, 0, 1, 0]
+    for one in (study, other):
+        one.close()
+
+
+def test_asking_sees_that_another_writer_has_ended_the_study(where):
+    study, other = alone(where, budget=8)
+    assert study.ask() == "c"
+    for state in "xy":
+        other.tell("c", state)
+    with pytest.raises(StudyFinished):
+        study.ask()
+    other.extend(budget=9)
+    assert study.ask() in STATES
+    lease = leased(other, "w")
+    with pytest.raises(NothingFree):
+        study.ask()
+    lease.give_back()
+    assert study.ask() in STATES
+    for one in (study, other):
+        one.close()
+
+
+def test_a_rule_that_fails_changes_nothing(where):
+    """The error of a tell that was not confirmed yet: the records are as they were, and so is the study."""
+    study, other = alone(where)
+    before = walked_paths(other)
+    with pytest.raises(InputError):
+        study.tell("a", 17)
+    with pytest.raises(OutOfStep):
+        study.tell("a", 1, path=1, step=9)
+    assert walked_paths(study) == walked_paths(other) == before
+    study.tell("a", 1)
+    check(study, STATES, RULE)
+    for one in (study, other):
+        one.close()
+
+
+def test_writers_at_once_lose_nothing(where):
+    """Threads with a connection each, which often believe that they are alone."""
+    Study.create(where, STATES, policy=RULE).close()
+    told = 40
+
+    def work(number):
+        with Study.open(where, RULE) as study:
+            for step in range(told):
+                if step % 3 == 0:
+                    study.ask()
+                study.tell("ab"[step // 5 % 2], (number + step) % 2)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    with Study.open(where, RULE) as study:
+        assert study.progress().observations == 3 * told
+        assert sorted(len(path) for path in walked_paths(study).values()) == [told // 2] * 6
+        check(study, STATES, RULE)
+        study.audit()

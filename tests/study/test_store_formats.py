@@ -50,7 +50,7 @@ def test_a_study_that_states_no_format_is_refused(where):
 
 def plan(study, statement):
     database = study._store.database
-    text, names, _ = database.compiled(statement)
+    text, names, *_ = database.compiled(statement)
     words = "EXPLAIN QUERY PLAN " if type(database).__name__ == "Sqlite" else "EXPLAIN "
     parameters = {"limit": 1, "param_1": 0, "after": 0, "until": 0.0, "chain": 0, "number": 1, "worker": "w"}
     given = [parameters[name] for name in names] if words.startswith("EXPLAIN QUERY") else parameters

@@ -12,7 +12,7 @@ import pytest
 from study_rules import RULE
 from study_worker import SIZES, Worker, Written, goes_on, is_sound
 
-from chainscout.errors import LeaseLost
+from chainscout.errors import ConnectionLost, LeaseLost
 from chainscout.store.sql import sqlite_files
 from chainscout.study import Study
 
@@ -124,6 +124,24 @@ def restart_under_load(server, times: int, number: int) -> None:
 
 def test_postgres_is_restarted_under_load(own_server):
     restart_under_load(own_server, 2, 150)
+
+
+def test_a_server_that_was_restarted_between_two_tells(own_server):
+    """Nothing was on its way, so the outcome is known; asking is repeated by itself."""
+    with Study.create(own_server.address(), SIZES, policy=RULE) as study:
+        name, size = next(iter(SIZES.items()))
+        for step in range(3 * size):
+            study.tell(name, step % size)
+        own_server.restart()
+        with pytest.raises(ConnectionLost, match="nothing was changed"):
+            study.tell(name, 0)
+        study.tell(name, 0)
+        study.tell(name, 1)
+        own_server.restart()
+        assert study.ask() in SIZES
+        study.tell(name, 0)
+        assert study.progress().observations == 3 * size + 3
+        study.audit()
 
 
 @pytest.mark.soak

@@ -17,9 +17,9 @@ it. The caller may read a record until the next transaction begins; after that i
 `FIXED` of a record names never change.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,10 @@ from .records import (
     Twins,
 )
 
-__all__ = ["ORDERS", "Store", "Transaction"]
+__all__ = ["ORDERS", "Result", "Store", "Transaction"]
+
+#: What a function gives that runs in a transaction.
+Result = TypeVar("Result")
 
 #: The name of an order of chains → the field of `ChainRecord` that it sorts by.
 ORDERS = {
@@ -251,12 +254,21 @@ class Store(Protocol):
     def reading(self) -> AbstractContextManager[Transaction]:
         """A consistent view of the study. It must not change a record."""
 
-    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager[Transaction]:
+    def writing(self) -> AbstractContextManager[Transaction]:
         """The exclusive right to change the study; waits until other writers are done.
 
-        ``chain``, ``path``: the name of a chain and the number of its path that the caller reads first, so that a
-        database on a server can read them at once. They need not exist.
         Raises `InputError` if the store is read-only.
+        """
+
+    def read(self, look: Callable[..., Result], arguments: Sequence[Any]) -> Result:
+        """The result of ``look(transaction, *arguments)`` with the view of `reading`. It may be called twice."""
+
+    def write(self, chain: str, path: int | None, change: Callable[..., Result], arguments: Sequence[Any]) -> Result:
+        """The result of ``change(transaction, *arguments)`` with the right of `writing`.
+
+        ``chain``, ``path``: the name of a chain and the number of its path that ``change`` reads first, so that a
+        database on a server can read them at once. They need not exist.
+        ``change`` is called again if another writer was faster. Nothing of the first call is stored then.
         """
 
     def notes(self) -> tuple[str, ...]:

@@ -123,11 +123,11 @@ def refresh_due(
     """Refreshes the chains that are due, and returns them.
 
     With a target, a chain is due if its T has grown by 1 % since its certificate was computed. Without a target,
-    certificates are only shown and must cost little: a chain is due if T has grown by `LONG` and by a quarter. A chain
+    certificates are only shown and must cost little: a chain is due if T has grown by `LONG` and by half. A chain
     that is set aside is due at once.
     """
     study, found = transaction.study, []
-    share, least = (4, LONG) if study.target_loss is None else (100, 1)
+    share, least = (2, LONG) if study.target_loss is None else (100, 1)
     for chain in moved:
         known = chain.certified
         due = chain.transitions >= known + least and chain.transitions >= known + known // share

@@ -219,9 +219,9 @@ class Lease:
         patience = time.monotonic() + PATIENCE
         while True:
             try:
-                told, _ = self._study._tell(
-                    self.chain, state, self.path, self.step, self.token, observations=observations
-                )
+                given = self.chain, state, self.path, self.step, self.token
+                with self._study._lock:
+                    told, _ = self._study._tell(*given, observations=observations)
                 break
             except ConnectionLost:
                 if time.monotonic() > patience:

@@ -6,6 +6,7 @@ path begins a new path: that costs one observation, and can never make a bound f
 
 import heapq
 import secrets
+import sys
 import warnings
 from collections.abc import Set
 from typing import Any
@@ -17,6 +18,7 @@ from ._index import LiveIndex
 from ._repetition import CHECKPOINTS, digested
 from .views import EventKind
 
+PACKAGE = __name__.partition(".")[0]
 #: The walker of the paths of plain tells.
 MAIN = "main"
 #: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
@@ -189,8 +191,16 @@ def warn_of_bare_paths(transaction: Transaction, chain: ChainRecord, walker: Wal
     warnings.warn(
         f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: {advice}",
         BarePathsWarning,
-        stacklevel=5,
+        stacklevel=_level_of_caller(),
     )
+
+
+def _level_of_caller() -> int:
+    """The stack level of the program's line that called this package, for a warning of the calling function."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def begin(transaction: Transaction, chain: ChainRecord, walker: str) -> PathRecord:

@@ -248,19 +248,23 @@ class Study:
             number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
         if not self.knows_policy:
             raise not_built_in(self._policy.name)
+        if number is None:
+            with self._lock:
+                return self._store.read(self._ask, (None, without))
         with self._lock, self._store.reading() as transaction:
-            _stop.check_going(transaction)
-            live = self._live(transaction.study)
-            excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
-            if number is None:
-                chain = _selection.first(transaction, live, excluded)
-                if chain is None or chain.cost > _budget.remaining(transaction):
-                    raise _stop.nothing_free(transaction)
+            return self._ask(transaction, number, without)
+
+    def _ask(self, transaction: Transaction, number: int | None, without: Set[str]) -> str | list[str]:
+        _stop.check_going(transaction)
+        live = self._live(transaction.study)
+        excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
+        if number is None:
+            chain = _selection.first(transaction, live, excluded)
+            if chain is not None and chain.cost <= _budget.remaining(transaction):
                 return chain.name
-            chosen = _selection.batch(transaction, live, number, excluded)
-            if not chosen:
-                raise _stop.nothing_free(transaction)
+        elif chosen := _selection.batch(transaction, live, number, excluded):
             return [chain.name for chain in chosen]
+        raise _stop.nothing_free(transaction)
 
     def tell(
         self,
@@ -324,58 +328,56 @@ class Study:
             return self._progress_of(transaction, record)
 
     def _tell(
-        self,
-        name: str,
-        state: Hashable,
-        number: int | None,
-        step: int | None,
-        token: str | None,
-        *,
-        begin: bool = False,
-        repeating: bool = False,
-        observations: int | None = None,
-    ) -> tuple[PathRecord, bool]:
-        """The path, and whether the teller continues it; a retry does not say so."""
+        self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, *,
+        begin: bool = False, repeating: bool = False, observations: int | None = None,
+    ) -> tuple[PathRecord, bool]:  # fmt: skip
+        """The path, and whether the teller continues it; a retry does not say so. The caller holds the lock."""
         walked = self._main.latest(name) if number is None else number
-        with self._lock, self._store.writing(name, walked) as transaction:
-            chain = self._find(transaction, name)
-            position = self._labels.position(transaction, chain, state)
-            live = self._live(transaction.study)
-            if begin:
-                following = _lease.leave(transaction, live, chain, self._main, token)
-                number = None if following is None else following.number
-            if token is None:
-                if repeating and number and (number, step) != _transitions.next_place(transaction, chain, self._main):
-                    raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
-                _transitions.check_observations(chain, observations)
-                _lease.check_plain(transaction, chain)
-                if step is not None:
-                    known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
-                    if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
-                        _transitions.check_retry(transaction, chain, known, step, self._main)
-                        return known, False
-                    if known is None and number is None:
-                        _transitions.check_named(chain, self._main)
-                _stop.check_not_stopped(transaction.study)
-                _lease.sweep(transaction, live)
-                _budget.check_price(transaction, chain.cost, "the observation")
-                path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
-                if step is not None:  # raises unless it is the next one
-                    _transitions.is_repeated(transaction, chain, path, step, position)
-                path.teller = self._main.teller
-            else:
-                path, repeated = _lease.path_to_tell(transaction, chain, number, step, position, token)
-                if repeated:
-                    return path, False
-                _transitions.check_observations(chain, observations)
-                own = True
-                _lease.spend(transaction, chain, path)
-            if position is None:
-                position = self._labels.discover(transaction, chain, state)
-            _transitions.observe(transaction, live, chain, path, position)
-            if token is not None and path.promised == 0:
-                _lease.free(transaction, live, chain, path)
-            self._settle(transaction, live, (chain,))
+        given = name, state, number, step, token, begin, repeating, observations
+        return self._store.write(name, walked, self._told, given)
+
+    def _told(
+        self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
+        token: str | None, begin: bool, repeating: bool, observations: int | None,
+    ) -> tuple[PathRecord, bool]:  # fmt: skip
+        chain = self._find(transaction, name)
+        position = self._labels.position(transaction, chain, state)
+        live = self._live(transaction.study)
+        if begin:
+            following = _lease.leave(transaction, live, chain, self._main, token)
+            number = None if following is None else following.number
+        if token is None:
+            if repeating and number and (number, step) != _transitions.next_place(transaction, chain, self._main):
+                raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
+            _transitions.check_observations(chain, observations)
+            _lease.check_plain(transaction, chain)
+            if step is not None:
+                known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
+                if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
+                    _transitions.check_retry(transaction, chain, known, step, self._main)
+                    return known, False
+                if known is None and number is None:
+                    _transitions.check_named(chain, self._main)
+            _stop.check_not_stopped(transaction.study)
+            _lease.sweep(transaction, live)
+            _budget.check_price(transaction, chain.cost, "the observation")
+            path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
+            if step is not None:  # raises unless it is the next one
+                _transitions.is_repeated(transaction, chain, path, step, position)
+            path.teller = self._main.teller
+        else:
+            path, repeated = _lease.path_to_tell(transaction, chain, number, step, position, token)
+            if repeated:
+                return path, False
+            _transitions.check_observations(chain, observations)
+            own = True
+            _lease.spend(transaction, chain, path)
+        if position is None:
+            position = self._labels.discover(transaction, chain, state)
+        _transitions.observe(transaction, live, chain, path, position)
+        if token is not None and path.promised == 0:
+            _lease.free(transaction, live, chain, path)
+        self._settle(transaction, live, (chain,))
         return path, own
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:

@@ -7,7 +7,7 @@ import string
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from operator import attrgetter, itemgetter
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..protocol import ORDERS
+from ..protocol import ORDERS, Result
 from ..records import (
     AnswerLine,
     ChainRecord,
@@ -99,9 +99,18 @@ class MemoryStore:
         self.now = self.clock()
         return self._reading
 
-    def writing(self, chain: str | None = None, path: int | None = None) -> AbstractContextManager["MemoryStore"]:
+    def writing(self) -> AbstractContextManager["MemoryStore"]:
         self.now = self.clock()
         return self._writing
+
+    def read(self, look: Callable[..., Result], arguments: Sequence[Any]) -> Result:
+        self.now = self.clock()
+        return look(self, *arguments)
+
+    def write(self, chain: str, path: int | None, change: Callable[..., Result], arguments: Sequence[Any]) -> Result:
+        self.now = self.clock()
+        with self._writing:
+            return change(self, *arguments)
 
     def notes(self) -> tuple[str, ...]:
         return ()

@@ -90,14 +90,14 @@ _question_values = attrgetter(*(field.name for field in fields(QuestionRecord)))
 _path_values = attrgetter(*(field.name for field in fields(PathRecord) if field.name != "stored"))
 
 
-def study_columns(record: StudyRecord) -> dict[str, Any]:
+def study_columns(record: StudyRecord) -> list[Any]:
     """The study's row."""
     values = [1, schema.FORMAT, *study_values(record)]
     values[_SHARED] = int(record.shared)
     for place in _STUDY_DOUBLES:  # whole numbers come back as doubles
         if values[place] is not None:
             values[place] = float(values[place])
-    return _with_check_sum(values, _STUDY_COLUMNS)
+    return _with_check_sum(values)
 
 
 def study_record(values: Sequence[Any], *, checked: bool = False) -> StudyRecord:
@@ -119,7 +119,7 @@ def stamp(values: Sequence[Any]) -> tuple[Any, ...]:
     return values[_CHANGES], values[-1]
 
 
-def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
+def chain_columns(record: ChainRecord, floor: bool) -> list[Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
     least = record.transitions + record.pending if floor else None
     values = [*_chain_values(record), least, int(record.certified < record.transitions)]
@@ -127,7 +127,7 @@ def chain_columns(record: ChainRecord, floor: bool) -> dict[str, Any]:
         values[place] = int(values[place])
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
     values[_INDEX] = record.index + 0.0  # SQLite has no −0.0
-    return _with_check_sum(values, _CHAIN_COLUMNS)
+    return _with_check_sum(values)
 
 
 def chain_record(values: Sequence[Any]) -> ChainRecord:
@@ -141,11 +141,11 @@ def chain_record(values: Sequence[Any]) -> ChainRecord:
     return ChainRecord(*found)
 
 
-def path_columns(record: PathRecord) -> dict[str, Any]:
+def path_columns(record: PathRecord) -> list[Any]:
     """A path's row."""
     values = list(_path_values(record))
     values[_ENDED] = int(record.ended)
-    return _with_check_sum(values, _PATH_COLUMNS)
+    return _with_check_sum(values)
 
 
 def path_record(values: Sequence[Any]) -> PathRecord:
@@ -156,11 +156,11 @@ def path_record(values: Sequence[Any]) -> PathRecord:
     return record
 
 
-def question_columns(record: QuestionRecord) -> dict[str, Any]:
+def question_columns(record: QuestionRecord) -> list[Any]:
     """A question's row."""
     values = list(_question_values(record))
     values[_MET] = int(record.met)
-    return _with_check_sum(values, _QUESTION_COLUMNS)
+    return _with_check_sum(values)
 
 
 def question_record(values: Sequence[Any]) -> QuestionRecord:
@@ -171,7 +171,7 @@ def question_record(values: Sequence[Any]) -> QuestionRecord:
     return record
 
 
-def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
+def row_columns(chain: int, state: int, record: RowRecord) -> list[Any]:
     """The row of one state of a chain."""
     counts, discoveries = record.counts, record.discoveries
     values = [
@@ -184,7 +184,7 @@ def row_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
         int(record.stale),
         _pack_discoveries(discoveries) if discoveries else b"",
     ]
-    return _with_check_sum(values, _ROW_COLUMNS)
+    return _with_check_sum(values)
 
 
 def row_record(values: Sequence[Any]) -> RowRecord:
@@ -207,9 +207,9 @@ def event_record(number: int, time: float, kind: str, chain: int | None, detail:
     return Event(number, time, kind, chain, unpack_json(detail))
 
 
-def evidence_columns(chain: int | None, content: bytes) -> dict[str, Any]:
+def evidence_columns(chain: int | None, content: bytes) -> list[Any]:
     """The row of the standing of the checks, of a chain or of all chains together."""
-    return _with_check_sum([-1 if chain is None else chain, content], _EVIDENCE_COLUMNS)
+    return _with_check_sum([-1 if chain is None else chain, content])
 
 
 def evidence_record(values: Sequence[Any]) -> bytes:
@@ -219,9 +219,9 @@ def evidence_record(values: Sequence[Any]) -> bytes:
     return bytes(values[1])
 
 
-def answer_columns(line: AnswerLine) -> dict[str, Any]:
+def answer_columns(line: AnswerLine) -> list[Any]:
     """An answer at an earlier moment."""
-    return _with_check_sum(list(line), _ANSWER_COLUMNS)
+    return _with_check_sum(list(line))
 
 
 def answer_line(values: Sequence[Any]) -> AnswerLine:
@@ -230,9 +230,9 @@ def answer_line(values: Sequence[Any]) -> AnswerLine:
     return AnswerLine(*values[:-1])
 
 
-def history_columns(line: HistoryLine) -> dict[str, Any]:
+def history_columns(line: HistoryLine) -> list[Any]:
     """A line of history."""
-    return _with_check_sum([*line], _LINE_COLUMNS)
+    return _with_check_sum([*line])
 
 
 def history_line(values: Sequence[Any]) -> HistoryLine:
@@ -241,9 +241,9 @@ def history_line(values: Sequence[Any]) -> HistoryLine:
     return HistoryLine(*values[:-1])
 
 
-def prior_columns(chain: int, state: int, record: RowRecord) -> dict[str, Any]:
+def prior_columns(chain: int, state: int, record: RowRecord) -> list[Any]:
     """The row of the warm-start counts of one state of a chain."""
-    return _with_check_sum([chain, state, _pack_counts(record.counts)], _PRIOR_COLUMNS)
+    return _with_check_sum([chain, state, _pack_counts(record.counts)])
 
 
 def prior_record(values: Sequence[Any]) -> tuple[int, dict[int, int]]:
@@ -252,9 +252,9 @@ def prior_record(values: Sequence[Any]) -> tuple[int, dict[int, int]]:
     return values[1], _unpack_counts(values[2])
 
 
-def label_list_columns(number: int, labels: Sequence[Any]) -> dict[str, Any]:
+def label_list_columns(number: int, labels: Sequence[Any]) -> list[Any]:
     """A list of labels."""
-    return _with_check_sum([number, pack_json(labels)], _LIST_COLUMNS)
+    return _with_check_sum([number, pack_json(labels)])
 
 
 def label_list_record(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -263,9 +263,9 @@ def label_list_record(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(unpack_json(values[1]))
 
 
-def state_columns(chain: int, position: int, label: Any) -> dict[str, Any]:
+def state_columns(chain: int, position: int, label: Any) -> list[Any]:
     """One state of a chain with open states."""
-    return _with_check_sum([chain, position, pack_json(label)], _STATE_COLUMNS)
+    return _with_check_sum([chain, position, pack_json(label)])
 
 
 def state_record(values: Sequence[Any]) -> tuple[int, Any]:
@@ -323,9 +323,9 @@ def _check_sum(values: Iterable[Any]) -> int:
     return zlib.crc32(repr(tuple(values)).encode())
 
 
-def _with_check_sum(values: list[Any], columns: list[str]) -> dict[str, Any]:
+def _with_check_sum(values: list[Any]) -> list[Any]:
     values.append(_check_sum(values))
-    return dict(zip(columns, values, strict=True))
+    return values
 
 
 def _check(values: Sequence[Any], columns: list[str], what: str) -> None:

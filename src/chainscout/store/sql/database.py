@@ -1,8 +1,9 @@
 """The common part of SQLite and PostgreSQL: SQLAlchemy compiles a statement once, and the driver itself runs it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Dialect
@@ -12,9 +13,9 @@ from sqlalchemy.sql import Executable
 from ...errors import Busy, ChainscoutError, InputError
 from ...validation import is_unicode, shown
 from .schema import metadata
-from .statements import Bulk
+from .statements import Bulk, glance, whole_glance
 
-__all__ = ["PATIENCE", "Begun", "Database", "Wanted", "taken"]
+__all__ = ["PATIENCE", "Begun", "Changes", "Database", "Stale", "Wanted", "places", "taken"]
 
 #: Seconds that a writer waits in the queue before it reports that another writer is stuck.
 PATIENCE = 600.0
@@ -30,6 +31,12 @@ def taken(where: str) -> InputError:
 
 #: A statement and its parameters.
 Wanted = tuple[Executable, Mapping[str, Any]]
+#: Statements, each with its sets of values. No two of them change the same row.
+Changes = Sequence[tuple[Bulk, Sequence[Sequence[Any]]]]
+
+
+class Stale(Exception):
+    """Another writer has changed the study since its row was read."""
 
 
 class Begun(NamedTuple):
@@ -48,6 +55,19 @@ class _Compiled(NamedTuple):
     names: list[str]
     #: The values of the parameters that are constants of the statement.
     constants: dict[str, Any]
+    #: The values of all parameters in their order, from a set that has them all.
+    pick: Callable[[Any], Sequence[Any]]
+
+
+def places(statement: Executable | Bulk, names: Sequence[str]) -> Sequence[Any]:
+    """Where the values of these parameters are: in a dictionary under their names, in a set of values by position."""
+    return [statement.columns.index(name) for name in names] if isinstance(statement, Bulk) else names
+
+
+def _picker(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda given: [given[key] for key in keys]
 
 
 class Database:
@@ -60,6 +80,8 @@ class Database:
     locks_rows = False
     #: Whether reads can be sent together with the beginning of a transaction.
     foresees = False
+    #: The errors of the driver.
+    failure: type[Exception] = Exception
     #: The context manager around every transaction.
     guard: AbstractContextManager[None] = nullcontext()
 
@@ -70,38 +92,42 @@ class Database:
         self.read_only = read_only
         #: Seconds that a writer waits for its turn.
         self.patience = patience
-        self._known: dict[Executable, _Compiled] = {}
+        self._known: dict[Executable | Bulk, _Compiled] = {}
         self._connection: Any = None
         self._process = os.getpid()
 
     # -- statements
 
-    def compiled(self, statement: Executable) -> _Compiled:
+    def compiled(self, statement: Executable | Bulk) -> _Compiled:
         """The statement in the dialect of this database; compiled once."""
         known = self._known.get(statement)
         if known is None:
-            made = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
+            one: Any = statement.one if isinstance(statement, Bulk) else statement
+            made = one.compile(dialect=self.dialect)
             constants = {name: value for name, value in made.params.items() if value is not None}
-            known = self._known[statement] = _Compiled(str(made), made.positiontup or list(made.params), constants)
+            names = made.positiontup or list(made.params)
+            known = self._known[statement] = _Compiled(str(made), names, constants, _picker(places(statement, names)))
         return known
 
-    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
-        """The cursor after one statement."""
-        text, _, constants = self.compiled(statement.one if isinstance(statement, Bulk) else statement)
+    def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
+        """The cursor after one statement. ``parameters``: a dictionary; for a `Bulk`, one set of values."""
+        text, _, constants, _ = self.compiled(statement)
+        if isinstance(statement, Bulk):
+            parameters = dict(zip(statement.columns, parameters, strict=True))
         return self.execute(text, {**constants, **(parameters or {})} if constants else parameters or {})
 
-    def run_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
-        """Runs one statement with many sets of parameters."""
+    def run_many(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
+        """Runs one statement with many sets of values."""
         if len(parameters) == 1:
             self.run(statement, parameters[0])
         elif parameters:
             self._run_all(statement, parameters)
 
-    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+    def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
         raise NotImplementedError
 
-    def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The rows that many sets of parameters find, in any order. Each set finds one row or none."""
+    def find_many(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> list[Any]:
+        """The rows that many sets of values find, in any order. Each set finds one row or none."""
         found = (self.run(statement, one).fetchone() for one in parameters)
         return [row for row in found if row is not None]
 
@@ -136,13 +162,37 @@ class Database:
 
     # -- transactions
 
+    def glance(self, whole: bool) -> Sequence[Any] | None:
+        """The stamp of the study and its best chain, by one statement without a transaction.
+
+        The chain is its number or, if ``whole``, all its columns; None if there is no free chain.
+        Returns None if there is an obstacle. A transaction finds out what the obstacle is.
+        """
+        if self._connection is None or self.read_only or self._process != os.getpid():
+            return None
+        with self.guard:
+            try:
+                return self._glanced(whole)
+            except self.failure:
+                self._undo()
+                return None
+
+    def _glanced(self, whole: bool) -> Sequence[Any] | None:
+        found: Sequence[Any] | None = self.run(whole_glance if whole else glance).fetchone()
+        return found
+
     @contextmanager
     def transaction(
-        self, write: bool, first: Executable | None = None, wanted: Mapping[str, Wanted] | None = None
+        self,
+        write: bool,
+        first: Executable | None = None,
+        wanted: Mapping[str, Wanted] | None = None,
+        claim: Sequence[Any] | None = None,
     ) -> Iterator[Begun]:
         """A transaction that commits unless it raises an error. It yields the row that its ``first`` statement finds.
 
         ``wanted``: the statements whose results the caller will read next, by name.
+        ``claim``: the stamp that the study must have (`postpone`).
         """
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
@@ -152,7 +202,7 @@ class Database:
         self.guard.__enter__()
         try:
             self.connect()
-            yield self.begin(write, first, wanted or {})
+            yield self.begin(write, first, wanted or {}) if claim is None else self.postpone(claim)
             committing = True
             self.commit()
         except BaseException as error:
@@ -172,12 +222,26 @@ class Database:
         self.execute(self.begin_writing if write else self.begin_reading, {})
         return Begun(None if first is None else self.run(first).fetchone(), {})
 
-    def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
-        """Runs each statement with its sets of parameters. No two of them change the same row."""
+    def is_connected(self) -> bool:
+        """Whether there is a connection, and the other side has not ended it, as far as this side can know."""
+        return self._connection is not None
+
+    def postpone(self, claim: Sequence[Any]) -> Begun:
+        """Begins a writing transaction with the first message that follows.
+
+        That message, or `confirm`, raises `Stale` unless the study has this stamp. Then nothing was changed.
+        """
+        raise NotImplementedError
+
+    def confirm(self) -> None:
+        """Begins the transaction now if it was postponed."""
+
+    def change(self, changes: Changes) -> None:
+        """Runs each statement with its sets of values."""
         for statement, parameters in changes:
             self.run_many(statement, parameters)
 
-    def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+    def conclude(self, changes: Changes) -> None:
         """Runs the last changes of a transaction: only the commit follows."""
         self.change(changes)
 

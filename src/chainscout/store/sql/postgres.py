@@ -1,45 +1,54 @@
 """PostgreSQL, through psycopg. Every writer first locks the study's one row, so writers queue there.
 
 Most of the time goes into waiting for answers. So a transaction usually takes two messages: one begins it and reads
-what the caller will need, and one has the changes and the commit. Both call statements that were prepared once, with
-the values written into the message. So the server plans nothing, and the driver sends and waits once. A change of one
-row in each of several tables is one statement. A change of many rows is one statement over arrays.
+what the caller will need, and one has the changes and the commit. While nobody else writes, it takes one message: a
+question is one statement, and a change begins with a claim that the study's row is still the known one
+(`Database.postpone`). All messages call statements that were prepared once, with the values written into the message.
+So the server plans nothing, and the driver sends and waits once. A change of one row in each of several tables is one
+statement. A change of many rows is one statement over arrays.
 """
 
 import re
+import select
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import literal_column, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
 from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
 from ...validation import shown
-from .database import PATIENCE, Begun, Database, Wanted
-from .statements import Bulk
+from .database import PATIENCE, Begun, Changes, Database, Stale, Wanted, places
+from .statements import STAMP, Bulk, claim_study, glance, whole_glance
 
 __all__ = ["Postgres", "array", "literal"]
 
 #: How many seconds to keep trying to reach a server that is being restarted, unless a writer has less patience.
 _RESTART = 30.0
-_CLOCK = text("SELECT extract(epoch FROM clock_timestamp())::float8")
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_CLOCK = text(f"SELECT {_NOW}")
+_GLANCE, _WHOLE_GLANCE = (found.add_columns(literal_column(_NOW)) for found in (glance, whole_glance))
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBERS = frozenset((int, float))
 #: 'chst' in ASCII: distinguishes the locks of chainscout from those of other programs.
 _MAKING = 0x63687374
 
 
+#: Statements that are run as one.
+_Together = tuple[Executable | Bulk, ...]
+
+
 class _Prepared(NamedTuple):
     """One statement, or several as one, as the server knows it."""
 
     name: str
-    #: The names of each statement's parameters, in the order of their places.
-    names: list[list[str]]
+    #: Where the values of each statement's parameters are, in the order of the parameters.
+    keys: list[Sequence[Any]]
 
 
 class Postgres(Database):
@@ -65,16 +74,20 @@ class Postgres(Database):
             dialect, url.set(drivername="postgresql").render_as_string(hide_password=True), read_only, patience
         )
         self._psycopg = psycopg
+        self.failure = psycopg.Error
         self._arguments = dialect.create_connect_args(url)
         self._reached = False
         #: The statements that are prepared on this connection, those still to be prepared, and the number of requests.
-        self._prepared: dict[tuple[Executable, ...], _Prepared] = {}
-        self._new: list[tuple[Executable, ...]] = []
+        self._prepared: dict[_Together, _Prepared] = {}
+        self._new: list[_Together] = []
         self._asked = 0
         #: The message that ends the transaction, and the pipeline in which a batch is sent.
         self._last = ""
         self._sending = ExitStack()
-        self._now = 0.0
+        #: The stamp that the study must have when a postponed transaction begins.
+        self._claim: Sequence[Any] | None = None
+        #: The server's clock when the transaction began, and how far it was ahead of this machine's clock then.
+        self._now = self._ahead = 0.0
 
     def connect(self) -> None:
         """Connects if there is no connection, and waits for a server that is starting."""
@@ -94,7 +107,9 @@ class Postgres(Database):
                 time.sleep(0.2)
         self._reached = True
         self._prepared.clear()
+        self._claim = None
         self.query("SET standard_conforming_strings = on")
+        self.query("SET default_transaction_isolation = 'read committed'")
         if not self.read_only:
             self.query(f"SET lock_timeout = {max(1, round(1000 * self.patience))}")
 
@@ -103,7 +118,8 @@ class Postgres(Database):
         begins = self.begin_writing if write else self.begin_reading
         if first is None:
             self.query(begins)
-            ((self._now,),) = self.run(_CLOCK).fetchall()
+            ((now,),) = self.run(_CLOCK).fetchall()
+            self._set_clock(now)
             return Begun(None, {})
         calls = ((first, {}), (_CLOCK, {}), *wanted.values())
         texts = [self._call((statement,), [parameters]) for statement, parameters in calls]
@@ -116,64 +132,112 @@ class Postgres(Database):
         answers = [cursor.fetchall()]
         while cursor.nextset():
             answers.append(cursor.fetchall())
-        found, ((self._now,),) = answers[:2]
+        found, ((now,),) = answers[:2]
+        self._set_clock(now)
         return Begun(found[0] if found else None, dict(zip(wanted, answers[2:], strict=True)))
 
-    def _call(self, together: tuple[Executable, ...], parameters: Sequence[Mapping[str, Any]]) -> str:
+    def _set_clock(self, now: float) -> None:
+        self._now, self._ahead = now, now - time.time()
+
+    def _glanced(self, whole: bool) -> Sequence[Any] | None:
+        found = self.run(_WHOLE_GLANCE if whole else _GLANCE).fetchone()
+        if found is None:
+            return None
+        self._set_clock(found[-1])
+        return tuple(found[:-1])
+
+    def is_connected(self) -> bool:
+        """A server that ends a connection says so. Between two transactions it says nothing else."""
+        return self._connection is not None and not self._connection.closed and not _can_be_read(self._connection)
+
+    def postpone(self, claim: Sequence[Any]) -> Begun:
+        self._claim = claim
+        self._now = time.time() + self._ahead
+        return Begun(claim, {})
+
+    def confirm(self) -> None:
+        if self._claim is not None:
+            self._send("")
+
+    def _beginning(self, is_whole: bool) -> list[str]:
+        """The statements that begin a postponed transaction; none if it has begun.
+
+        ``is_whole``: the message has the whole transaction. Then the server itself begins and commits it.
+        """
+        claim, self._claim = self._claim, None
+        if claim is None:
+            return []
+        call = self._call((claim_study,), [dict(zip(STAMP, claim, strict=True))])
+        return [call] if is_whole else [self.begin_writing, call]
+
+    def _call(self, together: _Together, parameters: Sequence[Any]) -> str:
         """A call of a prepared statement: of several changes as one, or of one statement."""
         known = self._prepared.get(together)
         if known is None:
             self._asked += 1
-            known = self._prepared[together] = _Prepared(f"chainscout{self._asked}", list(map(self._names, together)))
+            known = self._prepared[together] = _Prepared(f"chainscout{self._asked}", list(map(self._keys, together)))
             self._new.append(together)
-        values = [literal(given[name]) for names, given in zip(known.names, parameters, strict=True) for name in names]
+        values = [literal(given[key]) for keys, given in zip(known.keys, parameters, strict=True) for key in keys]
         return f"EXECUTE {known.name}({', '.join(values)})" if values else f"EXECUTE {known.name}"
 
-    def _names(self, statement: Executable) -> list[str]:
-        return _PLACE.findall(self.compiled(statement).text)
+    def _keys(self, statement: Executable | Bulk) -> Sequence[Any]:
+        return places(statement, _PLACE.findall(self.compiled(statement).text))
 
     def _preparations(self) -> list[str]:
         """The commands that prepare the statements which were called but are not prepared yet."""
         return [f"PREPARE {self._prepared[together].name} AS {self._joined(together)}" for together in self._new]
 
-    def _joined(self, together: tuple[Executable, ...]) -> str:
+    def _joined(self, together: _Together) -> str:
         """Several changes as one statement, with numbered places for all values."""
         *others, main = (self.compiled(statement).text for statement in together)
         parts = ", ".join(f"change{number} AS ({part})" for number, part in enumerate(others))
         places = count(1)
         return _PLACE.sub(lambda _: f"${next(places)}", f"WITH {parts} {main}" if parts else main).replace("%%", "%")
 
-    def change(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
-        """Runs each statement with its sets of parameters: those with one set together."""
-        single = [(statement.one, parameters[0]) for statement, parameters in changes if len(parameters) == 1]
+    def change(self, changes: Changes) -> None:
+        """Runs each statement with its sets of values: those with one set together."""
+        single = [change for change in changes if len(change[1]) == 1]
         if single:
-            self._send(self._together(single))
+            self._send(self._one_call(single))
         super().change([change for change in changes if len(change[1]) > 1])
 
-    def _together(self, single: Sequence[Wanted]) -> str:
-        return self._call(tuple(statement for statement, _ in single), [parameters for _, parameters in single])
+    def _one_call(self, single: Changes) -> str:
+        return self._call(tuple([statement for statement, _ in single]), [values for _, (values,) in single])
 
-    def _send(self, message: str) -> Any:
+    def _send(self, message: str, *, is_whole: bool = False) -> Any:
         """The cursor after a message, with the answer to its last statement."""
+        beginning = self._beginning(is_whole)
         cursor = self._connection.cursor()
-        cursor.execute("; ".join([*self._preparations(), message]), prepare=False)
+        try:
+            cursor.execute("; ".join([*self._preparations(), *beginning, message]), prepare=False)
+        except self._psycopg.errors.InvalidTextRepresentation:
+            if beginning:
+                raise Stale from None
+            raise
         self._new.clear()
         while cursor.nextset():
             pass
         return cursor
 
-    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
+    def execute(self, text: str, parameters: Mapping[str, Any]) -> Any:
+        """The cursor after one statement in SQL."""
+        self.confirm()
+        return super().execute(text, parameters)
+
+    def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
         """The cursor after one statement."""
         if self._connection.pgconn.pipeline_status:
             return super().run(statement, parameters)
-        one = statement.one if isinstance(statement, Bulk) else statement
-        return self._send(self._call((one,), [{**self.compiled(one).constants, **(parameters or {})}]))
+        if not isinstance(statement, Bulk):
+            parameters = {**self.compiled(statement).constants, **(parameters or {})}
+        return self._send(self._call((statement,), [parameters]))
 
-    def conclude(self, changes: Sequence[tuple[Bulk, Sequence[Mapping[str, Any]]]]) -> None:
+    def conclude(self, changes: Changes) -> None:
         """Sends the last changes. From here on, no answer is awaited before the commit."""
         if changes and all(len(parameters) == 1 for _, parameters in changes):
-            self._last = self._together([(statement.one, parameters[0]) for statement, parameters in changes])
+            self._last = self._one_call(changes)
         else:
+            self.confirm()
             self._sending.enter_context(self._connection.pipeline())
             for statement, parameters in changes:
                 self.run_many(statement, parameters)
@@ -183,30 +247,35 @@ class Postgres(Database):
         if self._connection.pgconn.pipeline_status:
             super().commit()
             self._sending.close()
+            return
+        last, self._last = self._last, ""
+        if self._claim is not None and last:
+            self._send(last, is_whole=True)
         else:
-            message, self._last = f"{self._last}; COMMIT" if self._last else "COMMIT", ""
-            self._send(message)
+            self._send(f"{last}; COMMIT" if last else "COMMIT")
 
     def roll_back(self) -> None:
         """Undoes the transaction, whatever state it is in."""
         for together in self._new:  # the server may not have prepared them: they get other names next time
             self._prepared.pop(together, None)
         self._new.clear()
-        self._last = ""
+        self._last, self._claim = "", None
         with suppress(self._psycopg.Error):  # the error of a statement in the pipeline was reported before
             self._sending.close()
         super().roll_back()
 
-    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
+    def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
         self._run_arrays(statement, parameters)
 
-    def find_many(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The rows that many sets of parameters find, with one statement."""
+    def find_many(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> list[Any]:
+        """The rows that many sets of values find, with one statement."""
         return list(self._run_arrays(statement, parameters).fetchall()) if parameters else []
 
-    def _run_arrays(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> Any:
-        text, names, _ = self.compiled(statement.many)
-        return self.execute(text, {name: array([one[name] for one in parameters]) for name in names})
+    def _run_arrays(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> Any:
+        text, names, *_ = self.compiled(statement.many)
+        found = zip(names, places(statement, names), strict=True)
+        given = {name: array([one[place] for one in parameters]) for name, place in found}
+        return self.execute(text, given)
 
     def in_transaction(self) -> bool:
         idle = self._psycopg.pq.TransactionStatus.IDLE
@@ -284,6 +353,15 @@ def _element(value: float | str | bytes | None) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     return repr(value)
+
+
+def _can_be_read(connection: Any) -> bool:
+    """Whether the server has sent something that was not read yet."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([connection], [], [], 0.0)[0])
+    poll = select.poll()  # `select.select` knows only small file numbers
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _may_pass(error: Exception) -> bool:

@@ -31,7 +31,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import Busy, ChainscoutError, FileError
 from . import sqlite_files as files
-from .database import PATIENCE, Begun, Database, Wanted
+from .database import PATIENCE, Begun, Changes, Database, Wanted
 from .fork import INSIDE, pause
 from .statements import Bulk
 
@@ -40,7 +40,7 @@ __all__ = ["Sqlite", "open_file"]
 #: A check point is due after this many transactions of one connection, or after they changed this many rows. Opening a
 #: study makes one if its log has at least this size. After a check point the log is written from its beginning again,
 #: because overwriting costs about half as much as growing the file.
-_CHECKPOINT_EVERY = 100
+_CHECKPOINT_EVERY = 400
 _CHECKPOINT_ROWS = 100_000
 _CHECKPOINT_SIZE = 32 * 2**20
 #: Kilobytes of the file that a connection keeps in memory: enough for the upper index levels of a million chains.
@@ -63,6 +63,7 @@ class Sqlite(Database):
 
     begin_writing = "BEGIN IMMEDIATE"
     guard = INSIDE
+    failure = sqlite3.Error
 
     def __init__(self, path: Path, read_only: bool, patience: float = PATIENCE, *, alone: bool = False) -> None:
         """``alone``: the file is read without its log."""
@@ -137,7 +138,7 @@ class Sqlite(Database):
 
     def _check_files(self) -> None:
         """Raises `FileError` if the names of the study's files now belong to other files, or to none."""
-        found = tuple(map(files.identity, self._names))
+        found = files.identities(self._names)
         if found == self._files:
             return
         self._check_same(found[0])
@@ -155,15 +156,23 @@ class Sqlite(Database):
         """The cursor after one statement in SQL."""
         return self._connection.execute(text, parameters)
 
-    def run(self, statement: Executable | Bulk, parameters: Mapping[str, Any] | None = None) -> Any:
+    def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
         """The cursor after one statement. Values are bound by position, which takes half as long as by name."""
-        text, names, constants = self.compiled(statement.one if isinstance(statement, Bulk) else statement)
-        given = {**constants, **(parameters or {})} if constants else parameters
-        return self.execute(text, [given[name] for name in names] if given else ())
+        known = self._known.get(statement) or self.compiled(statement)
+        given = {**known.constants, **(parameters or {})} if known.constants else parameters
+        return self._connection.execute(known.text, known.pick(given) if given else ())
 
-    def _run_all(self, statement: Bulk, parameters: Sequence[Mapping[str, Any]]) -> None:
-        text, names, _ = self.compiled(statement.one)
-        self._connection.executemany(text, ([given[name] for name in names] for given in parameters))
+    def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
+        self.change([(statement, parameters)])
+
+    def change(self, changes: Changes) -> None:
+        """Runs each statement with its sets of values."""
+        for statement, parameters in changes:
+            known = self._known.get(statement) or self.compiled(statement)
+            if len(parameters) == 1:
+                self._connection.execute(known.text, known.pick(parameters[0]))
+            else:
+                self._connection.executemany(known.text, map(known.pick, parameters))
 
     def commit(self) -> None:
         """Ends the transaction. Data that were read without locks must belong to one moment."""

@@ -11,7 +11,7 @@ import sqlite3
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -24,7 +24,8 @@ from .fork import INSIDE
 # fmt: off
 __all__ = [
     "APPLICATION", "MOUNTS", "Identity", "Stamp", "can_be_written", "check_local", "check_log", "closed", "following",
-    "identity", "is_open", "log_size", "mark_of_the_file", "network_mount", "new_file", "new_mark", "stamp",
+    "identities", "identity", "is_open", "log_size", "mark_of_the_file", "network_mount", "new_file", "new_mark",
+    "stamp",
 ]
 # fmt: on
 
@@ -111,6 +112,14 @@ def identity(path: Path | str) -> Identity | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def identities(paths: Sequence[str]) -> tuple[Identity | None, ...]:
+    """The files that these names refer to now. Every change of a study passes here."""
+    try:
+        return tuple([(found.st_dev, found.st_ino) for found in map(os.stat, paths)])
+    except OSError:
+        return tuple(map(identity, paths))
 
 
 def check_local(path: Path) -> None:

@@ -8,7 +8,23 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, and_, bindparam, delete, extract, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    Integer,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    extract,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy import literal_column as literal
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql import Executable
@@ -63,6 +79,7 @@ __all__ = [
     "chain_draws_after",
     "chain_log_after",
     "chains_after",
+    "claim_study",
     "drawing",
     "draws_after",
     "drop_evidence",
@@ -83,6 +100,7 @@ __all__ = [
     "get_stamp",
     "get_states",
     "get_study",
+    "glance",
     "held",
     "history_after",
     "history_of_all",
@@ -107,6 +125,7 @@ __all__ = [
     "stale_after",
     "top",
     "twins",
+    "whole_glance",
     "worst",
     "worst_aside",
 ]
@@ -115,8 +134,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Bulk:
-    """A statement that is often run with many sets of parameters."""
+    """A statement that is often run with many sets of values."""
 
+    #: The names of the values of a set, in their order.
+    columns: list[str]
     #: For one set.
     one: Executable
     #: For all sets in one statement, where each parameter is an array. This saves round trips to a server.
@@ -133,11 +154,11 @@ def _given(columns: Iterable[Column[Any]]) -> Any:
 def _insert(table: Table) -> Bulk:
     columns = [column.name for column in table.columns]
     one = insert(table).values({name: bindparam(name) for name in columns})
-    return Bulk(one, insert(table).from_select(columns, select(_given(table.columns))))
+    return Bulk(columns, one, insert(table).from_select(columns, select(_given(table.columns))))
 
 
 def _update(table: Table, keys: tuple[str, ...], fixed: Iterable[str] = ()) -> Bulk:
-    """Sets every column except ``keys`` and ``fixed`` in the row with the given keys."""
+    """Sets every column except ``keys`` and ``fixed`` in the row with the given keys. A set has all columns."""
     changed = [column for column in table.columns if column.name not in keys and column.name not in fixed]
     one = (
         update(table)
@@ -150,14 +171,14 @@ def _update(table: Table, keys: tuple[str, ...], fixed: Iterable[str] = ()) -> B
         .where(*(table.c[key] == given.c[key] for key in keys))
         .values({column.name: given.c[column.name] for column in changed})
     )
-    return Bulk(one, many)
+    return Bulk([column.name for column in table.columns], one, many)
 
 
 def _lookup(table: Table, *keys: str) -> Bulk:
     """The rows with the given keys."""
     one = select(table).where(*(table.c[key] == bindparam(key) for key in keys))
     given = _given([table.c[key] for key in keys])
-    return Bulk(one, select(table).join(given, and_(*(table.c[key] == given.c[key] for key in keys))))
+    return Bulk([*keys], one, select(table).join(given, and_(*(table.c[key] == given.c[key] for key in keys))))
 
 
 def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
@@ -170,7 +191,16 @@ def _ordered(found: Select[Any], *order: Any) -> Select[Any]:
 get_study = select(study)
 #: The columns that differ after every change of the study.
 STAMP = ("changes", "check_sum")
+_stamp = [study.c[name] for name in STAMP]
+get_stamp = select(*_stamp)
 lock_study = select(study).with_for_update()
+#: Locks the study's row if it still has this stamp. If not, PostgreSQL reports an error that contains the text.
+claim_study = select(
+    case(
+        (and_(*(column == bindparam(column.name) for column in _stamp)), literal("1")),
+        else_=cast(literal("'another writer was faster, with change '").concat(study.c.changes), Integer),
+    )
+).with_for_update()
 add_study = _insert(study)
 set_study = _update(study, ("id",), {"format", *StudyRecord.FIXED})
 
@@ -194,8 +224,10 @@ chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
-#: The stamp of the study, and the number of the best chain, which comes from an index alone.
-get_stamp = select(*(study.c[name] for name in STAMP), best.with_only_columns(_number).scalar_subquery())
+#: The stamp of the study and the number of its best chain, which comes from an index alone; and with the whole chain.
+_best_number = best.with_only_columns(_number).correlate(None).scalar_subquery()
+glance = select(*_stamp, _best_number)
+whole_glance = select(*_stamp, chain).select_from(study.outerjoin(chain, _number == _best_number))
 least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number)
 #: Chains and their certificates, largest first.
 _worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())

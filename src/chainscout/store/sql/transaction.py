@@ -1,7 +1,6 @@
 """A study in a database. A transaction reads the records it needs, changes them in memory, then writes them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain as chained
 from itertools import islice
 from operator import itemgetter
@@ -27,83 +26,39 @@ from ..records import (
     Twins,
 )
 from . import codec, statements
-from .database import Begun, Database, Wanted
+from .cache import MOST_KEPT, Cache
+from .database import Database
 from .statements import Bulk
 
-__all__ = ["SqlStore", "SqlTransaction"]
+__all__ = ["SqlTransaction"]
 
 #: The number of rows fetched at a time when all of them are read.
 _PAGE = 1000
-_chain_key, _path_key = itemgetter("number"), itemgetter("chain", "number")
-_seldom_of_chain = itemgetter(*statements.SELDOM_OF_CHAIN)
-_seldom_of_path = itemgetter(*statements.SELDOM_OF_PATH)
-#: How many records a store keeps between transactions.
-_MOST_KEPT = 50_000
-
-
-class _Cache:
-    """The records that transactions have read. They stay valid while nobody else changes the study."""
-
-    def __init__(self) -> None:
-        #: `StudyRecord.changes` when the records were read; −1: nothing is kept.
-        self.changes = -1
-        self.chains: dict[int, ChainRecord] = {}
-        self.numbers: dict[str, int] = {}
-        self.rows: dict[tuple[int, int], RowRecord] = {}
-        #: Chain → all its rows by position, for chains whose rows were all read.
-        self.whole: dict[int, dict[int, RowRecord]] = {}
-        self.paths: dict[tuple[int, int], PathRecord] = {}
-        #: Chain and label in JSON → position, for open states. Entries are only added.
-        self.positions: dict[tuple[int, str], int] = {}
-        #: The stored values of the columns that seldom change, as far as they are known.
-        self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
-        self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
-
-    def move_to(self, changes: int) -> None:
-        """Forgets the records if the study has changed since, or if there are too many."""
-        if changes != self.changes or len(self.chains) + len(self.rows) + len(self.paths) > _MOST_KEPT:
-            self._forget_records()
-            self.changes = changes
-            if len(self.positions) > _MOST_KEPT:
-                self.positions.clear()
-
-    def has(self, name: str, path: int | None) -> bool:
-        """Whether a chain, this path of it, and the row of the state that the path is in are all here."""
-        chain = self.numbers.get(name)
-        if chain is None or chain not in self.chains:
-            return False
-        walked = None if path is None else self.paths.get((chain, path))
-        return path is None or (walked is not None and (walked.last is None or (chain, walked.last) in self.rows))
-
-    def forget(self) -> None:
-        """The next transaction reads everything again."""
-        self.positions.clear()
-        self._forget_records()
-
-    def _forget_records(self) -> None:
-        self.changes = -1
-        self.chains.clear()
-        self.numbers.clear()
-        self.rows.clear()
-        self.whole.clear()
-        self.paths.clear()
-        self.seldom_of_chains.clear()
-        self.seldom_of_paths.clear()
+_chain_key, _path_key = itemgetter(0), itemgetter(0, 1)
+_seldom_of_chain = itemgetter(*map(statements.set_chain.columns.index, statements.SELDOM_OF_CHAIN))
+_seldom_of_path = itemgetter(*map(statements.set_path.columns.index, statements.SELDOM_OF_PATH))
 
 
 class SqlTransaction:
     """One transaction: each record is read once, and everything that changed is written together."""
 
     def __init__(
-        self, store: "SqlStore", study: StudyRecord, before: Sequence[Any], foreseen: Mapping[str, list[Any]]
+        self,
+        database: Database,
+        cache: Cache,
+        floor: bool,
+        now: float,
+        study: StudyRecord,
+        before: Sequence[Any],
+        foreseen: Mapping[str, list[Any]],
     ) -> None:
         """``before``: the fields of the study's record."""
         self.study = study
-        self.now = store.database.now()
-        self._store = store
-        self._database = store.database
+        self.now = now
+        self._database = database
+        self._floor = floor
         self._before = before
-        cache = self._cache = store.cache
+        self._cache = cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
         #: Whether anything was saved, and whether a part of it was written already.
@@ -113,7 +68,7 @@ class SqlTransaction:
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
         self._changed_questions: dict[int, QuestionRecord] = {}
         #: Statements that add rows, and the rows to write.
-        self._added: dict[Bulk, list[dict[str, Any]]] = {}
+        self._added: dict[Bulk, list[Sequence[Any]]] = {}
         self._foreseen = foreseen
         for values in foreseen.get("needed", ()):
             self._note_needed(values)
@@ -150,19 +105,19 @@ class SqlTransaction:
             return self._chains[number]
         if not self._database.can_store(name):
             return None
-        found = self._database.run(statements.chain_by_name, {"name": name}).fetchone()
+        found = self._database.run(statements.chain_by_name, [name]).fetchone()
         return None if found is None else self._known(found)
 
     def expect(self, names: Iterable[str]) -> None:
         new = (name for name in names if self._numbers.get(name) not in self._chains)
-        wanted = [{"name": name} for name in new if self._database.can_store(name)]
+        wanted = [[name] for name in new if self._database.can_store(name)]
         for values in self._database.find_many(statements.chain_by_name, wanted):
             self._known(values)
 
     def numbered(self, number: int) -> ChainRecord:
         if number in self._chains:
             return self._chains[number]
-        found = self._database.run(statements.chain_by_number, {"number": number}).fetchone()
+        found = self._database.run(statements.chain_by_number, [number]).fetchone()
         if found is None:
             raise FileError(f"the study is damaged: chain {number} is missing")
         return self._known(found)
@@ -173,9 +128,20 @@ class SqlTransaction:
         known = self._chains.get(number)
         if known is None:
             known = codec.chain_record(values)
-            known.labels = self._store.label_list(known.label_list)
+            known.labels = self._label_list(known.label_list)
             self._chains[number] = known
             self._numbers[known.name] = number
+        return known
+
+    def _label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
+        if number is None:
+            return None
+        known = self._cache.label_lists.get(number)
+        if known is None:
+            found = self._database.run(statements.get_label_list, {"number": number}).fetchone()
+            if found is None:
+                raise FileError(f"the study is damaged: the list of labels {number} is missing")
+            known = self._cache.label_lists[number] = codec.label_list_record(found)
         return known
 
     def every(self) -> Iterator[ChainRecord]:
@@ -192,9 +158,8 @@ class SqlTransaction:
 
     def top(self, number: int) -> list[ChainRecord]:
         if number == 1 and "best" in self._foreseen and not self._saved:
-            return [self._known(values) for values in self._foreseen["best"]]
-        if number == 1 and "best_number" in self._foreseen and not self._saved:
-            return [self.numbered(best) for best in self._foreseen["best_number"]]
+            found = self._foreseen["best"]  # all columns, or only the number
+            return [self._known(values) if len(values) > 1 else self.numbered(values[0]) for values in found]
         return [self._known(values) for values in self._all(statements.top, limit=number)]
 
     def least(self, number: int) -> list[ChainRecord]:
@@ -273,15 +238,14 @@ class SqlTransaction:
         key = chain.number, position
         known = self._rows.get(key)
         if known is None:
-            found = self._database.run(statements.get_row, {"chain": key[0], "state": key[1]}).fetchone()
+            found = self._database.run(statements.get_row, key).fetchone()
             known = self._rows[key] = RowRecord() if found is None else codec.row_record(found)
         return known
 
     def expect_rows(self, rows: Iterable[tuple[int, int]]) -> None:
         wanted = [key for key in rows if key not in self._rows]
         self._rows.update((key, RowRecord()) for key in wanted)
-        parameters = [{"chain": chain, "state": state} for chain, state in wanted]
-        for values in self._database.find_many(statements.get_row, parameters):
+        for values in self._database.find_many(statements.get_row, wanted):
             self._rows[values[0], values[1]] = codec.row_record(values)
 
     def rows(self, chain: ChainRecord) -> Mapping[int, RowRecord]:
@@ -294,7 +258,7 @@ class SqlTransaction:
             for (number, position), row in self._changed_rows.items():  # they may not be written yet
                 if number == chain.number:
                     whole[position] = row
-            if len(self._rows) + len(whole) <= _MOST_KEPT:
+            if len(self._rows) + len(whole) <= MOST_KEPT:
                 self._cache.whole[chain.number] = whole
                 self._rows.update(((chain.number, position), row) for position, row in whole.items())
         return dict(sorted(whole.items()))
@@ -386,8 +350,8 @@ class SqlTransaction:
         return (Outline(size, bool(is_open), weight, bool(warm)) for size, is_open, weight, warm in found)
 
     def check_whole(self) -> None:
-        self._store.forget()
-        self._store.forget_labels()
+        self._cache.forget()
+        self._cache.label_lists.clear()
         self._database.check_whole()
         codec.study_record(self._database.run(statements.get_study).fetchone())
 
@@ -414,19 +378,11 @@ class SqlTransaction:
         self._saved = True
 
     def keep_prefix(self, path: PathRecord) -> None:
-        self._add(statements.add_prefix, Prefix(path.chain, path.steps, path.digest, path.number)._asdict())
+        self._add(statements.add_prefix, Prefix(path.chain, path.steps, path.digest, path.number))
 
     def append(self, path: PathRecord, issued: int) -> None:
-        values = {
-            "number": self.study.observations,
-            "chain": path.chain,
-            "path": path.number,
-            "step": path.steps,
-            "state": path.last,
-            "time": self.now,
-            "issued": issued,
-            "teller": path.teller,
-        }
+        number, teller = self.study.observations, path.teller
+        values = (number, path.chain, path.number, path.steps, path.last, self.now, issued, teller)
         self._add(statements.add_observation, values)
 
     def draw(self, chain: ChainRecord | None, certificate: float, variability: float) -> None:
@@ -447,19 +403,13 @@ class SqlTransaction:
 
     def keep(self, chain: int | None, content: bytes) -> None:
         columns = codec.evidence_columns(chain, content)
-        self._database.run(statements.drop_evidence, {"chain": columns["chain"]})
+        self._database.run(statements.drop_evidence, {"chain": columns[0]})
         self._database.run(statements.add_evidence, columns)
 
     def happened(self, kind: str, chain: ChainRecord | None = None, **detail: Any) -> None:
         self.study.events += 1
-        values = {
-            "number": self.study.events,
-            "time": self.now,
-            "kind": kind,
-            "chain": None if chain is None else chain.number,
-            "detail": codec.pack_json(detail),
-        }
-        self._add(statements.add_event, values)
+        number = None if chain is None else chain.number
+        self._add(statements.add_event, (self.study.events, self.now, kind, number, codec.pack_json(detail)))
 
     def _flush(self) -> None:
         """Writes the saved records, so that the database can search them."""
@@ -469,13 +419,12 @@ class SqlTransaction:
                 self._flushed = True
                 self._database.change(changes)
 
-    def _changes(self) -> list[tuple[Bulk, list[dict[str, Any]]]]:
+    def _changes(self) -> list[tuple[Bulk, Sequence[Sequence[Any]]]]:
         """The changes that were saved but not written yet: statements, each with its sets of parameters."""
         cache = self._cache
-        changes: list[tuple[Bulk, list[dict[str, Any]]]] = []
+        changes: list[tuple[Bulk, Sequence[Sequence[Any]]]] = []
         if self._changed:
-            floor = self._store.floor
-            lines = [codec.chain_columns(chain, floor) for chain in self._changed.values()]
+            lines = [codec.chain_columns(chain, self._floor) for chain in self._changed.values()]
             whole, short = statements.set_chain, statements.move_chain
             changes.append(_sparingly(whole, short, lines, _chain_key, _seldom_of_chain, cache.seldom_of_chains))
             self._changed = {}
@@ -510,7 +459,7 @@ class SqlTransaction:
         self._added = {}
         return changes
 
-    def _add(self, statement: Bulk, columns: dict[str, Any]) -> None:
+    def _add(self, statement: Bulk, columns: Sequence[Any]) -> None:
         """Adds a row to the rows that are written next."""
         rows = self._added.get(statement)
         if rows is None:
@@ -525,7 +474,7 @@ class SqlTransaction:
             self.study.changes += 1
             columns = codec.study_columns(self.study)
             changes.append((statements.set_study, [columns]))
-            self._store.known_row = tuple(columns.values())
+            self._cache.known_row = self._cache.own_row = tuple(columns)
         self._database.conclude(changes)
         self._cache.changes = self.study.changes
 
@@ -533,11 +482,11 @@ class SqlTransaction:
 def _sparingly(
     whole: Bulk,
     short: Bulk,
-    lines: list[dict[str, Any]],
+    lines: Sequence[Sequence[Any]],
     key: Callable[[Any], Any],
     seldom: Callable[[Any], Any],
     known: dict[Any, Any],
-) -> tuple[Bulk, list[dict[str, Any]]]:
+) -> tuple[Bulk, Sequence[Sequence[Any]]]:
     """The update of these rows. Columns that seldom change are named only for rows in which they have changed.
 
     ``known``: the stored values of these columns, as far as they are known.
@@ -546,101 +495,3 @@ def _sparingly(
     for line in lines:
         known[key(line)] = seldom(line)
     return short if is_known else whole, lines
-
-
-class SqlStore:
-    """A study in SQLite or PostgreSQL."""
-
-    is_shared = True
-
-    def __init__(self, database: Database, *, floor: bool = False) -> None:
-        self.database = database
-        self.read_only = database.read_only
-        self.floor = floor
-        self.cache = _Cache()
-        self._label_lists: dict[int, tuple[Hashable, ...]] = {}
-        #: The study's row as it was last read or written.
-        self.known_row: Any = None
-        #: Whether the study had leases and a target when it was last read.
-        self._has_leases = self._has_target = False
-
-    @contextmanager
-    def reading(self) -> Iterator[SqlTransaction]:
-        try:
-            with self.database.transaction(False, self._first(), self._wanted(best=True)) as begun:
-                yield self._begun(begun)
-        except FileError:
-            self.forget()  # the records may have been read at two different moments
-            raise
-
-    @contextmanager
-    def writing(self, chain: str | None = None, path: int | None = None) -> Iterator[SqlTransaction]:
-        # Where a transaction does not lock out other writers by itself, all writers queue for the study's row.
-        first = statements.lock_study if self.database.locks_rows else self._first()
-        try:
-            with self.database.transaction(True, first, self._wanted(chain, path, best=chain is None)) as begun:
-                transaction = self._begun(begun)
-                yield transaction
-                transaction.finish()
-        except BaseException:
-            self.forget()  # the records were changed, but the stored study was not
-            raise
-
-    def forget(self) -> None:
-        """The next transaction reads everything again."""
-        self.cache.forget()
-        self.known_row = None
-
-    def _first(self) -> Executable:
-        """The first read of a transaction: the study's row, or a check whether it is still the known one."""
-        return statements.get_study if self.database.foresees or self.known_row is None else statements.get_stamp
-
-    def _wanted(self, chain: str | None = None, path: int | None = None, *, best: bool) -> dict[str, Wanted]:
-        """The reads that a transaction is likely to need and that can be sent with its beginning."""
-        wanted: dict[str, Wanted] = {}
-        if self.database.foresees:
-            if isinstance(chain, str) and self.database.can_store(chain):
-                changes = self.cache.changes if self.cache.has(chain, path) else -1
-                wanted["needed"] = statements.needed, {"name": chain, "path": path, "changes": changes}
-            if best:
-                wanted["best"] = statements.best, {}
-            if self._has_leases:
-                wanted["expired"] = statements.expired_now, {}
-            if self._has_target:
-                wanted["worst"] = statements.worst, {"limit": statements.WORST}
-        return wanted
-
-    def _begun(self, begun: Begun) -> SqlTransaction:
-        if begun.first is None:
-            raise FileError(f"there is no study in {self.database.where}")
-        row, foreseen = begun.first, begun.foreseen
-        if len(row) <= len(statements.STAMP) + 1:
-            *stamp, best = row
-            foreseen = {"best_number": [] if best is None else [best]}
-            known = tuple(stamp) == codec.stamp(self.known_row)
-            row = self.known_row if known else self.database.run(statements.get_study).fetchone()
-        study = codec.study_record(row, checked=row == self.known_row)
-        self.known_row = row
-        self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
-        return SqlTransaction(self, study, codec.study_fields(row), foreseen)
-
-    def forget_labels(self) -> None:
-        """Reads lists of labels again."""
-        self._label_lists.clear()
-
-    def label_list(self, number: int | None) -> tuple[Hashable, ...] | None:
-        """A list of labels. It never changes, so it is read once."""
-        if number is None:
-            return None
-        if number not in self._label_lists:
-            found = self.database.run(statements.get_label_list, {"number": number}).fetchone()
-            if found is None:
-                raise FileError(f"the study is damaged: the list of labels {number} is missing")
-            self._label_lists[number] = codec.label_list_record(found)
-        return self._label_lists[number]
-
-    def notes(self) -> tuple[str, ...]:
-        return self.database.notes()
-
-    def close(self) -> None:
-        self.database.close()
