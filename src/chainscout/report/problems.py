@@ -111,7 +111,7 @@ def plan(
 
 
 #: How often the shares are computed again for a bound that is not smooth. They would never settle.
-ROUNDS = 8
+ROUNDS = 20
 
 Line = tuple[str, str, Callable[[int], float], Callable[[float], float]]
 
