@@ -51,7 +51,7 @@ def test_overview(study: Study) -> None:
     lines = report.page().chains
     assert overview.certificate == max(replayed(study, line.name, line.certified)[1] for line in lines)
     assert all(0 <= line.transitions - line.certified < max(100, line.certified / 4) for line in lines)
-    assert overview.notes[0].startswith("as of the transitions named: With probability at least 0.95, no transition")
+    assert overview.notes[0].startswith("by the stored certificates: With probability at least 0.95, no transition")
     assert overview.rate is not None
     assert overview.seconds_left == pytest.approx(1000 / overview.rate)
     assert overview.chains == 3

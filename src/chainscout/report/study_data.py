@@ -45,7 +45,7 @@ Sort = Literal["number", "name", "states", "observations", "certificate", "index
 #: What a curve's points are counted in.
 ACROSS = "observations of the whole study"
 #: What is said beside stored certificates.
-STORED = "certificates are stored, and computed again when their chains have grown: each says of how many transitions"
+STORED = "a certificate is stored with its number of transitions, and computed again when its chain has grown"
 UNKNOWN = (
     "there are chains of which nothing is certified yet: without a target, this is done from 100 transitions of a chain"
     " on, and when a study of at most 100 chains stops"
@@ -167,7 +167,7 @@ class Curve:
 
     number: int
     label: str
-    #: The share that the policy aims at with the estimates of now.
+    #: The share that the policy aims at with the current estimates.
     aim: float | None
     #: Observations of the whole study.
     observations: tuple[int, ...]
@@ -276,7 +276,7 @@ class StudyReport:
     def _notes(self, progress: Progress) -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
         notes: tuple[str, ...] = (
-            (f"as of the transitions named: {known.in_words()}",)
+            (f"by the stored certificates: {known.in_words()}",)
             if any(map(math.isfinite, known.loss.values()))
             else ()
         )
