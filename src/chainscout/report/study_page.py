@@ -17,8 +17,8 @@ MOST_LISTED = 200
 MOST_DRAWN = 20
 MOST_STATES = 30
 ALLOCATION = (
-    "The same chains: share of all observations; η̂: the share that the paper's rule gives the chain with the estimates at"
-    " that time; aim: the share that the policy tends to if these estimates are the truth."
+    "The same chains: share of all observations; η̂: the share that the paper's rule gives the chain with the estimates"
+    " at that time; aim: the share that the policy tends to if these estimates are the truth."
 )
 
 
