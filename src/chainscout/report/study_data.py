@@ -276,9 +276,7 @@ class StudyReport:
     def _notes(self, progress: Progress) -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
         notes: tuple[str, ...] = (
-            (f"by the stored certificates: {known.in_words()}",)
-            if any(map(math.isfinite, known.loss.values()))
-            else ()
+            (f"by the stored certificates: {known.in_words()}",) if any(map(math.isfinite, known.loss.values())) else ()
         )
         notes += (*known.notes, *self.browser.notes(), STORED)
         if progress.certificate == math.inf:
