@@ -540,6 +540,18 @@ def test_interpreted_and_compiled_agree():
         assert compiled == pytest.approx(interpreted, rel=1e-9)
 
 
+def test_a_mode_whose_box_reaches_zero():
+    """One exit and a tiny δ: the mode may have probability 0. Interpreted and compiled searches both go on."""
+    rows = [np.array([94, 6, 0, 0, 0]), np.array([1, 0, 0, 0, 0])]
+    ready, space = prepared(rows, 46.0)
+    assert space.low[ready.start[1]] == 0
+    interpreted = search.evaluate(ready, 2, 5.0, 46.0, 0.0, space)
+    packed = sharp.table_of([{y: int(n) for y, n in enumerate(r) if n} for r in rows], 5)
+    compiled = sharp.kernel(search.evaluate)(packed, 2, 5.0, 46.0, 0.0, sharp.space_for(len(packed.count), 2))
+    assert compiled == pytest.approx(interpreted, rel=1e-9)
+    assert 0 < interpreted <= 2 * 101
+
+
 def test_the_last_solution_is_a_good_start():
     """Row by row, with the numbers of the last search: valid by the same proof, and near the full search."""
     rng = np.random.default_rng(11)

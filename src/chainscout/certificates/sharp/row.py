@@ -187,7 +187,8 @@ def tied(
             if i == first:
                 mode = p
                 mode_nu, mode_c = p_nu, p_c
-                grown = (table.count[i] - rho * a) / (exits * p)  # e^b, because Npe^b = n − ρa
+                if p > 0.0:
+                    grown = (table.count[i] - rho * a) / (exits * p)  # e^b, because Npe^b = n − ρa
         total += RELATIVE * magnitude
         # The derivatives of the term with respect to ν and c are ``mass`` and μρ·``tilts``; it is convex in both.
         at = turn * PLANE
