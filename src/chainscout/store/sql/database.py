@@ -203,7 +203,7 @@ class Database:
         try:
             self.connect()
             yield self.begin(write, first, wanted or {}) if claim is None else self.postpone(claim)
-            committing = True
+            committing = write  # a reader has changed nothing, whatever happens to its last message
             self.commit()
         except BaseException as error:
             self._undo()
