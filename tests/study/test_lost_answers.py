@@ -14,7 +14,7 @@ def test_a_reader_has_changed_nothing(server, tmp_path, read, cut):
     Study.create(address, {"a": 3, "b": 2}).close()
     with watched(server, tmp_path / "0", address) as (study, wire):
         wire.cut = cut
-        with pytest.raises(ConnectionLost, match="nothing was changed$") as caught:
+        with pytest.raises(ConnectionLost, match=r"nothing was changed$") as caught:
             read(study)
         assert not isinstance(caught.value, OutcomeUnknown)
 
