@@ -201,6 +201,14 @@ def test_a_chain_that_is_asked_for_is_drawn_in_any_case() -> None:
     assert [drawing.title for drawing in report.drawings((8,)).shares] == ["c8", *least_known[:5]]
     assert [drawing.title for drawing in report.drawings((2,)).shares] == least_known
     assert report.drawings().certificate.title == "Certificate, the 6 least known chains"
+    assert report.drawings((8,)).certificate.title == "Certificate, 6 of 9 chains"
+    last = report.curves().curves[-1].number
+    others = [number for number in range(9) if f"c{number}" not in least_known]
+    for asked in ((8, last), (last, *others, 8), (8, 8)):
+        drawn = [drawing.title for drawing in report.drawings(asked).shares]
+        assert len(drawn) == 6 == len(set(drawn))
+        assert {f"c{number}" for number in asked} <= set(drawn)
+    assert len(report.drawings(tuple(range(9))).shares) == 9
 
 
 def test_few_lines_of_history(tmp_path: Path) -> None:

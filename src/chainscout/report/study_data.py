@@ -446,11 +446,14 @@ class StudyReport:
     def drawings(self, numbers: tuple[int, ...] = ()) -> Drawings:
         """What is drawn over time: the chains of these numbers, and the least known ones if there is room."""
         found = self.curves()
-        curves = found.curves
-        if more := tuple(number for number in numbers if all(curve.number != number for curve in curves)):
-            curves = (*self.curves(more).curves, *curves)[: max(DRAWN, len(more))]
-        total = self._study.progress().chains
-        some = f", the {len(curves)} least known chains" if total > len(curves) else ""
+        curves, total = found.curves, self._study.progress().chains
+        known = {curve.number for curve in curves}
+        if more := tuple(dict.fromkeys(number for number in numbers if number not in known)):
+            asked = [*self.curves(more).curves, *(curve for curve in curves if curve.number in numbers)]
+            others = [curve for curve in curves if curve.number not in numbers]
+            curves = (*asked, *others[: max(0, DRAWN - len(asked))])
+        some = f", {len(curves)} of {total:,} chains" if more else f", the {len(curves)} least known chains"
+        some = some if total > len(curves) else ""
         bounds = tuple(Series.of(curve.label, curve.observations, curve.certificate) for curve in curves)
         return Drawings(
             Drawing(f"Certificate{some}", ACROSS, bounds, level=found.target_loss, logarithmic=True),
