@@ -1,5 +1,6 @@
 """The connection to PostgreSQL is lost after the server has done what it was asked, and before its answer arrives."""
 
+import psycopg
 import pytest
 from study_wire import watched
 
@@ -47,3 +48,31 @@ def test_a_tell_says_what_has_become_of_it(server, tmp_path, is_alone, cut, erro
         assert [line.state for line in other.log("a")] == [0, 1, 2, 1, 0, 2]
         assert study.ask() == other.ask()
         study.audit()
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_server_that_has_lost_the_last_changes_damages_nothing(server, asks):
+    """A replica takes over that was behind. Then another writer makes as many changes as were lost."""
+    address = server.address()
+    study = Study.create(address, {"a": 2, "b": 2})
+    for state in (0, 1, 0, 1, 1, 0):
+        study.tell("a", state)
+        study.tell("b", state)
+    with psycopg.connect(address, autocommit=True) as replica:
+        found = replica.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
+        for (table,) in found:
+            replica.execute(f"CREATE TABLE old_{table} AS TABLE {table}")
+        for _ in range(3):
+            study.tell("a", 0)
+        for (table,) in found:
+            replica.execute(f"TRUNCATE {table}; INSERT INTO {table} TABLE old_{table}")
+    study.close()  # its next call connects to the replica
+    with Study.open(address) as other:
+        for _ in range(3):
+            other.tell("b", 1)
+        if asks:
+            assert study.ask() == other.ask()
+        study.tell("a", 0)
+        assert study.allocation() == other.allocation() == {"a": 7, "b": 9}
+        other.audit()
+    study.close()

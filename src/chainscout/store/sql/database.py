@@ -94,6 +94,8 @@ class Database:
         self.patience = patience
         self._known: dict[Executable | Bulk, _Compiled] = {}
         self._connection: Any = None
+        #: How many connections were made to a server. A new one may lead to a server that has lost the last changes.
+        self.connections = 0
         self._process = os.getpid()
 
     # -- statements
