@@ -14,7 +14,7 @@ from chainscout.errors import InputError, SetAsideWarning
 from chainscout.report import studies
 from chainscout.report.format import duration, label
 from chainscout.report.study_data import StudyReport
-from chainscout.study import Browser, Study
+from chainscout.study import Browser, Progress, Study
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -137,11 +137,12 @@ def test_history_is_what_was_known(tmp_path: Path) -> None:
         bounds = {
             replayed(study, curve.label, transitions)[1]: transitions for transitions in range(line.transitions + 1)
         }
+        told = list(itertools.accumulate(line.chain == curve.label for line in study.log()))
         for number, bound, share in zip(curve.observations[:-1], curve.certificate, curve.share, strict=False):
-            told = sum(line.chain == curve.label for line in itertools.islice(study.log(), number))
             known = bounds[bound]
-            assert told - 2 < known + max(100, known // 4)  # it is not older than the schedule allows
-            assert 0 <= told / number - share <= (max(100, known // 4) + 2) / number
+            assert told[number - 1] - 2 < known + max(100, known // 4)  # it is not older than the schedule allows
+            # The share is of the moment of the certificate: it had so many transitions, and one or two paths.
+            assert share in {told[m] / (m + 1) for m in range(number) if known < told[m] <= known + 2}
 
 
 def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
@@ -201,6 +202,43 @@ def test_a_chain_that_is_asked_for_is_drawn_in_any_case() -> None:
     assert [drawing.title for drawing in report.drawings((8,)).shares] == ["c8", *least_known[:5]]
     assert [drawing.title for drawing in report.drawings((2,)).shares] == least_known
     assert report.drawings().certificate.title == "Certificate, the 6 least known chains"
+    assert report.drawings((8,)).certificate.title == "Certificate, 6 of 9 chains"
+    last = report.curves().curves[-1].number
+    others = [number for number in range(9) if f"c{number}" not in least_known]
+    for asked in ((8, last), (last, *others, 8), (8, 8)):
+        drawn = [drawing.title for drawing in report.drawings(asked).shares]
+        assert len(drawn) == 6 == len(set(drawn))
+        assert {f"c{number}" for number in asked} <= set(drawn)
+    assert len(report.drawings(tuple(range(9))).shares) == 9
+
+
+def test_shares_and_curves_while_somebody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every look at the whole, the study grows. No share is above one, and no curve goes back."""
+    study = Study.create(None, {"a": 2, "b": 2})
+    study.tell_many([("a", t % 2) for t in range(500)])
+    report, progress = StudyReport(study, "Study"), study.progress
+
+    def then_more() -> Progress:
+        found = progress()
+        study.tell_many([("a", t % 2) for t in range(500)])
+        return found
+
+    monkeypatch.setattr(study, "progress", then_more)
+    for _ in range(3):
+        lines = [report.page().chains[0], report.chain(0).line]
+        assert [line.share for line in lines] == [1.0, 1.0]
+        curve = report.curves((0,)).curves[0]
+        assert set(curve.share) == {1.0}
+        assert list(curve.observations) == sorted(set(curve.observations))
+
+
+def test_the_only_chain_has_all_observations_at_every_point() -> None:
+    study = Study.create(None, {"a": 2})
+    for t in range(600):
+        study.tell("a", t * t // 3 % 2)
+    curve = StudyReport(study, "Study").curves().curves[0]
+    assert len(curve.share) > 10
+    assert set(curve.share) == {1.0}
 
 
 def test_few_lines_of_history(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ import io
 import itertools
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -169,6 +171,22 @@ def test_an_exception_reaches_the_user_also_if_the_study_is_gone(folder):
     with pytest.raises(RuntimeError, match="the power is gone") as caught:
         cs.learn({"press": press}, 30, where=where, states={"press": 1}, progress=False)
     assert "The study cannot be read now" in caught.value.__notes__[1]
+
+
+@pytest.mark.parametrize("pool", [nullcontext, lambda: ThreadPoolExecutor(1)], ids=["one at a time", "threads"])
+def test_an_exception_reaches_the_user_also_if_its_path_cannot_be_ended(folder, pool):
+    where = folder / "lab.db"
+    states = iter("abab")
+
+    def press():
+        if (state := next(states, None)) is None:
+            where.unlink()
+            raise RuntimeError("the power is gone")
+        return state
+
+    with pool() as executor, pytest.raises(RuntimeError, match="the power is gone") as caught:
+        cs.learn({"press": press}, 30, where=where, executor=executor, progress=False)
+    assert "The study could not be told" in caught.value.__notes__[1]
 
 
 def test_an_exception_at_the_first_state_has_lost_nothing(folder):

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from study_checks import replayed_counts
 
 import chainscout as cs
-from chainscout.errors import ChainscoutError, SetAsideWarning, SourceError
+from chainscout.errors import ChainscoutError, InputError, SetAsideWarning, SourceError
 from chainscout.problems import get
 from chainscout.sources import Factory, Place, simulated
 from chainscout.study import Study
@@ -78,6 +78,20 @@ def test_an_exception_of_a_source_ends_the_work_of_the_others_in_order(folder, e
 def slowly(number: int) -> int:
     time.sleep(0.1)
     return 0
+
+
+def ups_and_downs():
+    yield from itertools.cycle(("up", "down"))
+
+
+@pytest.mark.parametrize(("source", "lost"), [(ups_and_downs, 1), (ups_and_downs(), 0)])
+def test_a_source_that_no_process_can_get_is_one_sentence(folder, source, lost):
+    """A generator function can be sent, and comes back as a generator: its first state is lost."""
+    with ProcessPoolExecutor(1) as pool, pytest.raises(InputError, match="of the chain 'a' cannot be sent to another"):
+        cs.learn({"a": source}, 20, where=folder / "lab.db", executor=pool, progress=False)
+    with Study.open(folder / "lab.db") as study:
+        study.audit()
+        assert (study.progress().observations, study.progress().lost, study.progress().leases) == (0, lost, 0)
 
 
 def test_every_source_that_raised_is_named():

@@ -18,6 +18,7 @@ from ..errors import (
     ChainscoutError,
     ConnectionLost,
     Held,
+    InputError,
     LeaseLost,
     NothingFree,
     OutOfStep,
@@ -28,7 +29,7 @@ from ..errors import (
 )
 from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
-from ._position import Position, named
+from ._position import Position, named, noted_in
 
 #: The walker of the paths of plain tells. So a study that was learned without an executor can continue with one, and
 #: vice versa.
@@ -113,7 +114,8 @@ class Crew:
         """After an exception of one source: tells what the other sources at work bring, and asks for nothing more."""
         for future in [future for future in self._working if future.cancel()]:  # it has not begun
             _, lease = self._working.pop(future)
-            lease.give_back()
+            with noted_in(error):
+                lease.give_back()
         while self._working:
             done, _ = wait(self._working, return_when=FIRST_COMPLETED)
             for future in done:
@@ -135,11 +137,12 @@ class Crew:
             copy, lease = found
             try:
                 self._place(copy.position, lease)
+                work = self._work(copy.position.source, lease)
             except BaseException:  # the source made no observation, so nothing is lost
                 lease.give_back()
                 raise
             try:
-                self._working[self._send(copy.position.source, lease.token)] = found
+                self._working[self._executor.submit(*work)] = found
             except BaseException as error:
                 self._drop(copy, lease)
                 if isinstance(error, BrokenExecutor):  # another worker broke it, and its answer is not read yet
@@ -181,13 +184,12 @@ class Crew:
             observations = self._study.chain(lease.chain).observations
             position.put(Place(lease.path, lease.step, lease.state, observations), same_process=self._shared)
 
-    def _send(self, source: Source, token: str) -> Future[Any]:
+    def _work(self, source: Source, lease: Lease) -> tuple[Any, ...]:
+        """The function that advances a source where the executor runs it, and its arguments."""
         if isinstance(self._executor, ThreadPoolExecutor | Here):
-            return self._executor.submit(_advance_here, source)
-        import cloudpickle
-
+            return _advance_here, source
         # The token makes each call unique, because Dask treats equal calls as one and would draw only once.
-        return self._executor.submit(_advance_there, cloudpickle.dumps(source), token)
+        return _advance_there, _packed(source, lease.chain), lease.chain, lease.token
 
     def _back(self, copy: _Copy, lease: Lease, future: "Future[Any]") -> None:
         position, drawn = copy.position, False
@@ -223,12 +225,16 @@ class Crew:
                 position.source.restart()
             if given_up:  # if paths are shared, a chain that is held cannot be set aside
                 self._set_aside(lease.chain, error)
-        except BaseException as error:
-            raised = isinstance(error, Exception) and not isinstance(error, ChainscoutError)
-            if raised and lease.state is None and not drawn:
-                lease.give_back()  # a path without a state has lost none
-            else:
-                self._drop(copy, lease)
+        except Exception as error:
+            raised = not isinstance(error, ChainscoutError)
+            with noted_in(error):
+                if raised and lease.state is None and not drawn:
+                    lease.give_back()  # a path without a state has lost none
+                else:
+                    self._drop(copy, lease)
+            raise
+        except BaseException:
+            self._drop(copy, lease)
             raise
 
     def _drop(self, copy: _Copy, lease: Lease) -> None:
@@ -269,10 +275,23 @@ def _advance_here(source: Source) -> tuple[Hashable, bool, None]:
     return state, fresh, None
 
 
-def _advance_there(packed: bytes, token: str) -> tuple[Hashable, bool, bytes]:
+def _advance_there(packed: bytes, chain: str, token: str) -> tuple[Hashable, bool, bytes]:
     """Runs in another process or on another machine: the source is sent there, advances, and is sent back."""
     import cloudpickle
 
     source = cloudpickle.loads(packed)
     state, fresh = source.advance()
-    return state, fresh, cloudpickle.dumps(source)
+    return state, fresh, _packed(source, chain)
+
+
+def _packed(source: Source, chain: str) -> bytes:
+    """A source as it is sent to another process. A generator, for example, cannot be sent."""
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(source))
+    except Exception as error:
+        raise InputError(
+            f"the source of the chain {chain!r} cannot be sent to another process ({error}): run it on threads, or "
+            "give a source that can be pickled"
+        ) from None

@@ -23,6 +23,15 @@ def named(chain: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def noted_in(error: Exception) -> Iterator[None]:
+    """For what is stored because of an exception of a source: if that fails, the exception gets a note instead."""
+    try:
+        yield
+    except ChainscoutError as further:
+        error.add_note(f"The study could not be told: {further}")
+
+
 class Position:
     """The position of one source that this program drives."""
 

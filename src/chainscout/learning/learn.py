@@ -34,7 +34,7 @@ from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
 from ..validation import shown, whole_number
 from ._executor import PAUSE, Crew, Here
-from ._position import Position, named
+from ._position import Position, named, noted_in
 from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
@@ -359,9 +359,10 @@ def _advance(study: Study, position: Position) -> None:
             study.set_aside(name, str(error))
     except ChainscoutError:
         raise
-    except Exception:  # the user's own source raised it, and nobody knows whether the process had moved
+    except Exception as error:  # the user's own source raised it, and nobody knows whether the process had moved
         if not drawn and place.last is not None:
-            _end_path(study, name)
+            with noted_in(error):
+                _end_path(study, name)
         raise
 
 

@@ -305,8 +305,8 @@ class StudyReport:
             raise InputError(f"a page has at most {MOST_LINES} chains and a number below 10⁹, not {size} and {page}")
         if len(search) > LONGEST_SEARCH:
             raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
-        progress = self._study.progress()
         total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
+        progress = self._study.progress()  # after the chains, so that no share is above one while others tell
         return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
 
     def _line(self, line: ChainLine, progress: Progress) -> Line:
@@ -341,7 +341,8 @@ class StudyReport:
         whole_number(column, "column", least=0, meaning="the first state whose column is shown")
         if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
             raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
-        progress, line = self._study.progress(), self.browser.line(number)
+        line = self.browser.line(number)
+        progress = self._study.progress()
         estimate = self._study.estimate(line.name)
         wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
@@ -379,26 +380,28 @@ class StudyReport:
         """Chains over time: those of these numbers, or the least known ones."""
         if len(numbers) > MOST_CURVES:
             raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
-        progress = self._study.progress()
         if numbers:
             lines = [self.browser.line(number) for number in numbers]
         else:
             lines = self.browser.page("", "certificate", True, 0, DRAWN)[1]
         whole = self.browser.history(None)
-        return Curves(progress.target_loss, tuple(self._curve(line, progress, whole) for line in lines))
+        histories = [[*whole, *self.browser.history(line.number)] for line in lines]
+        progress = self._study.progress()  # last, because 'now' comes after all points
+        curves = (self._curve(*found, progress) for found in zip(lines, histories, strict=True))
+        return Curves(progress.target_loss, tuple(curves))
 
-    def _curve(self, line: ChainLine, progress: Progress, whole: "list[HistoryLine]") -> Curve:
-        """The chain at some lines of history, its own and those of the whole study, and now."""
+    def _curve(self, line: ChainLine, history: "list[HistoryLine]", progress: Progress) -> Curve:
+        """The chain at some of these lines of history, its own and those of the whole study, and now."""
         points: list[tuple[int, float | None, float | None, float, float | None]] = []
         own, total = None, None
-        for at in sorted([*whole, *self.browser.history(line.number)], key=lambda at: at.number):
+        for at in sorted(history, key=lambda at: at.number):
             if at.chain is None:
                 total = at.variability
             else:
                 own = at
             if own is not None and (not points or at.observations >= GROWTH * points[-1][0]):
                 plug_in = own.variability / total if total else None
-                share = own.own / at.observations
+                share = own.own / own.observations  # of one moment: the study may have grown by half since
                 points.append((at.observations, at.time, finite(own.certificate), share, plug_in))
         now = self._line(line, progress)
         if now.share is not None:
@@ -444,11 +447,14 @@ class StudyReport:
     def drawings(self, numbers: tuple[int, ...] = ()) -> Drawings:
         """What is drawn over time: the chains of these numbers, and the least known ones if there is room."""
         found = self.curves()
-        curves = found.curves
-        if more := tuple(number for number in numbers if all(curve.number != number for curve in curves)):
-            curves = (*self.curves(more).curves, *curves)[: max(DRAWN, len(more))]
-        total = self._study.progress().chains
-        some = f", the {len(curves)} least known chains" if total > len(curves) else ""
+        curves, total = found.curves, self._study.progress().chains
+        known = {curve.number for curve in curves}
+        if more := tuple(dict.fromkeys(number for number in numbers if number not in known)):
+            asked = [*self.curves(more).curves, *(curve for curve in curves if curve.number in numbers)]
+            others = [curve for curve in curves if curve.number not in numbers]
+            curves = (*asked, *others[: max(0, DRAWN - len(asked))])
+        some = f", {len(curves)} of {total:,} chains" if more else f", the {len(curves)} least known chains"
+        some = some if total > len(curves) else ""
         bounds = tuple(Series.of(curve.label, curve.observations, curve.certificate) for curve in curves)
         return Drawings(
             Drawing(f"Certificate{some}", ACROSS, bounds, level=found.target_loss, logarithmic=True),

@@ -276,7 +276,7 @@ class Lease:
     ) -> None:
         try:
             self._end(lost=kind is not None)
-        except (LeaseLost, ConnectionLost):  # it ends by itself, and the original error says more
+        except ChainscoutError:  # it ends by itself, and the original error says more
             if kind is None:
                 raise
 

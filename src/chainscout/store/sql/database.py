@@ -94,6 +94,8 @@ class Database:
         self.patience = patience
         self._known: dict[Executable | Bulk, _Compiled] = {}
         self._connection: Any = None
+        #: How many connections were made to a server. A new one may lead to a server that has lost the last changes.
+        self.connections = 0
         self._process = os.getpid()
 
     # -- statements
@@ -203,7 +205,7 @@ class Database:
         try:
             self.connect()
             yield self.begin(write, first, wanted or {}) if claim is None else self.postpone(claim)
-            committing = True
+            committing = write  # a reader has changed nothing, whatever happens to its last message
             self.commit()
         except BaseException as error:
             self._undo()

@@ -106,6 +106,7 @@ class Postgres(Database):
                     raise ConnectionLost(f"no connection to {self.where}: {_line(error)}") from None
                 time.sleep(0.2)
         self._reached = True
+        self.connections += 1
         self._prepared.clear()
         self._claim = None
         self.query("SET standard_conforming_strings = on")

@@ -44,6 +44,8 @@ class SqlStore:
         self.read_only = database.read_only
         self.floor = floor
         self.cache = Cache()
+        #: The connection through which the records of the cache came.
+        self._connection = 0
         #: Whether nobody else wrote between the last two changes by this store, nor after them, as far as it knows.
         self._is_alone = False
         #: Whether the study had leases, a target and questions when it was last read.
@@ -160,6 +162,10 @@ class SqlStore:
         if begun.first is None:
             raise FileError(f"there is no study in {self.database.where}")
         row = begun.first
+        if self._connection != self.database.connections:
+            # Whoever takes over from a server may lack its last changes. Then others count the same numbers again.
+            self._connection = self.database.connections
+            self.cache.forget()
         if len(row) == _STAMP:
             known = row == codec.stamp(self.cache.known_row)
             row = self.cache.known_row if known else self.database.run(statements.get_study).fetchone()
