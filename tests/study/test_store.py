@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import sqlite3
+import threading
 import warnings
 from dataclasses import replace
 
@@ -103,6 +104,33 @@ def test_a_study_is_not_used_across_a_fork(folder):
         process.start()
     assert "forked process" in here.recv()
     process.join()
+    study.tell("a", 0)
+    study.close()
+
+
+def test_a_fork_while_another_thread_is_in_the_study_waits_for_nobody(where):
+    """In the new process there is no thread that could leave the study: the child is refused and does not hang."""
+    study = filled(where)
+    here, there = multiprocessing.Pipe()
+    inside, leave = threading.Event(), threading.Event()
+
+    def stays() -> None:
+        with study._lock:
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=stays)
+    thread.start()
+    inside.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        process = multiprocessing.get_context("fork").Process(target=child, args=(study, there))
+        process.start()
+    assert here.poll(30), "the child hangs"
+    assert "forked process" in here.recv()
+    process.join()
+    leave.set()
+    thread.join()
     study.tell("a", 0)
     study.close()
 

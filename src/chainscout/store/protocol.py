@@ -39,7 +39,10 @@ from .records import (
     Twins,
 )
 
-__all__ = ["ORDERS", "Result", "Store", "Transaction"]
+__all__ = ["FORKED", "ORDERS", "Result", "Store", "Transaction"]
+
+#: What a process is told that uses a study which it got by a fork.
+FORKED = "a study cannot be used in a forked process: open it there again"
 
 #: What a function gives that runs in a transaction.
 Result = TypeVar("Result")

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import threading
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
@@ -40,6 +39,7 @@ from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
+from ._lock import StudyLock
 from ._plan import AnswerPlan, StudyPlan
 from ._questions import Answering
 from ._solutions import Solutions
@@ -73,7 +73,7 @@ class Study:
         self._labels = Labels()
         self._main = Walker(MAIN)
         self._solutions, self._answering = Solutions(), Answering(self._labels)
-        self._lock = threading.RLock()
+        self._lock = StudyLock()
         # A rule may need other functions without a budget, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
 

@@ -12,6 +12,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import Busy, ChainscoutError, InputError
 from ...validation import is_unicode, shown
+from ..protocol import FORKED
 from .schema import metadata
 from .statements import Bulk, glance, whole_glance
 
@@ -199,7 +200,7 @@ class Database:
         if write and self.read_only:
             raise InputError(f"the study in {self.where} was opened to be read only")
         if self._process != os.getpid():
-            raise InputError("a study cannot be used in a forked process: open it there again")
+            raise InputError(FORKED)
         committing = False
         self.guard.__enter__()
         try:
