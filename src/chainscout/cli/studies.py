@@ -32,7 +32,7 @@ class StudyCommand(JsonCommand):
 def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float] | None:
     """Chain → its number."""
     found = {}
-    for name, value in _pairs(texts, option.opts[0]).items():
+    for name, value in pairs(texts, option.opts[0]).items():
         try:
             found[name] = float(value)
         except ValueError:
@@ -91,7 +91,7 @@ def new(
     """Make a study. States: how many, their labels, or ? for states that will be discovered."""
     from ..study import Study
 
-    states = _pairs(chains, "--chain")
+    states = pairs(chains, "--chain")
     opened_states = [name for name, text in states.items() if text == "?"]
     study = Study.create(
         where,
@@ -340,7 +340,8 @@ def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
     return known
 
 
-def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """Chain → the text after its name, of an option that is given as NAME=VALUE, once for each chain."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
