@@ -62,7 +62,7 @@ def things(study: cs.Study) -> dict[str, object]:
 
 def test_every_repr_is_a_line_that_a_person_can_read(study: cs.Study) -> None:
     shown = {name: repr(thing) for name, thing in things(study).items()}
-    assert shown["study"] == "Study(2 chains, 200 of 200 observations, finished (budget))"
+    assert shown["study"] == "Study(2 chains, 200 of 200 observations, finished (the budget is spent))"
     assert re.fullmatch(r"Estimate\(3 states, \d+ transitions, 1 of 3 rows was never left\)", shown["estimate"])
     losses = rf"north ≤ 0\.\d+, {re.escape(EVIL)} ≤ 0\.\d+"
     assert re.fullmatch(rf"Certificate\('mixture', δ = 0\.05: {losses}\)", shown["certificate"])
@@ -82,7 +82,7 @@ def test_every_html_is_escaped_and_closed(study: cs.Study) -> None:
 
 def test_a_study_printed_says_what_is_not_known(study: cs.Study) -> None:
     lines = str(study).splitlines()
-    assert lines[0] == "Study(2 chains, 200 of 200 observations, finished (budget))"
+    assert lines[0] == "Study(2 chains, 200 of 200 observations, finished (the budget is spent))"
     assert lines[1].split() == ["chain", "states", "observations", "loss", "≤", "rows"]
     assert lines[2].endswith("1 of 3 rows was never left")
     bound = study.certificate().max

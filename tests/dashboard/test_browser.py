@@ -57,7 +57,7 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         browser.until(lambda: browser.text("#state") == "running")
         browser.until(lambda: browser.one("#certificate canvas"))
         thread.join()
-        browser.until(lambda: browser.text("#state") == "finished: budget")
+        browser.until(lambda: browser.text("#state") == "finished: the budget is spent")
         browser.until(lambda: "finished" in browser.text("#log li"))
         assert "400 of 400 observations used (100 %)" in browser.text("#used")
         figures = dict(

@@ -34,7 +34,7 @@ MOST = 50
 @click.option("--missing", type=click.Choice(["error", "break"]), default="error", show_default=True,
               help="What a row without a state is.")  # fmt: skip
 @click.option("--states", multiple=True, metavar="[NAME=]STATES",
-              help="All states, as up,down; or once for each chain, as a=up,down. Default: those that occur.")  # fmt: skip
+              help="All states, as up,down; or for each chain, as a=up,down. Default: those that occur.")  # fmt: skip
 @click.option("--budget", type=int, help="Observations to come: shows which chains should get them.")
 @click.option("--target-loss", type=float, help="Shows how many more observations this loss needs, by chain.")
 @click.option("--out", type=click.Path(path_type=Path), multiple=True,

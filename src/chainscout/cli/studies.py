@@ -101,7 +101,7 @@ def new(
         **settings,
     )
     study.close()
-    say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains")
+    say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chain{'s' * (len(states) != 1)}")
 
 
 @click.command(cls=StudyCommand)
@@ -277,7 +277,11 @@ def serve(where: str, **options: Any) -> None:
     """Show a study in the browser while it runs. The page can never harm the study."""
     from ..dashboard import serve as serve_study
 
-    serve_study(where, ready=echo, **options)
+    def ready(address: str) -> None:
+        echo(address)
+        echo("Open this address in a browser. Ctrl-C ends the server.", err=True)
+
+    serve_study(where, ready=ready, **options)
 
 
 @click.command(cls=JsonCommand)
