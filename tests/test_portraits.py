@@ -8,6 +8,7 @@ import pytest
 import chainscout as cs
 from chainscout.errors import ChainscoutError
 from chainscout.markup import html_table, text_table
+from chainscout.report import studies
 
 EVIL = "<script>alert(1)</script>"
 
@@ -88,6 +89,21 @@ def test_a_study_printed_says_what_is_not_known(study: cs.Study) -> None:
     bound = study.certificate().max
     assert lines[-1] == f"With probability 0.95, every loss is at most {bound:.3g}."
     assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("aim", "wanted"), [({"target_width": 0.2}, ", wanted ≤ 0.2 wide"), ({"limit": 0.9}, ", limit 0.9"), ({}, "")]
+)
+def test_a_printed_study_shows_its_answers(aim: dict[str, float], wanted: str) -> None:
+    study = cs.Study.create(None, {"a": ["up", "down"]}, questions="reach down from up within 2", **aim)
+    study.tell_many([("a", state) for state in ("up", "down", "up", "up") * 5])
+    (one,) = study.questions()
+    expected = f"a: reach down from up within 2: {one.estimate:.3g} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}"
+    assert str(study).splitlines()[-1] == expected
+    tables = studies.status(study)
+    facts, columns = dict(tables[0].rows), next(table.columns for table in tables if table.title == "questions")
+    # Without an aim, no answer is ever good enough, and nothing says that it is not.
+    assert ("questions answered well enough" in facts) == ("done" in columns) == bool(aim)
 
 
 def test_a_study_with_many_chains_shows_the_least_known() -> None:
