@@ -267,6 +267,7 @@ def test_a_failing_study_is_said(browser: Browser, run: Start, where: Path) -> N
     browser.complaints()  # the browser reports the lost connection
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 def test_a_card_a_question(browser: Browser, run: Start, tmp_path: Path) -> None:
     where = tmp_path / "study.db"
     questions = ["reach 1 from 0 within 3", "time to 1 from 0"]

@@ -63,6 +63,14 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
         yield study
 
 
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Warnings as one line each, without the place in the code."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: echo(f"chainscout: {message}", err=True)
+        yield
+
+
 @click.command(cls=StudyCommand)
 @click.option(
     "--chain", "chains", multiple=True, metavar="NAME=STATES", help="As north=idle,busy or south=5 or east=?."
@@ -93,13 +101,14 @@ def new(
 
     states = pairs(chains, "--chain")
     opened_states = [name for name, text in states.items() if text == "?"]
-    study = Study.create(
-        where,
-        {name: _states(text) for name, text in states.items()},
-        open_states=opened_states,
-        questions=_questions(lines, own, states),
-        **settings,
-    )
+    with _warnings_in_words():
+        study = Study.create(
+            where,
+            {name: _states(text) for name, text in states.items()},
+            open_states=opened_states,
+            questions=_questions(lines, own, states),
+            **settings,
+        )
     study.close()
     say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chain{'s' * (len(states) != 1)}")
 
@@ -302,7 +311,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
-        with warnings.catch_warnings():
+        with _warnings_in_words():
             for said in (SetAsideWarning, RepeatedPathsWarning):  # the lines below say it, with a remedy
                 warnings.simplefilter("ignore", said)
             study = learn_study(
