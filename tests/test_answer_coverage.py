@@ -213,10 +213,12 @@ def stopped(runs, delta, width, seed=0):
     return missed
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 def test_all_answers_of_studies_that_stop_hold_together():
     assert stopped(12, 0.5, 0.8) <= most_misses(0.5, 12)
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 @pytest.mark.soak
 def test_all_answers_of_studies_that_stop_hold_together_in_two_thousand_runs(record_property):
     for delta in (0.05, 0.5):

@@ -48,6 +48,7 @@ def blocks(choices):
     return [(k, len(list(same))) for k, same in groupby(choices)]
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 @pytest.mark.parametrize("budget", [50, 700, 10**5])
 def test_a_study_and_a_simulated_run_make_the_same_choices(budget):
     study, asked = live("widest", budget)
@@ -61,6 +62,7 @@ def test_a_study_and_a_simulated_run_make_the_same_choices(budget):
     assert found.finished == (budget == 10**5)
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 @pytest.mark.parametrize("policy", ["uniform", "scout"])
 def test_a_run_by_counts_stops_where_a_study_stops(policy):
     study, asked = live(policy, 10**5)

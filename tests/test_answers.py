@@ -490,7 +490,10 @@ def test_a_draw_that_was_given_up_late_stops_its_row():
     paths = Paths(2, path=[0] * 4, step=range(4), source=source, target=target, told=[1, 2, 2, 3])
     answer = cs.answer(paths, cs.Reach(1, 0, within=1))
     assert (answer.episodes, answer.waiting_for) == (0, 0)
-    assert "the replay stands still at an exit of 0: a draw of it was given up" in " ".join(answer.notes)
+    notes = " ".join(answer.notes)
+    assert "the replay stands still at an exit of 0: a draw of it was given up" in notes
+    assert "unless losses='independent' is declared (--losses independent)" in notes
+    assert "1 draw was given up, because a path ended before its next state was told" in notes  # not an observation
     assert cs.answer(paths, cs.Reach(1, 0, within=1), losses="independent").episodes == 2
 
 

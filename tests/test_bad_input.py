@@ -329,6 +329,7 @@ def test_numbers_in_any_dress():
     ("call", "sentence"),
     [
         (lambda: validation.whole_number(2.5, "n", 3, "how many"), "n (how many) must be a whole number ≥ 3, not 2.5"),
+        (lambda: validation.whole_number(-100.0, "n"), "n must be a whole number ≥ 1, not -100"),
         (lambda: validation.whole_number(2.5, "n", most=9), "n must be a whole number ≥ 1, not 2.5"),
         (lambda: validation.whole_number(10, "n", 1, "how many", most=9), "n (how many) must be at most 9, not 10"),
         (lambda: validation.truth_value(1, "open", "whether"), "open (whether) must be True or False, not 1"),

@@ -112,7 +112,7 @@ def test_the_figure_shows_what_the_rows_say(results: cs.Results) -> None:
         assert line.get_ydata() == pytest.approx([row[column] for row in rows], nan_ok=True)
         assert axes.get_lines()[-1].get_ydata() == [1, 1]  # Λ/n
         assert len(axes.collections) == 4  # a band each
-    assert [text.get_text() for text in left.get_legend().get_texts()] == [*results.policies, "Λ/n"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*results.policies, "Λ/n"]
     shares = [bar.get_height() for container in right.containers for bar in container]
     assert shares == [row["share"] for row in results.allocation()]
     targets = [y for line in right.get_lines() for y in line.get_ydata()]
@@ -125,14 +125,19 @@ def test_a_figure_for_a_paper(results: cs.Results) -> None:
     """A column's width, the panels that are wanted, text that can be read at that size; each format is written."""
     figure = results.figure(["E[max L]"], width=3.4)
     (axes,) = figure.axes
-    assert axes.get_title() == "mean largest loss, n·E[max L]/Λ"
+    assert (axes.get_title(), axes.get_ylabel()) == ("mean largest loss", "n·E[max L]/Λ")
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["200", "40", "3"]  # the budgets
     assert figure.get_size_inches() == pytest.approx([3.4, 3.3], abs=0.01)
-    assert {text.get_fontsize() for text in [*axes.get_xticklabels(), *axes.get_legend().get_texts()]} == {8}
+    assert {text.get_fontsize() for text in [*axes.get_xticklabels(), *figure.legends[0].get_texts()]} == {8}
     assert results.figure().axes[0].get_xticklabels()[0].get_fontsize() == 10
-    figure.canvas.draw()
+    figure.draw_without_rendering()  # lays it out
     inside = figure.get_tightbbox()
     assert inside.x0 >= 0
     assert inside.x1 <= 3.4
+    legend = figure.legends[0].get_window_extent()
+    assert legend.y1 <= axes.get_tightbbox().y0  # below the axis: it hides no line
+    assert legend.x0 >= 0
+    assert legend.x1 <= figure.bbox.x1
     for kind, first in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=kind)
@@ -140,8 +145,17 @@ def test_a_figure_for_a_paper(results: cs.Results) -> None:
 
 
 def test_a_panel_of_shares_alone_names_the_policies(results: cs.Results) -> None:
-    (axes,) = results.figure(["share"]).axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(results.policies)
+    figure = results.figure(["share"])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(results.policies)
+
+
+def test_budgets_that_are_close_have_ticks_without_numbers() -> None:
+    results = cs.compare("unlike", ["uniform"], [100, 900, 950, 1_000], 4)
+    axes = results.figure(["E[max L]"]).axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1,000", "100"]
+    assert axes.get_xticks(minor=True).tolist() == [900, 950]
+    (only,) = cs.compare("unlike", ["uniform"], [100], 4).figure(["E[max L]"]).axes
+    assert [text.get_text() for text in only.get_xticklabels()] == ["100"]
 
 
 @pytest.mark.parametrize("panels", ["share", [], ["loss"], ["share", "Share"]])
@@ -165,7 +179,7 @@ def test_names_that_would_break_a_figure() -> None:
     own = cs.Policy("_$\\sqrt$_" + "y" * 100, rule.index, rule.terms, rule.constants)
     figure = cs.compare(problem, [own], [100], 4).figure()
     assert "(4 chains left out)" in figure.axes[2].get_title()
-    legend = figure.axes[0].get_legend()
+    (legend,) = figure.legends
     assert legend.get_texts()[0].get_text().startswith(r"_\$\sqrt\$_yyy")
     assert all(share > 0.01 for share in ink(figure))
 

@@ -40,11 +40,12 @@ def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) 
     ("rows", "options", "text"),
     [
         ([Row("b", 1, 0), Row("a", 4, 0), Row("a", 3, 1), Row("a", 3, 0), Row("b", 1, 0)], {},
-         "chain 'a' has two rows at at = 3, and which came first is not known: name a column that tells as the order"),
+         "chain 'a' has two rows at at = 3, and which came first is not known: name the column that says it, "
+         "with order= (--order)"),
         ([Row("a", 1, 0, 0, 5), Row("a", 1, 1, 0, 5)], {"order": "nth"},
          "chain 'a' has two rows at at, nth = 1 that are equal in the order column too"),
         ([Row("b", 1, None), Row("a", 2, 0), Row("a", 7, None), Row("a", 6, None)], {},
-         "chain 'a' has no state in column 'what' at at = 6; 'break' for what is missing begins a new path"),
+         "chain 'a' has no state in column 'what' at at = 6; missing='break' (--missing break) begins a new path"),
         ([Row("a", 1, 0), Row(None, 2, 0)], {}, "every row needs a chain, but 1 row has none in column 'id'"),
         ([Row("a", 1, 0), Row("a", None, 0), Row("a", None, 1)], {},
          "every row needs a time, but 2 rows have none in column 'at'"),

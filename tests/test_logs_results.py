@@ -290,6 +290,29 @@ def test_the_command_shows_and_writes(log: str, tmp_path: Path) -> None:
     assert "the states are those that the log shows" in text
 
 
+def test_the_command_says_what_declared_states_are_worth(log: str) -> None:
+    found = cs.count_transitions(log, states=3, **NAMES)
+    more = int(sum(found.further(0.02).values()))
+    status, text = command(log, *COLUMNS, "--target-loss", "0.02")
+    assert status == 0
+    then = f"then every loss is at most {found.certificate().max:.3g}, and {more:,} more observations are needed"
+    assert f"if these are all the states, say so with --states: {then}" in " ".join(text.split())
+    status, text = command(log, *COLUMNS, "--states", "0,1,2")
+    assert "say so with --states" not in text
+
+
+def test_the_command_takes_the_states_of_each_chain(log: str) -> None:
+    each = [word for name in ("lively", "short", "steady") for word in ("--states", f"{name}=0,1,2")]
+    assert command(log, *COLUMNS, "--json", *each) == command(log, *COLUMNS, "--json", "--states", "0,1,2")
+    assert command(log, *COLUMNS, *each, "--diagnose")[0] == 0
+    status, text = command(log, *COLUMNS, *each[2:])
+    assert status == 2
+    assert "states must name the states of every chain, and 'lively' is not among them" in text
+    status, text = command(log, *COLUMNS, *each, "--states", "0,1")
+    assert status == 2
+    assert "--states must be given as NAME=VALUE, not '0,1'" in text
+
+
 def test_the_command_shows_the_least_known_of_many_chains(tmp_path: Path) -> None:
     rows = [Row(k, t, t % 2) for k in range(60) for t in range(2 + k)] + [Row(60, 0, 0)]
     path = log_engines.write_csv(rows, tmp_path / "log.csv")

@@ -133,6 +133,8 @@ def test_what_cannot_be_a_policy():
         Policy("", lambda s, t, c: 0.0, lambda r, n, q, c: ())
     with pytest.raises(InputError, match="either terms or summary"):
         Policy("mine", lambda s, t, c: 0.0)
+    with pytest.raises(InputError, match=r"'mine': index takes \(sums, transitions, constants\), and .* has \(s, t\)"):
+        Policy("mine", lambda s, t: 0.0, lambda r, n, q, c: ())
     with pytest.raises(InputError, match="finite"):
         Policy("mine", lambda s, t, c: 0.0, lambda r, n, q, c: (), lambda s: (math.inf,)).prepare(
             next(settings((2,), 10))
@@ -485,7 +487,7 @@ def test_a_rule_is_tried_on_as_many_states_as_there_are() -> None:
 
 @pytest.mark.parametrize("what", ["terms", "summary"])
 def test_an_exception_of_a_rule_names_the_policy(what: str) -> None:
-    mine = cs.Policy("mine", lambda sums, transitions, constants: 1.0, **{what: lambda exits: (1.0,)})
-    with pytest.raises(TypeError) as caught:
+    mine = cs.Policy("mine", lambda sums, transitions, constants: 1.0, **{what: lambda *exits: (exits[9],)})
+    with pytest.raises(IndexError) as caught:
         cs.compare("unlike", [mine], budgets=[10], replications=1)
     assert caught.value.__notes__ == [f"The function {what} of the policy 'mine' raised this, for a state left once."]

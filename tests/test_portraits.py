@@ -8,6 +8,7 @@ import pytest
 import chainscout as cs
 from chainscout.errors import ChainscoutError
 from chainscout.markup import html_table, text_table
+from chainscout.report import studies
 
 EVIL = "<script>alert(1)</script>"
 
@@ -62,7 +63,7 @@ def things(study: cs.Study) -> dict[str, object]:
 
 def test_every_repr_is_a_line_that_a_person_can_read(study: cs.Study) -> None:
     shown = {name: repr(thing) for name, thing in things(study).items()}
-    assert shown["study"] == "Study(2 chains, 200 of 200 observations, finished (budget))"
+    assert shown["study"] == "Study(2 chains, 200 of 200 observations, finished (the budget is spent))"
     assert re.fullmatch(r"Estimate\(3 states, \d+ transitions, 1 of 3 rows was never left\)", shown["estimate"])
     losses = rf"north ≤ 0\.\d+, {re.escape(EVIL)} ≤ 0\.\d+"
     assert re.fullmatch(rf"Certificate\('mixture', δ = 0\.05: {losses}\)", shown["certificate"])
@@ -82,12 +83,27 @@ def test_every_html_is_escaped_and_closed(study: cs.Study) -> None:
 
 def test_a_study_printed_says_what_is_not_known(study: cs.Study) -> None:
     lines = str(study).splitlines()
-    assert lines[0] == "Study(2 chains, 200 of 200 observations, finished (budget))"
+    assert lines[0] == "Study(2 chains, 200 of 200 observations, finished (the budget is spent))"
     assert lines[1].split() == ["chain", "states", "observations", "loss", "≤", "rows"]
     assert lines[2].endswith("1 of 3 rows was never left")
     bound = study.certificate().max
     assert lines[-1] == f"With probability 0.95, every loss is at most {bound:.3g}."
     assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("aim", "wanted"), [({"target_width": 0.2}, ", wanted ≤ 0.2 wide"), ({"limit": 0.9}, ", limit 0.9"), ({}, "")]
+)
+def test_a_printed_study_shows_its_answers(aim: dict[str, float], wanted: str) -> None:
+    study = cs.Study.create(None, {"a": ["up", "down"]}, questions="reach down from up within 2", **aim)
+    study.tell_many([("a", state) for state in ("up", "down", "up", "up") * 5])
+    (one,) = study.questions()
+    expected = f"a: reach down from up within 2: {one.estimate:.3g} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}"
+    assert str(study).splitlines()[-1] == expected
+    tables = studies.status(study)
+    facts, columns = dict(tables[0].rows), next(table.columns for table in tables if table.title == "questions")
+    # Without an aim, no answer is ever good enough, and nothing says that it is not.
+    assert ("questions answered well enough" in facts) == ("done" in columns) == bool(aim)
 
 
 def test_a_study_with_many_chains_shows_the_least_known() -> None:

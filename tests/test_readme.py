@@ -28,6 +28,7 @@ def test_the_first_screen_has_a_picture_and_the_two_commands() -> None:
     assert all((ROOT / picture).is_file() for picture in pictures)
     assert {"demo", "test"} <= {words[1] for words in commands() if words[0] == "make"}
     assert "$ make demo" in first
+    assert "how likely is a failure within 10 steps?" in first
 
 
 def test_the_example_has_ten_lines_or_so() -> None:
@@ -51,6 +52,9 @@ def test_python_blocks_then_commands(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if words[0] == "chainscout":
             done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
+            if words[1] == "answer":  # an answer that says something
+                low, high = map(float, re.findall(r" in \[([\d.]+), ([\d.]+)\]", done.stdout)[0])
+                assert high - low < 0.35
         else:  # what runs the tests and the demo cannot run inside them
             assert words[0] == "make"
             assert (

@@ -117,6 +117,10 @@ class SetAsideWarning(UserWarning):
     """``learn`` set a chain aside: the chain is not sampled any more."""
 
 
+class MixedUnitsWarning(UserWarning):
+    """A study has one target width for answers in different units."""
+
+
 class RenormalisedWarning(UserWarning):
     """A table's rows did not sum to one. They were divided by their sums, as requested."""
 

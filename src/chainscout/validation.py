@@ -30,7 +30,8 @@ def whole_number(value: Any, name: str, least: int = 1, meaning: str = "", most:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     whole = whole or (_is_finite(value) and float(value).is_integer())
     if not whole or int(value) < least:
-        raise InputError(f"{name}{_meaning(meaning)} must be a whole number ≥ {least}, not {shown(value)}")
+        said = int(value) if whole else value  # the command line reads -100 as -100.0
+        raise InputError(f"{name}{_meaning(meaning)} must be a whole number ≥ {least}, not {shown(said)}")
     if most is not None and int(value) > most:
         raise InputError(f"{name}{_meaning(meaning)} must be at most {most}, not {shown(value)}")
     return int(value)

@@ -225,7 +225,7 @@ def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
         ):
             assert answer.status_code == 409
             assert answer.json() == {
-                "error": "the study is finished (budget); extend it with a larger budget to go on",
+                "error": "the study is finished (the budget is spent); extend it with a larger budget to go on",
                 "kind": "StudyFinished",
             }
 

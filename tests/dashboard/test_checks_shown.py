@@ -11,6 +11,7 @@ from dashboard_browser import Browser
 from dashboard_servers import Running, connect
 
 from chainscout.cli import main
+from chainscout.diagnostics._sentences import why_waiting
 from chainscout.report import studies
 from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
@@ -49,6 +50,26 @@ def test_nothing_that_speaks_against_it() -> None:
     study.tell_many([("odd", 0)] * 3)
     assert line(study).endswith("(1,098 of 1,101 transitions)")
     assert "Of 3 transitions nothing is said" in " ".join(StudyReport(study, "").panels()[-1].notes)
+
+
+def test_few_transitions_that_were_checked_come_first() -> None:
+    """No check goes past a draw that was given up after a later one was known, and the line begins with that."""
+    study = Study.create(None, {"a": 2})
+    one, two = study.worker("one", renews=False), study.worker("two", renews=False)
+    first, second = one.lease(steps=2_000), two.lease(steps=2_000)
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        first.tell(int(rng.integers(2)))
+        second.tell(int(rng.integers(2)))
+    first.give_back()
+    for _ in range(1_500):
+        second.tell(int(rng.integers(2)))
+    second.give_back()
+    assert line(study) == (
+        "only 1,022 of 1,898 transitions were checked ('chainscout diagnose' checks each chain to its end): nothing in"
+        " these speaks against a Markov chain that does not change"
+    )
+    assert why_waiting(None, 16_188, "draw 7 is pending").startswith("16,188 transitions wait")
 
 
 def test_of_few_observations_nothing_is_kept() -> None:

@@ -192,6 +192,7 @@ def test_refused_tokens_leave_a_line_and_not_thousands(run: Callable[..., Runnin
     _, words = server.end()
     assert words.count("refused a request from 127.0.0.1: the token is missing or wrong") == 1
     assert server.token not in words
+    assert words.startswith("Open this address in a browser. Ctrl-C ends the server.\n")
 
 
 def test_the_same_warning_is_let_through_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

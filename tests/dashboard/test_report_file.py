@@ -125,7 +125,7 @@ def test_any_number_of_chains(chains: int) -> None:
 def test_a_finished_study_says_why() -> None:
     study = new_study(None, budget=60)
     advance(study, 60)
-    assert "finished: budget" in study_page(study, "Study")
+    assert "finished: the budget is spent" in study_page(study, "Study")
 
 
 def test_a_target_met_by_the_rest_is_said_in_words() -> None:

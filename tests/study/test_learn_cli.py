@@ -113,7 +113,7 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
     assert found.exit_code == 0, found.exception
     assert found.stderr.splitlines()[:-1] == [line]
     assert answer("status", folder / "beside.db")[0]["notes"] == [line]
-    assert run("take-up", folder / "beside.db", "bad") == "bad is no longer set aside; finished (budget)\n"
+    assert run("take-up", folder / "beside.db", "bad") == "bad is no longer set aside; finished (the budget is spent)\n"
     assert answer("status", folder / "beside.db")[0]["notes"] == []
 
 

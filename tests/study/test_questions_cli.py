@@ -1,12 +1,14 @@
 """Questions in study files, in ``learn`` and on the command line."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from study_commands import answer, run
 
 import chainscout as cs
-from chainscout.errors import FileError, InputError
+from chainscout.errors import FileError, InputError, MixedUnitsWarning
 from chainscout.learning import read_study_file
 from chainscout.study import StopReason
 
@@ -51,6 +53,23 @@ def test_learning_ends_with_the_answers_and_goes_on_for_narrower_ones(folder):
         cs.learn(CHAINS, questions=LINE, progress=False)
 
 
+def test_one_width_for_answers_in_different_units_is_a_warning(folder):
+    words = (
+        r"one target width, and its answers are in different units \(probabilities or shares, steps\): the width 0\.2"
+    )
+    with pytest.warns(MixedUnitsWarning, match=words):
+        cs.Study.create(None, {"a": 2}, questions=["share of 1", "time to 1 from 0"], target_width=0.2)
+    for aim in ({"limit": 0.2}, {}):
+        cs.Study.create(None, {"a": 2}, questions=["share of 1", "time to 1 from 0"], **aim)
+    cs.Study.create(None, {"a": 2}, questions=["share of 1", "reach 1 from 0 within 3"], target_width=0.2)
+    asked = ["--question", "share of 1", "--question", "cost 1=2 from 0 over 3 steps", "--target-width", "0.2"]
+    command = [sys.executable, "-m", "chainscout", "new", str(folder / "a.db"), "--chain", "a=2", *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith("chainscout: a study has one target width, and its answers are in different units")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 def test_a_study_file_has_questions_for_all_chains_and_for_one(folder):
     path = folder / "study.toml"
     path.write_text(FILE)
@@ -113,6 +132,7 @@ def test_the_worst_chain_is_named_in_the_last_sentence(folder):
     assert "1 of 2 answers are below 0.5, and the others are not." in " ".join(run("learn", limit, "--quiet").split())
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 def test_json_of_learning_is_json_alone(folder):
     path = folder / "study.toml"
     path.write_text(FILE)

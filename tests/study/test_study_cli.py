@@ -24,7 +24,7 @@ def lab(folder):
 def north(folder):
     """A study of one chain: what is next is not in question."""
     path = folder / "north.db"
-    run("new", path, "--chain", "north=idle,busy,down", "--budget", "40")
+    assert run("new", path, "--chain", "north=idle,busy,down", "--budget", "40") == f"{path}: a study of 1 chain\n"
     return path
 
 
@@ -36,10 +36,10 @@ def test_a_whole_study_by_commands(lab):
         name = found.stdout.strip()
         state = {"north": "busy", "south": "3", "east": "x1"}[name]
         said = answer("tell", lab, name, state)
-    assert "finished (budget)" in found.output
+    assert "finished (the budget is spent)" in found.output
     assert said == {"observations": 40, "stop_reason": "budget"}
     tables = answer("status", lab)
-    assert tables[0]["rows"][-1] == {"quantity": "finished", "value": "budget"}
+    assert tables[0]["rows"][-1] == {"quantity": "finished", "value": "the budget is spent"}
     assert [row["chain"] for row in tables[1]["rows"]] == ["north", "south", "east"]
     assert "at least" in answer("status", lab, "--chain", "north")[0]["rows"][0]
     assert "study" in run("status", lab)
@@ -171,7 +171,7 @@ def test_a_lease_whose_worker_cannot_go_on_is_given_back(lab):
 
 def test_a_finished_study_is_extended(lab):
     run("tell", lab, "-", stdin="south 1\n" * 40)
-    words = "the study is finished (budget); extend it with a larger budget to go on"
+    words = "the study is finished (the budget is spent); extend it with a larger budget to go on"
     assert run("ask", lab, status=1) == f"chainscout: {words}\n"
     assert run("extend", lab, "--budget", "1e6") == f"{lab}: budget 1,000,000\n"
     run("tell", lab, "south", "1")
@@ -183,7 +183,7 @@ def test_a_finished_study_is_extended(lab):
         "deadline": "2020-05-01T16:00:00+00:00",
         "stop_reason": "deadline",
     }
-    words = "budget 1,000,000, target loss 0.3, deadline 2020-05-01T16:00:00+00:00; finished (deadline)"
+    words = "budget 1,000,000, target loss 0.3, deadline 2020-05-01T16:00:00+00:00; finished (the deadline has passed)"
     assert run("extend", lab, "--target-loss", "0.3") == f"{lab}: {words}\n"
     assert "extend it with a later deadline" in run("ask", lab, status=1)
     assert "by a budget, a target or a deadline, and none was given" in run("extend", lab, status=2)
@@ -248,7 +248,7 @@ def test_wrong_uses(folder, lab):
         assert words in run("extend", lab, "--deadline", moment, status=2)
     assert "cannot be saved here" in run("export", lab, "--out", folder / "none" / "x.json", status=1)
     run("new", folder / "late.db", "--chain", "a=2", "--deadline", "2020-05-01T18:00+02:00")
-    assert "the study is finished (deadline)" in run("ask", folder / "late.db", status=1)
+    assert "the study is finished (the deadline has passed)" in run("ask", folder / "late.db", status=1)
     assert "there is no study at" in run("ask", folder / "none.db", status=1)
     assert "no chain 'west'" in run("status", lab, "--chain", "west", status=2)
     assert "no chain 'nroth' (did you mean north?)" in run("status", lab, "--chain", "nroth", status=2)

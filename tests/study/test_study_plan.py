@@ -114,7 +114,10 @@ def test_a_smaller_target_needs_more_and_a_met_one_nothing(study):
 
 
 def test_a_plan_needs_a_target(study):
-    with pytest.raises(InputError, match="a plan needs a target loss: none was given, and the study has none"):
+    words = (
+        r"a plan needs a target loss \(--target-loss; target_loss in Python\): none was given, and the study has none"
+    )
+    with pytest.raises(InputError, match=words):
         study.plan()
     with pytest.raises(InputError, match="target_loss"):
         study.plan(-1.0)

@@ -368,6 +368,7 @@ def test_a_chain_whose_paths_never_come_to_the_awaited_state_is_set_aside_and_na
     assert study.stop_reason is StopReason.TARGET_WIDTH_OF_THE_REST
 
 
+@pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 def test_the_widest_goes_first_and_infinite_widths_take_turns():
     study = cs.Study.create(None, {"a": 3, "b": 3, "c": 3},
                             questions={"a": "time to 2 from 0", "b": QUESTIONS[0], "c": QUESTIONS[0]},

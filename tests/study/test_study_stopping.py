@@ -156,7 +156,7 @@ def test_the_user_learns_what_happened_in_one_sentence(place):
     study.tell("a", 0)
     with pytest.raises(ChainscoutError) as caught:
         study.ask()
-    assert str(caught.value) == "the study is finished (budget); extend it with a larger budget to go on"
+    assert str(caught.value) == "the study is finished (the budget is spent); extend it with a larger budget to go on"
 
 
 def test_a_target_of_the_rest_is_another_reason_to_stop(place):

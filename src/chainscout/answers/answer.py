@@ -82,7 +82,7 @@ class Answer:
             return f"{self.question}: {self.lower:.10g} (exact)"
         known = "no estimate" if self.estimate is None else f"{self.estimate:.6g}"
         surely = f"with probability {1 - self.delta:.6g}" if self.guaranteed else "not guaranteed"
-        after = "" if self.episodes is None else f", {self.episodes} episodes"
+        after = "" if self.episodes is None else f", {self.episodes:,} episodes"
         lines = [f"{self.question}: {known} in {ends} {surely} ({self.method}{after})"]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
@@ -251,10 +251,11 @@ def from_decks(
 
 
 def _losses_note(lost: int, independent: bool) -> str:
-    number = "1 draw was" if lost == 1 else f"{lost} draws were"
+    number = "1 draw was" if lost == 1 else f"{lost:,} draws were"
+    untold = f"{number} given up, because a path ended before its next state was told"
     if independent:
-        return f"{number} lost: the bounds hold if no loss depended on anything that was drawn, as declared"
-    return f"{number} lost: the bounds hold if whether a draw is lost does not depend on its own value"
+        return f"{untold}: the bounds hold if this never depended on anything that was drawn, as declared"
+    return f"{untold}: the bounds hold if this does not depend on the state that was not told"
 
 
 #: The phrase for a question without a start.
@@ -269,7 +270,9 @@ def _waiting(decks: Decks, terms: Terms, found: Interval) -> tuple[str, ...]:
     row = _FIRST if found.waits == terms.size else f"an exit of {shown(terms.label(found.waits))}"
     if end == BLOCKED:
         why = "a draw of it was given up when a later one was known, so that later draws cannot be read"
-        return (f"the replay stands still at {row}: {why}, unless losses='independent' is declared",)
+        return (
+            f"the replay stands still at {row}: {why}, unless losses='independent' is declared (--losses independent)",
+        )
     standing = ", where a draw has been issued" if end == AWAITED else ""
     no_start = "; no start was named, so that only the first states of paths count" if row == _FIRST else ""
     return (f"the replay waits for {row}{standing}{no_start}",)

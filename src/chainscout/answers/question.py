@@ -8,7 +8,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ..errors import InputError
 from ..validation import label_from_text, real_number, shown, truth_value, whole_number
@@ -19,6 +19,9 @@ __all__ = ["KEYWORDS", "Cost", "LongRunShare", "PassageTime", "Question", "Reach
 _Start: TypeAlias = Hashable | Mapping[Hashable, float] | None
 #: One state, or several.
 _States: TypeAlias = Hashable | Iterable[Hashable]
+
+#: The unit of probabilities and of shares.
+_PROBABILITY = "probabilities or shares"
 
 #: Words of the grammar. A state with such a label is written in quotes.
 KEYWORDS = frozenset(
@@ -39,6 +42,9 @@ class Question:
     ``impossible``: pairs (from, to) of transitions that cannot happen.
     ``complete``: there are no states other than those seen so far. This matters if states are open.
     """
+
+    #: The unit of the answer.
+    unit: ClassVar[str]
 
     _: KW_ONLY
     absorbing: tuple[Hashable, ...] = ()
@@ -134,6 +140,8 @@ class Reach(Question):
     ``before``: a state, or several, that must not be reached first.
     """
 
+    unit: ClassVar[str] = _PROBABILITY
+
     target: Any
     start: Any = None
     within: int | None = None
@@ -165,6 +173,8 @@ class PassageTime(Question):
     ``start``: a state, a law over states as a mapping, or None: where paths start.
     """
 
+    unit: ClassVar[str] = "steps"
+
     target: Any
     start: Any = None
 
@@ -186,6 +196,8 @@ class Cost(Question):
     ``steps``: how many states count, including the start.
     ``discount``: γ < 1, for Σ γ^k c(x_k) without an end. One of the two must be given.
     """
+
+    unit: ClassVar[str] = "costs"
 
     costs: Any
     start: Any = None
@@ -225,6 +237,8 @@ class LongRunShare(Question):
     ``anchor``: a state that the chain visits often, chosen before the data were seen. A cycle lasts from one visit to
     the next. None: every state is tried, and δ is split over them.
     """
+
+    unit: ClassVar[str] = _PROBABILITY
 
     states: Any
     anchor: Hashable | None = None

@@ -94,7 +94,7 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
             study.tell(chain, study.state_from_text(chain, state), **options)
         progress = study.progress()
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
-    many = "1 observation" if progress.observations == 1 else f"{progress.observations} observations"
+    many = "1 observation" if progress.observations == 1 else f"{progress.observations:,} observations"
     say(answer, many + finished(progress.stop_reason))
 
 

@@ -10,8 +10,10 @@ import click
 from ..errors import CorrelatedCountsWarning, InputError
 from .problems import delta_option
 from .rendering import JsonCommand, is_json, show
+from .studies import pairs
 
 if TYPE_CHECKING:
+    from ..logs.results import States
     from ..report import Table
 
 #: The most chains that a terminal shows. JSON and files have all chains.
@@ -31,7 +33,8 @@ MOST = 50
 @click.option("--gap", help="A longer step in time begins a new path: a number, or 30s, 5min, 2h, 1d.")
 @click.option("--missing", type=click.Choice(["error", "break"]), default="error", show_default=True,
               help="What a row without a state is.")  # fmt: skip
-@click.option("--states", help="All states there are, separated by commas. Default: those that occur.")
+@click.option("--states", multiple=True, metavar="[NAME=]STATES",
+              help="All states, as up,down; or for each chain, as a=up,down. Default: those that occur.")  # fmt: skip
 @click.option("--budget", type=int, help="Observations to come: shows which chains should get them.")
 @click.option("--target-loss", type=float, help="Shows how many more observations this loss needs, by chain.")
 @click.option("--out", type=click.Path(path_type=Path), multiple=True,
@@ -44,7 +47,7 @@ MOST = 50
 def count(
     where: tuple[str, ...],
     gap: str | None,
-    states: str | None,
+    states: tuple[str, ...],
     budget: int | None,
     target_loss: float | None,
     out: tuple[Path, ...],
@@ -79,7 +82,9 @@ def count(
         show(tables)
 
 
-def _diagnosed(place: Any, gap: str | None, states: str | None, delta: float, options: dict[str, Any]) -> "list[Table]":
+def _diagnosed(
+    place: Any, gap: str | None, states: tuple[str, ...], delta: float, options: dict[str, Any]
+) -> "list[Table]":
     """The checks of the Markov assumption, which read the log once more."""
     from ..diagnostics import diagnose
     from ..logs import read_paths
@@ -102,9 +107,16 @@ def _gap(text: str | None) -> float | str | None:
         return text
 
 
-def _states(text: str | None) -> list[str] | list[int] | None:
-    if text is None:
+def _states(texts: tuple[str, ...]) -> "States":
+    """The states of all chains, or of each chain by its name."""
+    if not texts:
         return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return _labels(texts[0])
+    return {name: _labels(text) for name, text in pairs(texts, "--states").items()}
+
+
+def _labels(text: str) -> list[str] | list[int]:
     labels = [label.strip() for label in text.split(",")]
     whole = all(re.fullmatch(r"0|-?[1-9][0-9]*", label) for label in labels)
     return [int(label) for label in labels] if whole else labels

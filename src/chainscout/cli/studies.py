@@ -32,7 +32,7 @@ class StudyCommand(JsonCommand):
 def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float] | None:
     """Chain → its number."""
     found = {}
-    for name, value in _pairs(texts, option.opts[0]).items():
+    for name, value in pairs(texts, option.opts[0]).items():
         try:
             found[name] = float(value)
         except ValueError:
@@ -63,6 +63,14 @@ def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
         yield study
 
 
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Warnings as one line each, without the place in the code."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: echo(f"chainscout: {message}", err=True)
+        yield
+
+
 @click.command(cls=StudyCommand)
 @click.option(
     "--chain", "chains", multiple=True, metavar="NAME=STATES", help="As north=idle,busy or south=5 or east=?."
@@ -91,17 +99,18 @@ def new(
     """Make a study. States: how many, their labels, or ? for states that will be discovered."""
     from ..study import Study
 
-    states = _pairs(chains, "--chain")
+    states = pairs(chains, "--chain")
     opened_states = [name for name, text in states.items() if text == "?"]
-    study = Study.create(
-        where,
-        {name: _states(text) for name, text in states.items()},
-        open_states=opened_states,
-        questions=_questions(lines, own, states),
-        **settings,
-    )
+    with _warnings_in_words():
+        study = Study.create(
+            where,
+            {name: _states(text) for name, text in states.items()},
+            open_states=opened_states,
+            questions=_questions(lines, own, states),
+            **settings,
+        )
     study.close()
-    say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chains")
+    say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chain{'s' * (len(states) != 1)}")
 
 
 @click.command(cls=StudyCommand)
@@ -277,7 +286,11 @@ def serve(where: str, **options: Any) -> None:
     """Show a study in the browser while it runs. The page can never harm the study."""
     from ..dashboard import serve as serve_study
 
-    serve_study(where, ready=echo, **options)
+    def ready(address: str) -> None:
+        echo(address)
+        echo("Open this address in a browser. Ctrl-C ends the server.", err=True)
+
+    serve_study(where, ready=ready, **options)
 
 
 @click.command(cls=JsonCommand)
@@ -298,7 +311,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
-        with warnings.catch_warnings():
+        with _warnings_in_words():
             for said in (SetAsideWarning, RepeatedPathsWarning):  # the lines below say it, with a remedy
                 warnings.simplefilter("ignore", said)
             study = learn_study(
@@ -340,7 +353,8 @@ def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
     return known
 
 
-def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """Chain → the text after its name, of an option that is given as NAME=VALUE, once for each chain."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -36,17 +36,17 @@ NO_COMMON_ORDER = (
 
 def given_up(number: int) -> str:
     """The reason why no check goes past a lost draw."""
-    return f"draw {number} was given up after a later one was known, and no check may go past it"
+    return f"draw {number:,} was given up after a later one was known, and no check may go past it"
 
 
 def pending(number: int) -> str:
     """The reason why no check goes past a pending draw now."""
-    return f"draw {number} is pending"
+    return f"draw {number:,} is pending"
 
 
 def why_waiting(chain: str | None, number: int, why: str, *, together: bool = False) -> str:
     """The sentence that transitions wait: of a chain, of the only chain without a name, or of all chains together."""
-    what = "1 transition" if number == 1 else f"{number} transitions"
+    what = "1 transition" if number == 1 else f"{number:,} transitions"
     if together:
         return f"The checks of all chains together end before {what}: {why}."
     owner = "" if chain is None else f" of {chain}"
@@ -56,7 +56,7 @@ def why_waiting(chain: str | None, number: int, why: str, *, together: bool = Fa
 def left_out(checks: Sequence[Check]) -> list[str]:
     """The sentence that transitions were left out of a check, if any were."""
     number = max((check.left_out for check in checks), default=0)
-    what = f"{number} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
+    what = f"{number:,} transitions were left out of a check: more than {CONTEXTS} labels occur in a state."
     return [what] if number else []
 
 

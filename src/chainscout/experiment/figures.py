@@ -1,11 +1,13 @@
 """The figure of an experiment: loss against budget, and the allocation of samples."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from ..errors import InputError
 from ..validation import real_number, shown
@@ -27,10 +29,14 @@ MOST_CHAINS, LONGEST_NAME = 12, 24
 PANEL, NARROW = 13 / 3, 4.0
 #: The height of a panel as a part of its width.
 HEIGHT = 0.97
+#: Inches of an entry of the legend: its line, and each letter of its name.
+LEGEND_LINE, LEGEND_LETTER = 0.6, 0.07
+#: A budget has its number below the axis if it is at least one of so many parts of the axis from the next one.
+MOST_TICKS = 5
 
 
 def figure(results: "Results", panels: Sequence[str], width: float | None) -> Figure:
-    """The panels side by side, from left to right. The first one has the legend."""
+    """The panels side by side, from left to right, and the legend below them."""
     if isinstance(panels, str) or not panels or not set(panels) <= PANELS.keys():
         raise InputError(f"panels must be some of {', '.join(map(repr, PANELS))}, not {shown(panels)}")
     inches = (
@@ -44,8 +50,19 @@ def figure(results: "Results", panels: Sequence[str], width: float | None) -> Fi
             PANELS[panel](place, results)
         lines, _ = axes[0].get_legend_handles_labels()
         names = [plain(policy) for policy in results.policies]
-        axes[0].legend(lines, [*names, "Λ/n"][: len(lines)], frameon=False, fontsize=8)
+        labels = [*names, "Λ/n"][: len(lines)]
+        columns = max(1, int(inches / (LEGEND_LINE + LEGEND_LETTER * max(map(len, labels)))))
+        drawn.legend(lines, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=columns)
     return drawn
+
+
+def labelled(budgets: Sequence[int]) -> list[int]:
+    """The budgets whose numbers have room below the axis: the largest one, and those far enough from the next one."""
+    found = [max(budgets)]
+    for n in sorted(budgets, reverse=True):
+        if MOST_TICKS * math.log(found[-1] / n) >= math.log(found[0] / min(budgets)) > 0 and n < found[-1]:
+            found.append(n)
+    return found
 
 
 def plain(name: str) -> str:
@@ -66,7 +83,11 @@ def _losses(axes: "Axes", results: "Results", statistic: str, title: str) -> Non
         axes.axhline(1, color="0.4", linestyle="--", linewidth=1, label="Λ/n")
     elif any(found[statistic].value > 0 for found in results.statistics.values()):
         axes.set_yscale("log")
-    axes.set(xscale="log", title=f"{title}, {results.label(statistic)}", xlabel="budget n (observations)")
+    axes.set(xscale="log", title=title, xlabel="budget n (observations)", ylabel=results.label(statistic))
+    numbered = labelled(results.budgets)
+    axes.set_xticks(numbered, [f"{n:,}" for n in numbered])
+    axes.set_xticks(budgets, minor=True)
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.spines[["top", "right"]].set_visible(False)
 
 

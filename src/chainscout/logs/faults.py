@@ -24,7 +24,9 @@ def tie(request: CountRequest, chain: Any, time: Any) -> LogError:
     column = request.time if request.order is None else f"{request.time}, {request.order}"
     place = f"chain {shown(str(chain))} has two rows at {column} = {time}"
     if request.order is None:
-        return LogError(f"{place}, and which came first is not known: name a column that tells as the order")
+        return LogError(
+            f"{place}, and which came first is not known: name the column that says it, with order= (--order)"
+        )
     return LogError(f"{place} that are equal in the order column too, so that which came first is not known")
 
 
@@ -32,7 +34,7 @@ def without_state(request: CountRequest, chain: Any, time: Any) -> LogError:
     """A row that has no state."""
     return LogError(
         f"chain {shown(str(chain))} has no state in column {shown(request.state)} at {request.time} = {time};"
-        " 'break' for what is missing begins a new path after such rows"
+        " missing='break' (--missing break) begins a new path after such rows"
     )
 
 

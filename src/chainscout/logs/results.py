@@ -67,6 +67,11 @@ class TransitionCounts:
         """Whether the states are only those that occur in the log."""
         return self._states is None
 
+    def declared(self) -> "TransitionCounts":
+        """The same counts under the assumption that the states that occur are all states of their chains."""
+        states = {name: chain.states for name, chain in self}
+        return TransitionCounts(self._open(), lag=self.lag, correlated=self.correlated, states=states)
+
     def __len__(self) -> int:
         return len(self._open())
 

@@ -11,6 +11,7 @@ observation, or after a block. It replaces one changed row after the other, in t
 of running sums depend on this order, so all engines that keep it agree to the last bit.
 """
 
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,6 +64,18 @@ def no_constants(setting: Setting) -> tuple[float, ...]:
 MOST_TRIED = 100_000
 
 
+#: The parameters of a policy's functions.
+PARAMETERS = {
+    "index": ("sums", "transitions", "constants"),
+    "terms": ("row", "exits", "squares", "constants"),
+    "constants": ("setting",),
+    "entry": ("count", "exits", "constants"),
+    "summary": ("exits", "squares", "size", "constants", "reals", "wholes"),
+    "floor": ("t",),
+    "target": ("problem",),
+}
+
+
 @dataclass(frozen=True)
 class Policy:
     """A rule that chooses which chain to sample next.
@@ -110,7 +123,24 @@ class Policy:
         unicode_text(self.name, "a policy's name")
         if not callable(self.index) or (self.terms is None) == (self.summary is None):
             raise InputError(f"the policy {self.name!r} needs an index function and either terms or summary")
+        for function, parameters in PARAMETERS.items():
+            self._need_parameters(function, parameters)
         real_number(self.block, "block", least=0.0, below=1.0, meaning="how much of T one look at the indices lasts")
+
+    def _need_parameters(self, name: str, parameters: Sequence[str]) -> None:
+        """Raises ``InputError`` if the function of this name does not take these parameters."""
+        function = getattr(self, name)
+        if function is None:
+            return
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # some functions of C have no signature
+            return
+        try:
+            signature.bind(*parameters)
+        except TypeError:
+            wanted = f"{name} takes ({', '.join(parameters)})"
+            raise InputError(f"the policy {self.name!r}: {wanted}, and its function has {signature}") from None
 
     def facing(self, budget: int | None) -> "Policy":
         """The rule for this horizon: the policy itself, or its ``endless`` form if there is one and no budget.

@@ -12,6 +12,9 @@ from .tables import Table
 if TYPE_CHECKING:
     from ..logs import TransitionCounts
 
+#: The most chains, and the most states of one, for which the bounds with declared states are computed too.
+MOST_DECLARED, MOST_STATES = 50, 100
+
 
 def counted(
     counts: "TransitionCounts",
@@ -56,6 +59,7 @@ def counted(
         notes = ["transitions of a sliding lag overlap: they are correlated, and no certificate holds for them"]
     elif counts.open_states:
         notes.append("the states are those that the log shows; the certificate holds if there are others")
+        notes.append(_if_declared(counts, delta, target_loss))
     if certificate is not None and (certificate.entries or certificate.opened):
         notes.append(certificate.in_words())
     if counts.lag > 1:
@@ -70,3 +74,17 @@ def counted(
         totalled += ((f"more observations for a loss ≤ {target_loss:g}", whole(sum(further.values()))),)
         notes.append("how many more is a prediction from the counts so far, no bound")
     return [Table("chains", columns, shown, tuple(notes)), Table("the whole", ("quantity", "value"), totalled)]
+
+
+def _if_declared(counts: "TransitionCounts", delta: float, target_loss: float | None) -> str:
+    """What the certificate is worth if the states that occur are declared to be all states."""
+    say = "if these are all the states, say so with --states"
+    if len(counts) > MOST_DECLARED or max(chain.size for _, chain in counts) > MOST_STATES:
+        return f"{say}: then the bounds are smaller"
+    declared = counts.declared()
+    worst = finite(declared.certificate(delta).max)
+    if worst is None:
+        return f"{say}: then the bounds are smaller"
+    then = f"{say}: then every loss is at most {worst:.3g}"
+    more = None if target_loss is None else whole(sum(declared.further(target_loss, delta).values()))
+    return then if more is None else f"{then}, and {more:,} more observations are needed"

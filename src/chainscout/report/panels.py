@@ -28,10 +28,15 @@ MOST_QUESTIONS = 50
 
 
 def questions(report: "StudyReport") -> Table | None:
-    """The registered questions with their stored answers, and what each of them waits for."""
+    """The registered questions with their stored answers, and what each of them waits for.
+
+    Without a width, a limit or a search for the worst chain, no answer is ever done: the column is left out.
+    """
     lines = report.browser.study.questions()
     if not lines:
         return None
+    state = report.browser.study.progress()
+    aimed = (state.target_width, state.limit, state.worst) != (None, None, None)
     rows = tuple(
         (
             label(line.chain),
@@ -43,7 +48,7 @@ def questions(report: "StudyReport") -> Table | None:
             line.delta,
             line.episodes,
             line.transitions,
-            "yes" if line.met else "no",
+            *(["yes" if line.met else "no"] if aimed else ()),
         )
         for line in lines[:MOST_QUESTIONS]
     )
@@ -54,7 +59,8 @@ def questions(report: "StudyReport") -> Table | None:
     if len(lines) > MOST_QUESTIONS:
         notes.append(f"the first {MOST_QUESTIONS} of {len(lines):,} questions")
     columns = (
-        "chain", "question", "estimate", "at least", "at most", "width", "δ", "episodes", "as of transition", "done",
+        "chain", "question", "estimate", "at least", "at most", "width", "δ", "episodes", "as of transition",
+        *(["done"] if aimed else ()),
     )  # fmt: skip
     return Table("questions", columns, rows, tuple(notes))
 
@@ -67,6 +73,8 @@ COLUMNS = ("chain", "check", "by", "transitions", "e-value", "largest", "level",
 DRAWN = (1e-6, 1e30)
 #: A note about levels and e-values.
 OF_CHANGE = "a level is 1 over the largest e-value; that of change can be smaller, because it has a second test"
+#: The share of the transitions that must have been checked before nothing is said to speak against the assumption.
+MOST_OF_THEM = 0.9
 #: What is shown of a study that keeps no checks.
 NOT_KEPT = "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
 
@@ -92,6 +100,9 @@ def in_one_line(found: "Diagnosis | None") -> str:
         return NOT_KEPT
     judged = max((check.cards for check in found), default=0)
     many = f"{judged:,} of {judged + found.waiting:,} transitions"
+    if not found.against and judged < MOST_OF_THEM * (judged + found.waiting):
+        rest = "nothing in these speaks against a Markov chain that does not change"
+        return f"only {many} were checked ('chainscout diagnose' checks each chain to its end): {rest}"
     if not found.against:
         return f"nothing speaks against a Markov chain that does not change ({many})"
     kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in found.against)

@@ -517,7 +517,8 @@ def _aims(study: Overview) -> list[tuple[str, Any]]:
     """The aims of the answers, if there are questions."""
     if not study.questions:
         return []
-    answered = None if study.worst is not None else f"{study.questions - study.unmet} of {study.questions}"
+    aimed = study.target_width is not None or study.limit is not None
+    answered = f"{study.questions - study.unmet} of {study.questions}" if aimed and study.worst is None else None
     aims = {"target width": study.target_width, "limit": study.limit, "worst": study.worst}
     aims["questions answered well enough"] = answered
     return [(name, value) for name, value in aims.items() if value is not None]

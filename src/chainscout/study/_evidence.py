@@ -171,7 +171,7 @@ def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) 
     if found.unordered:
         remarks.append(not_guaranteed(name, str(found.why)))
     elif waiting and since and found.why is None:
-        remarks.append(f"Of {waiting} transitions nothing is said: they came since this was kept, or waited then.")
+        remarks.append(f"Of {waiting:,} transitions nothing is said: they came since this was kept, or waited then.")
     elif waiting:
         why = found.why if found.pending is None else pending(found.pending[2])
         remarks.append(why_waiting(name, waiting, str(why), together=name is None))

@@ -139,7 +139,9 @@ def _plan_loss(study: "Study", target_loss: float | None) -> StudyPlan:
     if target is None:
         target = state.target_loss
     if target is None:
-        raise InputError("a plan needs a target loss: none was given, and the study has none")
+        raise InputError(
+            "a plan needs a target loss (--target-loss; target_loss in Python): none was given, and the study has none"
+        )
     log_inverse = math.log(state.chains / state.delta)
     more: dict[str, float] = {}
     cost = 0.0

@@ -6,13 +6,14 @@ once, so a study may use them to decide when to stop.
 """
 
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers import Answer, Question, answer, parse
 from ..answers.replay import BLOCKED
 from ..answers.running import Running, next_look
-from ..errors import InputError
+from ..errors import InputError, MixedUnitsWarning
 from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
 from ..validation import did_you_mean, one_of, real_number, shown
 from . import _paths, _transitions
@@ -94,6 +95,15 @@ def check_goals(settings: "StudySettings", asked: Mapping[str, Sequence[Question
             raise InputError("the policy 'widest' allocates for the answers to questions, and the study has none")
     if aims == ["worst"] and (len(asked) < 2 or any(len(questions) != 1 for questions in asked.values())):
         raise InputError("worst compares chains: at least two of them must have one question each")
+    units = {question.unit: None for questions in asked.values() for question in questions}
+    if aims == ["target_width"] and len(units) > 1:
+        warnings.warn(
+            f"a study has one target width, and its answers are in different units ({', '.join(units)}): the width"
+            f" {settings.target_width:g} may be narrow for one unit and wide for another, and the narrow one takes most"
+            " observations; make one study for each unit",
+            MixedUnitsWarning,
+            stacklevel=2,
+        )
 
 
 def shares(delta: float, chains: int, number: int) -> list[float]:

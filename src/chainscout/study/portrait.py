@@ -12,11 +12,12 @@ from ..counts import never_left
 from ..errors import ChainscoutError
 from ..installation import package_command
 from ..markup import MOST, html_table, text_table
-from ..validation import real_number
+from ..validation import printable, real_number
 from .browser import Browser
 
 if TYPE_CHECKING:
     from .study import Study
+    from .views import Progress
 
 __all__ = ["following", "html", "line", "live", "text"]
 
@@ -75,7 +76,22 @@ def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
         notes = ["There is no bound on every loss yet."]
     if total > len(lines):
         notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")
+    if state.questions and not repeated:
+        notes += _answers(study, state)
     return rows, notes
+
+
+def _answers(study: "Study", state: "Progress") -> list[str]:
+    """One line for each registered question: its stored answer, and what the study wants of it."""
+    wanted = "" if state.target_width is None else f", wanted ≤ {state.target_width:g} wide"
+    wanted += "" if state.limit is None else f", limit {state.limit:g}"
+    found = []
+    for one in study.questions()[:MOST]:
+        known = "no estimate" if one.estimate is None else f"{one.estimate:.3g}"
+        found.append(printable(f"{one.chain}: {one.question}: {known} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}"))
+    if state.questions > MOST:
+        found.append(f"These are the first {MOST} of {state.questions:,} questions.")
+    return found
 
 
 def live(study: "Study", every: float = 1.0) -> None:

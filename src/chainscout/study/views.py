@@ -99,6 +99,8 @@ class StopReason(StoredEnum):
 
 
 _WORDS = {
+    StopReason.BUDGET: "the budget is spent",
+    StopReason.DEADLINE: "the deadline has passed",
     StopReason.TARGET_LOSS: "the target loss is certified",
     StopReason.TARGET_LOSS_OF_THE_REST: "the target loss is certified but for the chains set aside",
     StopReason.TARGET_WIDTH: "every answer has the target width",
