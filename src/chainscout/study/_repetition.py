@@ -47,7 +47,7 @@ def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple
         return ()
     return tuple(
         f"no bound holds: paths {pair.first} and {pair.second} of {chain.name} begin with the same {pair.length} states"
-        ", as those of sources with one seed do"
+        " (sources with one seed repeat each other)"
         for chain, pair in islice(_unlikely(transaction, only), MOST_NAMED)
     )
 
