@@ -155,7 +155,7 @@ def test_learn_after_a_crash_with_the_same_seed_has_no_bound_and_says_so(folder,
     text = 'where = "lab.db"\nbudget = 100\n[chains.b]\nstates = 3\ncommand = [{python!r}, "-S", "seeded.py"]\n'
     (folder / "seeded.py").write_text(SEEDED.format(seed=seed))
     run("learn", study_file(folder, text))
-    second = study_file(folder, text.replace("budget = 100", "budget = 2000\ntarget_loss = 0.2"))
+    second = study_file(folder, text.replace("budget = 100", "budget = 2000\ntarget_loss = 0.05"))
     found = CliRunner().invoke(main, ["learn", str(second)])
     assert found.exit_code == status, found.output
     said = " ".join(found.output.split())
