@@ -427,9 +427,12 @@ class StudyReport:
     def cards(self) -> tuple[Card, ...]:
         """A card for each of the first questions."""
         progress = self._study.progress()
-        return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
+        lines = self._study.questions()[:MOST_CARDS]
+        spoilt = bool(lines and self._study.repeated_paths())
+        return tuple(self._card(line, progress, spoilt) for line in lines)
 
-    def _card(self, line: QuestionLine, progress: Progress) -> Card:
+    def _card(self, line: QuestionLine, progress: Progress, spoilt: bool) -> Card:
+        """The card of a question. ``spoilt``: paths of the study repeat each other, perhaps those of this chain."""
         points: list[tuple[int, float, float, float | None]] = []
         for at in self.browser.answers(line.number):
             if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
@@ -439,7 +442,7 @@ class StudyReport:
         observations, lowers, uppers, estimates = zip(*points, strict=True) if points else ((),) * 4
         width = "infinitely wide" if line.width == math.inf else f"{cell(line.width)} wide"
         wanted = "" if progress.target_width is None else f", and is to be {progress.target_width:g} wide"
-        repeated = self._study.repeated_paths(line.chain)
+        repeated = self._study.repeated_paths(line.chain) if spoilt else ()
         sure = f" with probability {1 - line.delta:.6g}"
         return Card.of(
             line,
@@ -486,8 +489,10 @@ class StudyReport:
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        bounded = not self._study.repeated_paths()
-        return tuple(happening(event, bounded) for event in self._study.events(after, limit))
+        found = self._study.events(after, limit)
+        ended = any(event.kind is EventKind.FINISHED for event in found)
+        bounded = not (ended and self._study.repeated_paths())
+        return tuple(happening(event, bounded) for event in found)
 
 
 def facts(study: Overview) -> list[tuple[str, Any]]:
