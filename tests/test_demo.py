@@ -50,6 +50,12 @@ def test_it_fits_one_screen(told: str) -> None:
     assert max(len(line) for line in lines if line.startswith("  chainscout ")) + len(".venv/bin/") <= 80
 
 
+def test_its_file_invites_nobody_to_a_fixed_seed() -> None:
+    comment, _, _ = demonstration.STUDY.partition("where = ")
+    assert "--seed" not in comment
+    assert "with a fixed seed its paths repeat,\n# and no bound holds." in comment
+
+
 def test_it_speaks_plain_words(told: str) -> None:
     assert not re.search("[Α-Ωα-ωℓ₀-₉]|_ps", told)
 

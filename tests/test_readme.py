@@ -75,6 +75,11 @@ def test_who_repeats_the_study_is_told_what_to_do(tmp_path: Path, monkeypatch: p
         exec(compile(second, "README.md", "exec"), names)
 
 
+def test_where_a_crash_loses_nothing_a_seed_is_warned_of() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "so a crash loses nothing. A source that you seed yourself needs a new seed each time it starts" in text
+
+
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target

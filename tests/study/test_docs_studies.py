@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -23,14 +24,34 @@ def code_blocks():
 def test_the_study_file_of_the_documentation_is_one():
     (text,) = [block for language, block in code_blocks() if language == "toml"]
     table = StudyTable.model_validate(tomllib.loads(text))
-    assert {name: ChainTable.model_validate(entry).command for name, entry in table.chains.items()}["rig"] == [
-        "./simulate",
-        "7",
-    ]
+    # A command with a fixed seed gives the same states again when the study goes on after a crash.
+    assert ChainTable.model_validate(table.chains["rig"]).command == ["./simulate"]
+    assert "a fixed one repeats its paths, and no bound holds" in text
 
 
 def test_the_page_has_a_program_in_shell_and_one_in_c():
     assert {"sh", "c"} <= {language for language, _ in code_blocks()}
+
+
+def test_the_program_in_c_takes_a_new_seed_at_every_start(tmp_path):
+    compiler = shutil.which("cc")
+    assert compiler is not None, "this test needs a C compiler"
+    (source,) = [block for language, block in code_blocks() if language == "c"]
+    (tmp_path / "simulate.c").write_text(source, encoding="utf-8")
+    program = tmp_path / "simulate"
+    subprocess.run([compiler, "-o", program, tmp_path / "simulate.c"], check=True)
+    walks = [
+        subprocess.run([program], input="next\n" * 100, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert [len(walk.split()) for walk in walks] == [100, 100]
+    assert walks[0] != walks[1]  # equal with probability 2⁻¹⁰⁰ if the seeds differ, and 2⁻³² that they do not
+
+
+def test_the_page_says_when_a_second_call_is_right_and_what_to_do_with_a_spoilt_study():
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert "So the same call is right the second time too, if its sources do not repeat themselves" in text
+    assert "Mend the source, and make a new study under another name. The old study keeps its whole log" in text
 
 
 # -- many workers

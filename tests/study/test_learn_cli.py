@@ -141,6 +141,31 @@ def test_learn_with_a_target_that_only_the_rest_meets(folder):
     assert json.loads(run("export", folder / "rest.db"))["stop_reason"] == "target_loss_of_the_rest"
 
 
+SEEDED = """
+import random, sys
+rng = random.Random({seed})
+for line in sys.stdin:
+    print(rng.randrange(3), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("seed", "status"), [("7", 1), ("", 0)])
+def test_learn_after_a_crash_with_the_same_seed_has_no_bound_and_says_so(folder, seed, status):
+    """The target is reached, and the states of the first run were counted twice."""
+    text = 'where = "lab.db"\nbudget = 100\n[chains.b]\nstates = 3\ncommand = [{python!r}, "-S", "seeded.py"]\n'
+    (folder / "seeded.py").write_text(SEEDED.format(seed=seed))
+    run("learn", study_file(folder, text))
+    second = study_file(folder, text.replace("budget = 100", "budget = 2000\ntarget_loss = 0.05"))
+    found = CliRunner().invoke(main, ["learn", str(second)])
+    assert found.exit_code == status, found.output
+    said = " ".join(found.output.split())
+    assert ("no bound holds: paths 1 and 2 of b" in found.stderr) == bool(status)
+    assert ("The study has ended: the target loss was reached, but no bound holds." in said) == bool(status)
+    assert ("The study has ended: the target loss is certified." in said) != bool(status)
+    assert ("with probability ≥ 0.95" in said) != bool(status)
+    assert ("certified" in " ".join(run("ask", folder / "lab.db", status=1).split())) != bool(status)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -11,8 +11,11 @@ import numpy
 import pytest
 
 import chainscout as cs
-from chainscout.errors import FileError, InputError, RepeatedPathsWarning
-from chainscout.study import _repetition
+from chainscout.errors import FileError, InputError, RepeatedPathsWarning, StudyFinished
+from chainscout.report import studies
+from chainscout.report.study_data import StudyReport
+from chainscout.report.study_page import study_page
+from chainscout.study import StopReason, _repetition, export
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
 
@@ -40,7 +43,8 @@ def test_workers_of_one_seed_are_named_beside_the_certificate(place):
     assert "paths 1 and 3 of a begin with the same 64 states" in note
     assert note in study.certificate().notes
     assert note in study.answer("a", "reach 2 from 0 within 3").notes
-    assert f"No bound holds: {note}." in str(study)
+    assert note.startswith("no bound holds: ")
+    assert f"N{note[1:]}." in str(study)
     assert "every loss is at most" not in str(study)
 
 
@@ -48,8 +52,79 @@ def test_a_source_that_is_begun_again_with_its_seed_is_told(tmp_path):
     """The same program again, as after a crash: `learn` begins a new path, and the source repeats its first one."""
     where = tmp_path / "lab.db"
     cs.learn({"a": walk(1)}, 100, where=where, states={"a": 3}, progress=False).close()
-    with pytest.warns(RepeatedPathsWarning, match="paths 1 and 2 of a begin with the same 64 states: sources with one"):
+    with pytest.warns(RepeatedPathsWarning, match="no bound holds: paths 1 and 2 of a begin with the same 64"):
         cs.learn({"a": walk(1)}, 200, where=where, states={"a": 3}, progress=False).close()
+
+
+def spoilt():
+    """A finished study: chain a was told one path twice, and chain b was not."""
+    study = cs.Study.create(None, {"a": 3, "b": 3}, target_loss=1e-9, questions="reach 2 from 0 within 3")
+    for chain, seeds in (("a", (1, 1)), ("b", (2, 3))):
+        for seed in seeds:
+            study.tell_many([(chain, state) for state in itertools.islice(walk(seed), 200)])
+            study.restart(chain)
+    study.extend(target_loss=1.0)
+    assert study.stop_reason is StopReason.TARGET_LOSS
+    return study
+
+
+def said(tables):
+    return "\n".join(str(part) for table in tables for part in (*table.rows, *table.notes))
+
+
+SHOWN = {
+    "certificate": lambda study: str(study.certificate()),
+    "one line": lambda study: repr(study.certificate()),
+    "in words": lambda study: study.certificate().in_words(),
+    "notebook": lambda study: study.certificate()._repr_html_(),
+    "print": str,
+    "answer": lambda study: str(study.answer("a", "reach 2 from 0 within 4")),
+    "registered answer": lambda study: str(study.answer("a", "reach 2 from 0 within 3")),
+    "status": lambda study: said(studies.status(study)),
+    "status of a chain": lambda study: said([studies.estimate(study, "a")]),
+    "plan": lambda study: said([studies.plan(study, 0.001)]),
+    "plan of answers": lambda study: said([studies.plan(study, target_width=0.001)]),
+    "report": lambda study: study_page(study, "Study"),
+    "page of a chain": lambda study: StudyReport(study, "").chain(0).words,
+    "card": lambda study: StudyReport(study, "").cards()[0].words,
+    "model": lambda study: export.content(study, "prism", chain="a").decode(),
+}
+
+
+@pytest.mark.parametrize("medium", SHOWN)
+def test_no_medium_promises_a_bound_of_a_spoilt_study(medium):
+    text = SHOWN[medium](spoilt())
+    assert "no bound holds: paths 1 and 2 of a begin with the same 128 states" in text.replace("No bound", "no bound")
+    for promise in ("With probability at least", "probability 0.9", "probability ≥", "is certified"):
+        # On the report, the card of chain b still promises its own answer, with its share of δ.
+        assert promise not in text.replace("wide with probability 0.975", "")
+
+
+def test_a_spoilt_study_ends_without_a_certificate():
+    study = spoilt()
+    assert not study.certificate().guaranteed
+    assert not study.answer("a", "reach 2 from 0 within 3").guaranteed
+    assert "with probability 0.95" in str(study.answer("b", "reach 2 from 0 within 4"))  # its paths differ
+    assert study.repeated_paths("b") == ()
+    words = "the target loss was reached, but no bound holds"
+    assert f"finished ({words})" in repr(study)
+    assert studies.ending(study) == f"The study has ended: {words}."
+    report = StudyReport(study, "")
+    assert report.overview().state_words == f"finished: {words}"
+    assert report.events()[-1].detail == f"reason {words}"
+    assert report.chain(1).sure == "but no bound holds"  # an interval holds for all chains at once, or is no promise
+    with pytest.raises(StudyFinished, match=words):
+        study.ask()
+
+
+def test_an_answer_is_doubted_however_many_pairs_other_chains_have(place):
+    study, same = place.create({"a": 3, "b": 3}), list(itertools.islice(walk(1), 64))
+    for chain, number in (("a", _repetition.MOST_NAMED + 2), ("b", 2)):
+        for _ in range(number):
+            study.tell_many([(chain, state) for state in same])
+            study.restart(chain)
+    assert not any("of b" in note for note in study.repeated_paths())
+    assert "paths 1 and 2 of b" in study.answer("b", "reach 2 from 0 within 3").notes[0]
 
 
 def test_workers_of_different_seeds_are_not(place):

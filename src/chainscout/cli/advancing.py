@@ -92,10 +92,10 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
             if options["begin"] and (options["path"] is not None or options["step"] is not None):
                 raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
             study.tell(chain, study.state_from_text(chain, state), **options)
-        progress = study.progress()
+        progress, over = study.progress(), finished(study)
     answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
     many = "1 observation" if progress.observations == 1 else f"{progress.observations:,} observations"
-    say(answer, many + finished(progress.stop_reason))
+    say(answer, many + over)
 
 
 @click.command(cls=StudyCommand)
@@ -117,8 +117,8 @@ def give_back(where: str, chain: str, token: str, lost: bool) -> None:
     """End a lease before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)
-        reason = study.stop_reason
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{finished(reason)}")
+        reason, over = study.stop_reason, finished(study)
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{over}")
 
 
 @click.command(cls=StudyCommand)
@@ -127,8 +127,8 @@ def take_up(where: str, chain: str) -> None:
     """Ask again for a chain that was set aside, because its process works again."""
     with opened(where) as study:
         study.take_up(chain)
-        reason = study.stop_reason
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{finished(reason)}")
+        reason, over = study.stop_reason, finished(study)
+    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{over}")
 
 
 def _standard_input() -> list[str]:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 #: The study file that the demonstration writes and runs.
 STUDY = """\
 # Three processes with matrices that play the part of your own programs. In your study, write
-#     command = ["./my_simulator", "--seed", "7"]
-# instead of 'matrix': a program that prints the next state for every line it is sent.
+#     command = ["./my_simulator"]
+# instead of 'matrix': a program that prints the next state for every line it is sent. It must
+# take a new seed from the operating system at every start: with a fixed seed its paths repeat,
+# and no bound holds.
 where = "lab.db"            # the study: every sample is on disk before the next one is drawn
 budget = 20_000             # at most so many samples ...
 target_loss = 0.03          # ... and fewer if every matrix is certified to this loss before

@@ -18,7 +18,7 @@ from .rendering import JsonCommand, echo, is_json, say, show, writing
 if TYPE_CHECKING:
     from ..answers import Answer
     from ..chains import MarkovChain
-    from ..study import StopReason, Study
+    from ..study import Study
 
 
 class StudyCommand(JsonCommand):
@@ -124,7 +124,7 @@ def extend(where: str, **ends: Any) -> None:
 
     with opened(where) as study:
         study.extend(**ends)
-        state = study.progress()
+        state, over = study.progress(), finished(study)
     ends = {
         "budget": state.budget,
         "target_loss": state.target_loss,
@@ -137,7 +137,7 @@ def extend(where: str, **ends: Any) -> None:
         if end is not None
     )
     answer = {**ends, "stop_reason": state.stop_reason}
-    say(answer, f"{where}: {', '.join(words)}{finished(state.stop_reason)}")
+    say(answer, f"{where}: {', '.join(words)}{over}")
 
 
 @click.command(cls=StudyCommand)
@@ -329,6 +329,9 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
     with study:
+        repeated = study.repeated_paths()
+        for note in repeated[:1]:
+            echo(f"chainscout: {note}; a source must not repeat itself when it starts again", err=True)
         aside = studies.set_aside(study)
         for sentence in aside:
             echo(sentence, err=True)
@@ -340,7 +343,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
         nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
         if not is_json():
             echo(studies.ending(study))
-    if nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
+    if repeated or nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
 
 
@@ -389,6 +392,9 @@ def _questions(
     return found if lines or own else None
 
 
-def finished(reason: "StopReason | None") -> str:
+def finished(study: "Study") -> str:
     """The end of a sentence about a study that may have stopped."""
-    return "" if reason is None else f"; finished ({reason.words})"
+    from ..study import Browser
+
+    ending = Browser(study).ending()
+    return "" if ending is None else f"; finished ({ending})"

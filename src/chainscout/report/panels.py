@@ -53,7 +53,7 @@ def questions(report: "StudyReport") -> Table | None:
         for line in lines[:MOST_QUESTIONS]
     )
     sure = f"all answers hold at all times at once with probability ≥ {1 - sum(line.delta for line in lines):g}"
-    notes = [sure]
+    notes = [next(iter(report.browser.study.repeated_paths()), sure)]
     for line in lines[:MOST_QUESTIONS]:
         notes += [f"{label(line.chain)}, {line.question}: {note}" for note in line.notes]
     if len(lines) > MOST_QUESTIONS:

@@ -43,7 +43,9 @@ def ending(study: "Study") -> str:
     state = study.progress()
     if state.stop_reason is None:
         return "The study goes on."
-    words = state.stop_reason.words
+    words = str(Browser(study).ending())
+    if study.repeated_paths():
+        return f"The study has ended: {words}."
     if state.stop_reason is StopReason.TARGET_WIDTH:
         words = f"every answer is at most {state.target_width:g} wide"
     elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
@@ -63,7 +65,7 @@ def set_aside(study: "Study") -> list[str]:
 def _chains(report: StudyReport, overview: Overview) -> Table:
     """The chains with their observations and the bounds on their losses. Of many chains, the least known ones."""
     page = report.page(sort="certificate", descending=True, size=MOST)
-    notes = [f"the bound on all losses at once holds with probability ≥ {1 - overview.delta:g}"]
+    notes = [report.promise("the bound on all losses at once holds with probability ≥ {sure}")]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
     lines = sorted(page.chains, key=attrgetter("number"))
@@ -71,7 +73,7 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
         unknown = report.browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
         if unknown:
             notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
-    return Table.of("chains", lines, COLUMNS, (*notes, *overview.notes))
+    return Table.of("chains", lines, COLUMNS, tuple(dict.fromkeys((*notes, *overview.notes))))
 
 
 def plan(
@@ -109,7 +111,7 @@ def estimate(study: "Study", chain: str) -> Table:
     rows = tuple(entry for row in entries(found) for entry in row)
     report = StudyReport(study, "")
     notes = (
-        f"all intervals of all chains hold at all times at once with probability ≥ {1 - found.delta:g}",
+        report.promise("all intervals of all chains hold at all times at once with probability ≥ {sure}"),
         report.words(report.browser.line(report.number(chain))),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), rows, notes, keys=2)

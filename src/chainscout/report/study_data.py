@@ -66,6 +66,8 @@ class Overview(Progress):
     #: The state in words, and how much of the budget is used.
     state_words: str
     used_words: str
+    #: Why the study has stopped, in words.
+    ending: str | None
     #: Observations a second.
     rate: float | None
     #: An estimate of the seconds until the budget, the target or the deadline ends the study at this pace.
@@ -150,6 +152,8 @@ class Chain:
 
     line: Line
     delta: float
+    #: How sure an interval is, as it stands behind its ends.
+    sure: str
     #: The numbers of states whose rows were never left, and rarely left; and both in words.
     never: int
     rarely: int
@@ -250,14 +254,15 @@ class StudyReport:
     def overview(self) -> Overview:
         """The study as a whole."""
         progress, pace = self._study.progress(), self.browser.pace()
-        stopped = progress.stop_reason
+        ending = self.browser.ending()
         words = "running" if progress.observations else "nothing observed yet"
         found = Overview.of(
             progress,
             title=self._title,
             state="finished" if progress.finished else "running" if progress.observations else "empty",
-            state_words=words if stopped is None else f"finished: {stopped.words}",
+            state_words=words if ending is None else f"finished: {ending}",
             used_words=_used(progress),
+            ending=ending,
             policy=label(progress.policy),
             used=_whole(progress.used),
             budget=_whole(progress.budget),
@@ -273,11 +278,15 @@ class StudyReport:
         )
         return replace(found, facts=_texts((*facts(found), *pace_facts(found))))
 
+    def promise(self, words: str) -> str:
+        """The words, with 1 − δ for {sure}; if paths of the study repeat each other, that no bound holds."""
+        repeated = self._study.repeated_paths()
+        return repeated[0] if repeated else words.format(sure=f"{1 - self._study.progress().delta:g}")
+
     def _notes(self, progress: Progress) -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
-        notes: tuple[str, ...] = (
-            (f"by the stored certificates: {known.in_words()}",) if any(map(math.isfinite, known.loss.values())) else ()
-        )
+        is_bound = any(map(math.isfinite, known.loss.values())) and not known.repeated
+        notes: tuple[str, ...] = (f"by the stored certificates: {known.in_words()}",) if is_bound else ()
         notes += (*known.notes, *self.browser.notes(), STORED)
         if progress.certificate == math.inf:
             notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
@@ -332,8 +341,10 @@ class StudyReport:
         """What is known of a chain's single probabilities, in a sentence."""
         if not line.certified:
             return "Nothing is certified of this chain yet."
-        known = self.browser.certificate([line.number]).in_words()
-        return known if line.open else f"After {line.certified:,} transitions: {known}"
+        known = self.browser.certificate([line.number])
+        if line.open or known.repeated:
+            return known.in_words()
+        return f"After {line.certified:,} transitions: {known.in_words()}"
 
     def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """A chain and the window of its matrix that begins at ``row`` and ``column``."""
@@ -357,14 +368,17 @@ class StudyReport:
         shown = self._line(line, progress)
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
+        repeated = self._study.repeated_paths()
+        holds = "" if repeated else f", which holds at all times at once with probability {1 - progress.delta:g}"
         return Chain(
             line=shown,
             delta=progress.delta,
+            sure="but no bound holds" if repeated else f"with probability {1 - progress.delta:g}",
             never=never,
             rarely=rarely,
             unknown=", ".join(f"{number:,} of {line.states:,} rows {left}" for number, left in unknown if number),
             words=f"{self.words(line)} Estimated probabilities. A cell under the pointer or with the focus shows its"
-            f" interval, which holds at all times at once with probability {1 - progress.delta:g}. A row is rarely left"
+            f" interval{holds}. A row is rarely left"
             " (◐) while one of its intervals is wider than ½. A row that was never left (○) is not known at all.",
             facts=_texts(chain_facts(shown)),
             window=Window(row, column, states, names, *tables),
@@ -416,9 +430,12 @@ class StudyReport:
     def cards(self) -> tuple[Card, ...]:
         """A card for each of the first questions."""
         progress = self._study.progress()
-        return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
+        lines = self._study.questions()[:MOST_CARDS]
+        spoilt = bool(lines and self._study.repeated_paths())
+        return tuple(self._card(line, progress, spoilt) for line in lines)
 
-    def _card(self, line: QuestionLine, progress: Progress) -> Card:
+    def _card(self, line: QuestionLine, progress: Progress, spoilt: bool) -> Card:
+        """The card of a question. ``spoilt``: paths of the study repeat each other, perhaps those of this chain."""
         points: list[tuple[int, float, float, float | None]] = []
         for at in self.browser.answers(line.number):
             if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
@@ -428,6 +445,8 @@ class StudyReport:
         observations, lowers, uppers, estimates = zip(*points, strict=True) if points else ((),) * 4
         width = "infinitely wide" if line.width == math.inf else f"{cell(line.width)} wide"
         wanted = "" if progress.target_width is None else f", and is to be {progress.target_width:g} wide"
+        repeated = self._study.repeated_paths(line.chain) if spoilt else ()
+        sure = f" with probability {1 - line.delta:.6g}"
         return Card.of(
             line,
             chain=label(line.chain),
@@ -435,7 +454,7 @@ class StudyReport:
             lower=finite(line.lower),
             upper=finite(line.upper),
             waiting_for=None if line.waiting_for is None else label(line.waiting_for),
-            words=f"{'Done' if line.met else 'Not done'}: {width} with probability {1 - line.delta:.6g}{wanted}",
+            words=repeated[0] if repeated else f"{'Done' if line.met else 'Not done'}: {width}{sure}{wanted}",
             target_width=progress.target_width,
             limit=progress.limit,
             observations=observations,
@@ -476,7 +495,10 @@ class StudyReport:
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        return tuple(happening(event) for event in self._study.events(after, limit))
+        found = self._study.events(after, limit)
+        ended = any(event.kind is EventKind.FINISHED for event in found)
+        bounded = not (ended and self._study.repeated_paths())
+        return tuple(happening(event, bounded) for event in found)
 
 
 def facts(study: Overview) -> list[tuple[str, Any]]:
@@ -500,7 +522,7 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         ("lost observations", study.lost),
         ("set aside", study.aside),
         ("checks of what the bounds assume", study.checks),
-        ("finished", "no" if study.stop_reason is None else study.stop_reason.words),
+        ("finished", "no" if study.ending is None else study.ending),
     ]
 
 
@@ -595,11 +617,12 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
 HIDDEN = frozenset({"lost", "issued", "told"})
 
 
-def happening(event: "EventLine") -> Happening:
-    """An event as it is shown."""
+def happening(event: "EventLine", bounded: bool) -> Happening:
+    """An event as it is shown. ``bounded``: no paths of the study repeat each other."""
     details = {key: value for key, value in event.detail.items() if value is not None and key not in HIDDEN}
     if event.kind is EventKind.FINISHED:
-        details = {key: StopReason(value).words for key, value in details.items()}
+        reasons = {key: StopReason(value) for key, value in details.items()}
+        details = {key: why.words if bounded else why.words_without_bound for key, why in reasons.items()}
     parts = [f"{key} {label(cell(value))}" for key, value in details.items()]
     if event.detail.get("lost"):
         parts.append("an observation was lost")

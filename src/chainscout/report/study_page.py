@@ -34,7 +34,7 @@ def study_page(study: "Study", title: str) -> str:
     parts = [
         f"<h1><bdi>{escape(title)}</bdi></h1>",
         _header(overview),
-        section(_figures(overview)),
+        section(_figures(report, overview)),
         "<section><h2>Over time</h2>",
         line_chart(over_time.certificate),
         f"<h3>Allocation</h3><p class=note>{ALLOCATION}</p>",
@@ -57,10 +57,10 @@ def _header(overview: Overview) -> str:
     return f"<p><span class=state>{escape(overview.state_words)}</span></p><p>{bar}{overview.used_words}</p>"
 
 
-def _figures(overview: Overview) -> Table:
-    promise = f"no chain's loss is larger than the certificate, with probability {1 - overview.delta:g}"
+def _figures(report: StudyReport, overview: Overview) -> Table:
+    promise = report.promise("no chain's loss is larger than the certificate, with probability {sure}")
     rows = (*overview.facts, ("as of", f"{moment(overview.now)} UTC"))
-    return Table("the study", ("quantity", "value"), rows, (promise, *overview.notes))
+    return Table("the study", ("quantity", "value"), rows, tuple(dict.fromkeys((promise, *overview.notes))))
 
 
 def _chains(page: Page, overview: Overview) -> Table:
@@ -84,7 +84,7 @@ def _matrix(chain: Chain) -> str:
     """The matrix as a table without scripts. A cell shows its interval on hover and on focus."""
     window = chain.window
     head = "".join(f"<th scope=col><bdi>{escape(name)}</bdi></th>" for name in window.columns)
-    body = "\n".join(_row(window, x, state, chain.delta) for x, state in enumerate(window.rows))
+    body = "\n".join(_row(window, x, state, chain.sure) for x, state in enumerate(window.rows))
     name = escape(f"transition matrix of {chain.line.label}", quote=True)
     return (
         f'<div class=scroll tabindex=0 role=region aria-label="{name}"><table class=heat>'
@@ -93,14 +93,14 @@ def _matrix(chain: Chain) -> str:
     )
 
 
-def _row(window: Window, x: int, state: State, delta: float) -> str:
+def _row(window: Window, x: int, state: State, sure: str) -> str:
     mark = state.mark and f"; the row was {state.mark}"
     columns = (window.columns, window.matrix[x], window.lower[x], window.upper[x], window.transitions[x])
     cells = ""
     for name, value, lower, upper, seen in zip(*columns, strict=True):
         words = (
-            f"{state.label} → {name}: {cell(value)}, between {cell(lower)} and {cell(upper)} with probability"
-            f" {1 - delta:g}; seen {seen:,} times in {state.exits:,} exits{mark}"
+            f"{state.label} → {name}: {cell(value)}, between {cell(lower)} and {cell(upper)} {sure};"
+            f" seen {seen:,} times in {state.exits:,} exits{mark}"
         )
         tip = f"<span class=tip><bdi>{escape(words)}</bdi></span>"
         cells += f'<td class=p tabindex=0 style="--p:{value:.3f}">{value:.2f}{tip}</td>'

@@ -36,7 +36,7 @@ def placed(
     walker: _transitions.Walker,
 ) -> list[tuple[ChainRecord, PathRecord, Hashable, int | None]]:
     """A batch with its paths and the positions of known states. All records that it needs are read together."""
-    _stop.check_not_stopped(transaction.study)
+    _stop.check_not_stopped(transaction)
     _lease.sweep(transaction, live)
     transaction.expect({name: None for name, _ in pairs if isinstance(name, str)})
     found: list[tuple[ChainRecord, PathRecord, Hashable, int | None]] = []

@@ -11,7 +11,7 @@ from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ._labels import Labels
-from ._repetition import repeated
+from ._repetition import as_sentence, repeated
 from ._solutions import NEAR, Solutions
 
 #: Without a target, certificates are stored from this T on. Before, they say little, and each costs as much time as two
@@ -32,10 +32,26 @@ class StudyCertificate(Certificate):
     lost: int = 0
     #: The chains that are set aside: their paths brought no transition, or their sources ended.
     aside: tuple[str, ...] = ()
-    #: Sentences about paths that repeat each other, as workers with one seed do.
+    #: Sentences about paths that repeat each other, as workers with one seed do. If there is one, no bound holds.
     repeated: tuple[str, ...] = ()
     #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
     doubt: str | None = None
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the bound is proved to hold with probability ≥ 1 − δ: not if paths repeat each other."""
+        return not self.repeated and super().guaranteed
+
+    def in_words(self, exits: int = EXITS) -> str:
+        """What the certificate says of single probabilities, or that no bound holds, in one sentence."""
+        words = super().in_words(exits)
+        return as_sentence(self.repeated[0]) if self.repeated else words
+
+    def __repr__(self) -> str:
+        return f"Certificate({self.repeated[0]})" if self.repeated else super().__repr__()
+
+    def __str__(self) -> str:
+        return self.in_words() if self.repeated else super().__str__()
 
     @property
     def notes(self) -> tuple[str, ...]:

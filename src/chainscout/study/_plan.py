@@ -9,6 +9,7 @@ from ..certificates.planning import further_transitions
 from ..counts import Counts
 from ..errors import InputError
 from ..store import ChainRecord, Transaction
+from ._repetition import as_sentence, repeated
 from .settings import CHECKS
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class StudyPlan:
     more: Mapping[str, float]
     #: What the observations cost; their number if they have no costs.
     cost: float
+    #: Sentences about paths that repeat each other. If there is one, no number of observations helps.
+    repeated: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:
@@ -45,6 +48,8 @@ class StudyPlan:
         return sum(map(math.isnan, self.more.values()))
 
     def __str__(self) -> str:
+        if self.repeated:
+            return _hopeless(self.repeated)
         needed = sum(number > 0 for number in self.more.values())
         number = f"about {self.total:,.0f} more observations"
         if math.isinf(self.total):
@@ -68,6 +73,8 @@ class AnswerPlan:
     questions: Mapping[tuple[str, str], float]
     #: What the observations cost, where they have costs; else their number.
     cost: float
+    #: Sentences about paths that repeat each other. If there is one, no number of observations helps.
+    repeated: tuple[str, ...] = ()
 
     @property
     def more(self) -> dict[str, float]:
@@ -88,6 +95,8 @@ class AnswerPlan:
         return sum(map(math.isnan, self.more.values()))
 
     def __str__(self) -> str:
+        if self.repeated:
+            return _hopeless(self.repeated)
         needed = sum(number > 0 for number in self.more.values())
         words = f"about {self.total:,.0f} more observations of {needed:,} of {_chains(len(self.more))}"
         if math.isinf(self.total):
@@ -97,6 +106,10 @@ class AnswerPlan:
         if self.unknown:
             words += f"; of {self.unknown:,} nothing can be said yet"
         return f"For {self.aim}: {words}."
+
+
+def _hopeless(repeated: tuple[str, ...]) -> str:
+    return f"{as_sentence(repeated[0])} More observations do not change this."
 
 
 def _chains(number: int) -> str:
@@ -113,7 +126,7 @@ def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
             chain = chains[name]
             assert chain is not None
             more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
-        made = AnswerPlan(found.aim, transaction.study.observations, more, 0.0)
+        made = AnswerPlan(found.aim, transaction.study.observations, more, 0.0, repeated(transaction))
         for name, number in made.more.items():
             chain = chains[name]
             assert chain is not None
@@ -152,7 +165,7 @@ def _plan_loss(study: "Study", target_loss: float | None) -> StudyPlan:
         for name, weight, price, counts in found:
             more[name] = further_transitions(counts, target / weight, state.method, log_inverse)
             cost += 0.0 if math.isnan(more[name]) else more[name] * price
-    return StudyPlan(target, state.delta, state.method, state.observations, more, cost)
+    return StudyPlan(target, state.delta, state.method, state.observations, more, cost, study.repeated_paths())
 
 
 def _counts(transaction: Transaction, chain: ChainRecord) -> Counts:

@@ -41,16 +41,20 @@ def digested(digest: int, state: int) -> int:
 def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple[str, ...]:
     """A sentence for each pair of paths that repeat each other, unless that is likely by chance.
 
-    ``only``: check this chain only.
+    The first one stands wherever a bound would be promised. ``only``: check this chain only.
     """
     if transaction.study.paths < 2 or (only is not None and only.begun < 2):
         return ()
     return tuple(
-        f"paths {pair.first} and {pair.second} of {chain.name} begin with the same {pair.length} states: "
-        "sources with one seed repeat each other, and then no bound holds"
-        for chain, pair in islice(_unlikely(transaction), MOST_NAMED)
-        if only is None or chain.number == only.number
+        f"no bound holds: paths {pair.first} and {pair.second} of {chain.name} begin with the same {pair.length} states"
+        " (sources with one seed repeat each other)"
+        for chain, pair in islice(_unlikely(transaction, only), MOST_NAMED)
     )
+
+
+def as_sentence(note: str) -> str:
+    """A note with a capital letter and a full stop."""
+    return f"{note[0].upper()}{note[1:]}."
 
 
 def needed_surprise(chains: int, path: int) -> float:
@@ -58,10 +62,12 @@ def needed_surprise(chains: int, path: int) -> float:
     return math.log(chains * path * (path - 1) ** 2 / UNLIKELY)
 
 
-def _unlikely(transaction: Transaction) -> Iterator[tuple[ChainRecord, Twins]]:
+def _unlikely(transaction: Transaction, only: ChainRecord | None) -> Iterator[tuple[ChainRecord, Twins]]:
     """The pairs of paths that began alike, each with the longest common beginning, unless it is likely."""
     chains = transaction.study.chains
     for number, pairs in groupby(transaction.twins(), key=lambda pair: pair.chain):
+        if only is not None and number != only.number:
+            continue
         chain = None
         known: dict[tuple[int, int], float] = {}
         for second, same in groupby(pairs, key=lambda pair: pair.second):

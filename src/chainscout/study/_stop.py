@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
-from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _evidence, _history, _selection
+from ..store import ChainRecord, Transaction
+from . import _budget, _certificate, _evidence, _history, _repetition, _selection
 from ._index import LiveIndex
 from ._questions import Answering
 from ._solutions import Solutions
@@ -113,12 +113,17 @@ def check_going(transaction: Transaction) -> None:
     """Raises ``StudyFinished`` if the study has stopped."""
     reason = stop_reason(transaction)
     if reason is not None:
-        raise finished(reason)
+        raise _finished(transaction, reason)
 
 
-def finished(reason: StopReason) -> StudyFinished:
+def words(transaction: Transaction, reason: StopReason) -> str:
+    """The reason in words, which promise nothing if paths of the study repeat each other."""
+    return reason.words_without_bound if _repetition.repeated(transaction) else reason.words
+
+
+def _finished(transaction: Transaction, reason: StopReason) -> StudyFinished:
     """The error that says why a study stopped, and what lets it continue."""
-    return StudyFinished(f"the study is finished ({reason.words}); {_WAYS_ON[reason]} to go on", reason)
+    return StudyFinished(f"the study is finished ({words(transaction, reason)}); {_WAYS_ON[reason]} to go on", reason)
 
 
 def nothing_free(transaction: Transaction, without: int = 0) -> Exception:
@@ -128,14 +133,14 @@ def nothing_free(transaction: Transaction, without: int = 0) -> Exception:
     """
     study = transaction.study
     if study.leases == 0 and study.aside < study.chains and not without:
-        return finished(StopReason.BUDGET)
+        return _finished(transaction, StopReason.BUDGET)
     held = "1 lease is held by a worker" if study.leases == 1 else f"{study.leases} leases are held by workers"
     if study.leases and _budget.remaining(transaction) < study.least_cost:
         held += ", and what is left of the budget is promised to them"
     return NothingFree(f"nothing is free: {held}, and {study.aside} are set aside")
 
 
-def check_not_stopped(study: StudyRecord) -> None:
+def check_not_stopped(transaction: Transaction) -> None:
     """Raises ``StudyFinished`` if a stop is recorded. A passed deadline stops asking, but not telling."""
-    if study.stop_reason is not None:
-        raise finished(StopReason(study.stop_reason))
+    if transaction.study.stop_reason is not None:
+        raise _finished(transaction, StopReason(transaction.study.stop_reason))

@@ -12,7 +12,7 @@ from ..diagnostics import Diagnosis
 from ..errors import InputError
 from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline
 from ..validation import one_of, shown
-from . import _certificate, _diagnosis, _evidence
+from . import _certificate, _diagnosis, _evidence, _stop
 from ._certificate import StudyCertificate
 from .views import ChainLine, EventKind, LeaseLine, Pace
 
@@ -46,6 +46,12 @@ class Browser:
                 elif event.kind is EventKind.TAKEN_UP:
                     reasons.pop(str(event.chain), None)
         return reasons
+
+    def ending(self) -> str | None:
+        """Why the study has stopped, in words; None while it continues."""
+        with self._lock, self._store.reading() as transaction:
+            reason = _stop.stop_reason(transaction)
+            return None if reason is None else _stop.words(transaction, reason)
 
     # -- chains
 

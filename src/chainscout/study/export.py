@@ -185,10 +185,9 @@ def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
         initial = sorted({x for x in study.paths(name).starts.tolist() if x >= 0}) or range(len(states))
     else:
         initial = [study.counts(name).index_of(start)]
-    note = (
-        f"chain {name!r} after {study.chain(name).observations} observations: all intervals of the study hold together"
-        f" with probability {1 - found.delta:g}"
-    )
+    worth = f"all intervals of the study hold together with probability {1 - found.delta:g}"
+    worth = next(iter(study.repeated_paths()), worth)
+    note = f"chain {name!r} after {study.chain(name).observations} observations: {worth}"
     return formats.Model.of_states(states, found.lower, found.upper, initial, " ".join(note.split()))
 
 

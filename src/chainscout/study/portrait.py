@@ -13,6 +13,7 @@ from ..errors import ChainscoutError
 from ..installation import package_command
 from ..markup import MOST, html_table, text_table
 from ..validation import printable, real_number
+from ._repetition import as_sentence
 from .browser import Browser
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ _COLUMNS = ("chain", "states", "observations", "loss ≤", "rows")
 def line(study: "Study") -> str:
     """The study in one line, from what it stores."""
     try:
-        state = study.progress()
+        state, ending = study.progress(), Browser(study).ending()
     except ChainscoutError as error:  # a repr never raises
         return f"Study({error})"
     chains = "1 chain" if state.chains == 1 else f"{state.chains:,} chains"
     end = "" if state.budget is None else f" of {state.budget:,.10g}"
-    reason = "going on" if state.stop_reason is None else f"finished ({state.stop_reason.words})"
+    reason = "going on" if ending is None else f"finished ({ending})"
     return f"Study({chains}, {state.used:,.10g}{end} {state.unit}, {reason})"
 
 
@@ -71,7 +72,7 @@ def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
     aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
     notes = [f"With probability {1 - state.delta:g}, every loss is at most {state.certificate:.3g}{aim}."]
     if repeated := study.repeated_paths():
-        notes = [f"No bound holds: {repeated[0]}."]
+        notes = [as_sentence(repeated[0])]
     elif math.isinf(state.certificate):
         notes = ["There is no bound on every loss yet."]
     if total > len(lines):

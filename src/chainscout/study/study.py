@@ -358,7 +358,7 @@ class Study:
                     return known, False
                 if known is None and number is None:
                     _transitions.check_named(chain, self._main)
-            _stop.check_not_stopped(transaction.study)
+            _stop.check_not_stopped(transaction)
             _lease.sweep(transaction, live)
             _budget.check_price(transaction, chain.cost, "the observation")
             path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
@@ -536,10 +536,13 @@ class Study:
         """
         return _plan.plan(self, target_loss, target_width)
 
-    def repeated_paths(self) -> tuple[str, ...]:
-        """A sentence for each pair of paths that repeat each other, for example because two workers have one seed."""
+    def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
+        """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
+
+        ``chain``: check this chain only. If there is a sentence, no bound holds.
+        """
         with self._lock, self._store.reading() as transaction:
-            return _repetition.repeated(transaction)
+            return _repetition.repeated(transaction, None if chain is None else self._find(transaction, chain))
 
     def counts(self, chain: str) -> Counts:
         """The transitions of a chain, warm start included."""

@@ -88,6 +88,11 @@ class StopReason(StoredEnum):
         return _WORDS.get(self, self.value)
 
     @property
+    def words_without_bound(self) -> str:
+        """The reason in words if paths repeat each other, so that nothing is certified."""
+        return f"{_REACHED.get(self, self.words)}, but no bound holds" if self in _WORDS else self.words
+
+    @property
     def leaves_out(self) -> bool:
         """Whether the aim was reached for every chain except some that were set aside."""
         return self in _OF_THE_REST
@@ -108,6 +113,12 @@ _WORDS = {
     StopReason.LIMIT: "every answer is on one side of the limit",
     StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
     StopReason.WORST: "one chain is known to be the worst",
+}
+#: The words of the same reasons that promise nothing, where they differ.
+_REACHED = {
+    StopReason.TARGET_LOSS: "the target loss was reached",
+    StopReason.TARGET_LOSS_OF_THE_REST: "the target loss was reached but for the chains set aside",
+    StopReason.WORST: "one chain looks like the worst",
 }
 #: The reasons that leave out chains which were set aside.
 _OF_THE_REST = frozenset(

@@ -1,5 +1,5 @@
 // One chain: a window of its matrix as a grid. The arrow keys move from cell to cell.
-import { cell, get, given, make, one, pairs, write } from "./format.js";
+import { cell, get, make, one, pairs, write } from "./format.js";
 
 const SIZE = 20;
 let shown = null; // { number, row, column, chain }
@@ -34,7 +34,7 @@ async function load() {
 }
 
 function draw() {
-  const { line, window: part, delta, facts, unknown, words } = shown.chain;
+  const { line, window: part, sure, facts, unknown, words } = shown.chain;
   one("chain-title").replaceChildren("Chain ", make("bdi", {}, line.label));
   pairs(one("chain-figures"), facts);
   one("unknown").textContent = unknown;
@@ -47,7 +47,7 @@ function draw() {
   part.rows.forEach((state, x) => {
     const row = one("matrix").tBodies[0].rows[x];
     row.className = state.left;
-    part.columns.forEach((_, y) => fill(row.cells[y + 1], part, x, y, delta));
+    part.columns.forEach((_, y) => fill(row.cells[y + 1], part, x, y, sure));
     const [exits, law, mark] = [...row.cells].slice(-3);
     write(exits, cell(state.exits));
     write(law, cell(state.stationary));
@@ -71,9 +71,9 @@ function build(part) {
   cells()[0]?.[0]?.setAttribute("tabindex", "0");
 }
 
-function fill(element, part, x, y, delta) {
+function fill(element, part, x, y, sure) {
   const state = part.rows[x];
-  const words = `${state.label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} with probability ${given(1 - delta)}; seen ${cell(part.transitions[x][y])} times in ${cell(state.exits)} exits${state.mark && `; the row was ${state.mark}`}`;
+  const words = `${state.label} → ${part.columns[y]}: ${cell(part.matrix[x][y])}, between ${cell(part.lower[x][y])} and ${cell(part.upper[x][y])} ${sure}; seen ${cell(part.transitions[x][y])} times in ${cell(state.exits)} exits${state.mark && `; the row was ${state.mark}`}`;
   element.setAttribute("aria-label", words);
   write(element, part.matrix[x][y].toFixed(2));
   element.style.setProperty("--p", part.matrix[x][y].toFixed(3));
