@@ -33,6 +33,7 @@ def test_the_page_has_a_program_in_shell_and_one_in_c():
     assert {"sh", "c"} <= {language for language, _ in code_blocks()}
 
 
+@pytest.mark.system
 def test_the_program_in_c_takes_a_new_seed_at_every_start(tmp_path):
     compiler = shutil.which("cc")
     assert compiler is not None, "this test needs a C compiler"
