@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from chainscout.learning import ChainTable, StudyTable
 from chainscout.study import Study
