@@ -258,7 +258,7 @@ class StudyReport:
         words = "running" if progress.observations else "nothing observed yet"
         found = Overview.of(
             progress,
-            title=self._title,
+            title=label(self._title),
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             state_words=words if ending is None else f"finished: {ending}",
             used_words=_used(progress),
