@@ -47,6 +47,8 @@ def test_reading(client: Client, where: Path) -> None:
         ("/api/chains?page=1&page=2", 400, "'page': input should be a valid integer"),
         ("/api/chains?sort=length", 400, "'sort': input should be 'number', 'name', 'states'"),
         ("/api/chains?descending=1", 400, "'descending': input should be a valid boolean"),
+        ("/api/chains?size=201", 400, "'size': input should be less than or equal to 200"),
+        ("/api/numbered/0?size=61", 400, "'size': input should be less than or equal to 60"),
         ("/api/chains?search=" + "x" * 201, 400, "'search': string should have at most 200 characters"),
         ("/api/curves?" + "&".join(["chain=1"] * 13), 400, "'chain': tuple should have at most 12 items"),
         ("/part/study?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
