@@ -22,7 +22,7 @@ def study(report: StudyReport, chain: tuple[int, ...]) -> str:
     return (
         f"<header id=header>{header(overview)}</header>"
         f"<div id=study>{now(report, overview)}{over_time(report.drawings(chain), live=True)}</div>"
-        f"<div id=panels class=pair>{''.join(beside(report))}</div>"
+        f"<div id=panels class=pair>{''.join(beside(report, live=True))}</div>"
     )
 
 

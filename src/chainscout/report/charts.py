@@ -4,7 +4,7 @@ matplotlib is an extra, and its colours do not follow the reader's light or dark
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -40,9 +40,13 @@ def line_chart(drawing: Drawing, live: bool = False) -> str:
     if drawing.level:
         legend += _entry("target", drawing.level_name, f"{drawing.level:g}")
     picture = _picture("chart small" if drawing.small else "chart", drawing.title, wide, high, drawn)
-    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in drawing.notes)
     caption = f"<figcaption><bdi>{escape(drawing.title)}</bdi></figcaption>"
-    return f"<figure>{caption}{picture}<ul class=legend>{legend}</ul>{notes}</figure>"
+    return f"<figure>{caption}{picture}<ul class=legend>{legend}</ul>{notes(drawing.notes)}</figure>"
+
+
+def notes(sentences: Iterable[str]) -> str:
+    """Sentences below a chart or a table."""
+    return "".join(f"<p class=note>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def _lines(drawing: Drawing, points: list[list[tuple[float, float]]], wide: int, high: int) -> list[str]:

@@ -3,9 +3,9 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from .charts import line_chart
+from .charts import line_chart, notes
 from .format import cell, moment
-from .html import document, facts, notes, section
+from .html import document, facts, section
 from .study_data import COLUMNS, Chain, Drawings, Overview, State, StudyReport, Window
 from .tables import Table
 
@@ -83,11 +83,11 @@ def over_time(found: Drawings, live: bool = False) -> str:
     )
 
 
-def beside(report: StudyReport) -> list[str]:
+def beside(report: StudyReport, live: bool = False) -> list[str]:
     """What else there is, and what happened."""
     rows = tuple((e.number, moment(e.time), e.kind, e.chain, e.detail) for e in reversed(report.events()))
     happened = Table("what happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
-    return [*map(section, report.panels()), f"<div id=log>{section(happened)}</div>"]
+    return [*(section(panel, live) for panel in report.panels()), f"<div id=log>{section(happened)}</div>"]
 
 
 def _details(chain: Chain) -> str:
