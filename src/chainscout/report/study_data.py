@@ -546,8 +546,10 @@ def _used(progress: Progress) -> str:
 
 def _draw_shares(curve: Curve) -> Drawing:
     """A chain's share, and the shares that it is compared with."""
-    values = (("share", curve.share), ("η̂", curve.plug_in), ("aim", (curve.aim,) * len(curve.observations)))
-    lines = tuple(Series.of(name, curve.observations, found) for name, found in values)
+    values: dict[str, Iterable[float | None]] = {"share": curve.share, "η̂": curve.plug_in}
+    if curve.aim is not None:
+        values["aim"] = (curve.aim,) * len(curve.observations)
+    lines = tuple(Series.of(name, curve.observations, found) for name, found in values.items())
     return Drawing(curve.label, ACROSS, lines, top=min(1.0, _top(lines) or 1.0), small=True)
 
 
