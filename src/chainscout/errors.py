@@ -22,6 +22,10 @@ class OutOfStep(InputError):
     """An observation is neither the chain's next one nor a repetition of what was told under its number."""
 
 
+class UnknownChain(InputError):
+    """The study has no such chain."""
+
+
 class OverBudget(InputError):
     """An observation costs more than the rest of the budget. Nothing was changed."""
 

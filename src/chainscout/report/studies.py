@@ -112,6 +112,6 @@ def estimate(study: "Study", chain: str) -> Table:
     report = StudyReport(study, "")
     notes = (
         report.promise("all intervals of all chains hold at all times at once with probability ≥ {sure}"),
-        report.words(report.browser.line(report.number(chain))),
+        report.words(report.browser.line(chain)),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), rows, notes, keys=2)

@@ -314,9 +314,9 @@ class StudyReport:
             return known.in_words()
         return f"After {line.certified:,} transitions: {known.in_words()}"
 
-    def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
-        """A chain and the window of its matrix that begins at ``row`` and ``column``."""
-        line = self.browser.line(number)
+    def chain(self, chain: int | str, row: int = 0, column: int = 0, size: int = 30) -> Chain:
+        """The chain of this number or name, and the window of its matrix that begins at ``row`` and ``column``."""
+        line = self.browser.line(chain)
         progress = self._study.progress()
         estimate = self._study.estimate(line.name)
         wide = estimate.widths() > WIDE
@@ -348,18 +348,12 @@ class StudyReport:
             window=Window(row, column, states, names, *tables),
         )
 
-    def number(self, name: str) -> int:
-        """The number of the chain of this name."""
-        return self.browser.number_of(name)
-
     # -- over time
 
-    def curves(self, numbers: tuple[int, ...] = ()) -> Curves:
+    def curves(self, chain: tuple[int, ...] = ()) -> Curves:
         """Chains over time: those of these numbers, or the least known ones."""
-        if numbers:
-            lines = [self.browser.line(number) for number in numbers]
-        else:
-            lines = self.browser.page("", "certificate", True, 0, DRAWN)[1]
+        worst = () if chain else self.browser.page("", "certificate", True, 0, DRAWN)[1]
+        lines = [*map(self.browser.line, chain), *worst]
         whole = self.browser.history(None)
         histories = [[*whole, *self.browser.history(line.number)] for line in lines]
         progress = self._study.progress()  # last, because 'now' comes after all points

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnosis
-from ..errors import InputError
+from ..errors import UnknownChain
 from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline
 from ..validation import one_of, shown
 from . import _certificate, _diagnosis, _evidence, _stop
@@ -76,12 +76,14 @@ class Browser:
             number, found = transaction.listed(search, order, descending, offset, limit)
             return number, [_line(transaction, chain) for chain in found]
 
-    def line(self, chain: int) -> ChainLine:
-        """The chain of this number."""
+    def line(self, chain: int | str) -> ChainLine:
+        """The chain of this number or name."""
         with self._lock, self._store.reading() as transaction:
+            if isinstance(chain, str):
+                return _line(transaction, self.study._find(transaction, chain))
             if not 0 <= chain < transaction.study.chains:
                 last = transaction.study.chains - 1
-                raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
+                raise UnknownChain(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
             return _line(transaction, transaction.numbered(chain))
 
     def unknown_rows(self, chain: int) -> int:
@@ -89,11 +91,6 @@ class Browser:
         with self._lock, self._store.reading() as transaction:
             record = transaction.numbered(chain)
             return record.size - len(transaction.rows(record))
-
-    def number_of(self, name: str) -> int:
-        """The number of the chain of this name."""
-        with self._lock, self._store.reading() as transaction:
-            return self.study._find(transaction, name).number
 
     def aims(self) -> dict[int, float]:
         """The share that the policy tends to with the current estimates, by chain. Computed when 1 % more is observed.

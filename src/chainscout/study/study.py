@@ -12,7 +12,7 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished, UnknownChain
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -228,7 +228,7 @@ class Study:
             few = transaction.study.chains <= _MOST_COMPARED
             known = [known.name for known in transaction.every()] if few else []
             its = f": its chains are {shown(known)}" if few else ""
-            raise InputError(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
+            raise UnknownChain(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
         return chain
 
     # -- asking and telling
