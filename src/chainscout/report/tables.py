@@ -66,6 +66,11 @@ class Table:
         values = attrgetter(*columns.values())
         return cls(title, tuple(columns), tuple(map(values, records)), tuple(notes))
 
+    @classmethod
+    def by_column(cls, title: str, columns: Mapping[str, Iterable[Any]], notes: Iterable[str] = ()) -> "Table":
+        """``columns``: heading → the values under it, one for each row."""
+        return cls(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), tuple(notes))
+
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, and is aligned to the right."""
         return all(isinstance(row[place], (int, float)) or row[place] is None for row in self.rows)
