@@ -60,8 +60,12 @@ def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
 
 
 def echo_json(content: Any, indent: int | None = None) -> None:
-    """Prints JSON, with escapes for all characters that would control a terminal."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
+    """Prints JSON, with escapes for all characters that would control a terminal.
+
+    JSON has no infinite numbers and no nan: they become null.
+    """
+    content = json.loads(json.dumps(content), parse_constant=lambda _: None)
+    text = json.dumps(content, ensure_ascii=False, indent=indent)
     click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 

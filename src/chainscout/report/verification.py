@@ -1,6 +1,5 @@
 """The table of verdicts, for a terminal, as records and for the documentation."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -38,16 +37,8 @@ def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Tabl
 
 
 def records(findings: "Sequence[Finding]", effort: "Effort") -> list[dict[str, Any]]:
-    """One dictionary a row, with plain numbers."""
-    return [
-        {
-            **asdict(f),
-            # JSON has no infinite numbers.
-            "measured": {key: value if math.isfinite(value) else None for key, value in asdict(f.measured).items()},
-            "surprising": f.surprising(effort.thorough),
-        }
-        for f in findings
-    ]
+    """One dictionary a row."""
+    return [{**asdict(f), "surprising": f.surprising(effort.thorough)} for f in findings]
 
 
 def markdown(shown: Table, made_by: str) -> str:
