@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError, MissingExtraError
-from .problems import delta_option, find_problem
-from .rendering import JsonCommand, echo, echo_json, is_json, show, writing
+from .command import JsonCommand, delta_option, is_json
+from .rendering import echo, echo_json, show, writing
 
 if TYPE_CHECKING:
     from ..experiment import Results
@@ -35,12 +35,11 @@ def compare(
     from .. import experiment, specs
     from ..report import experiments as report
 
-    found = find_problem(problem)
     tasks = _directory(out, resume)
     with nullcontext() if dask is None else experiment.dask_executor(dask) as executor:
         try:
             results = experiment.compare(
-                found,
+                problem,
                 specs.split(policies),
                 split_budgets(budgets),
                 executor=executor,
