@@ -73,7 +73,7 @@ def picture(
                 break
         time.sleep(2)
         cell = driver.find_elements(By.CSS_SELECTOR, "#matrix td.p")[18]
-        driver.execute_script("document.getElementById('chains').scrollIntoView(); arguments[0].focus()", cell)
+        driver.execute_script("document.getElementById('chains-title').scrollIntoView(); arguments[0].focus()", cell)
         time.sleep(1)
     driver.save_screenshot(str(path))
     print(path)

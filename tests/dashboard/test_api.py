@@ -33,11 +33,6 @@ def test_reading(client: Client, where: Path) -> None:
         assert client.get("/api/numbered/1?row=1&column=2&size=2").content == chain.content
         curves = client.get("/api/curves?chain=0&chain=2").json()["curves"]
         assert [curve["label"] for curve in curves] == ["sticky", "uniform"]
-        drawings = client.get("/api/drawings?chain=2")
-        assert drawings.content == to_json(report.drawings((2,)))
-        assert [drawing["title"] for drawing in drawings.json()["shares"]] == [
-            curve.label for curve in report.curves().curves
-        ]
         assert client.get("/api/leases").json() == []
         assert [event["kind"] for event in client.get("/api/log").json()] == ["created"]
         assert client.get("/api/log?after=1").json() == []
@@ -52,9 +47,15 @@ def test_reading(client: Client, where: Path) -> None:
         ("/api/chains?page=1&page=2", 400, "'page': input should be a valid integer"),
         ("/api/chains?sort=length", 400, "'sort': input should be 'number', 'name', 'states'"),
         ("/api/chains?descending=1", 400, "'descending': input should be a valid boolean"),
+        ("/api/chains?size=201", 400, "'size': input should be less than or equal to 200"),
+        ("/api/numbered/0?size=61", 400, "'size': input should be less than or equal to 60"),
         ("/api/chains?search=" + "x" * 201, 400, "'search': string should have at most 200 characters"),
         ("/api/curves?" + "&".join(["chain=1"] * 13), 400, "'chain': tuple should have at most 12 items"),
-        ("/api/drawings?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
+        ("/part/study?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
+        ("/part/chain?number=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
+        ("/part/chain", 400, "'number': field required"),
+        ("/part/chain?number=0&row=-1", 400, "'row': input should be greater than or equal to 0"),
+        ("/part/chains?sort=colour", 400, "'sort': input should be 'number'"),
         ("/api/curves?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/api/numbered/99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/api/numbered/" + "9" * 400, 404, "the chains have the numbers 0 to 2"),

@@ -136,9 +136,8 @@ def test_the_page_draws_the_evidence(browser: Browser, run: Callable[..., Runnin
     with Study.create(where, {"a": 2}) as study:
         server = run(where)
         browser.show(server)
-        assert not browser.one("#evidence-section").is_displayed()
+        assert "evidence" not in browser.text("#panels")
         study.tell_many([("a", number % 2) for number in range(1100)])
-        browser.until(lambda: browser.one("#evidence canvas"))
-        assert browser.one("#evidence-section").is_displayed()
-        assert "speaks against it: 100" in browser.text("#evidence .legend")
+        browser.until(lambda: browser.one("#panels polyline"))
+        assert "speaks against it: 100" in browser.text("#panels .legend")
         browser.until(lambda: "Nothing speaks against" in browser.text("#panels"))

@@ -131,9 +131,7 @@ def test_the_page_has_no_script_of_its_own_and_loads_from_nowhere_else(client: C
     assert not re.search(r"\bon\w+=|style=|https?:", text)
     static = Path(guard.__file__).parent / "static"
     for path in static.glob("*.js"):
-        if not path.name.startswith("uPlot"):
-            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(|document\.write", path.read_text())
-    assert "Permission is hereby granted" in (static / "uPlot-LICENSE.txt").read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(|document\.write", path.read_text())
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,6 @@ PAGE = "report.html"
 def write(results: "Results", out: Path) -> None:
     """Writes the data and the page of an experiment, and its figures if matplotlib is installed."""
     from ..report import experiments as report
-    from ..report.html import save_figure
 
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -81,8 +80,10 @@ def write(results: "Results", out: Path) -> None:
         except MissingExtraError as error:  # the page has charts of its own
             click.echo(f"loss.svg and loss.png are left out: {error}", err=True)
             return
+        from ..experiment.figures import save  # needs matplotlib
+
         for name in ("loss.svg", "loss.png"):
-            save_figure(figure, out / name)
+            save(figure, out / name)
 
 
 def _directory(out: Path | None, resume: bool) -> Path | None:

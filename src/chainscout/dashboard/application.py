@@ -88,7 +88,8 @@ class Dashboard:
         routes = [
             Route("/", self.page),
             Mount("/static", StaticFiles(directory=STATIC, packages=[("chainscout.report", "static")])),
-            *(Route(read.path, self._reader(read)) for read in interface.READS),
+            *(Route(read.path, self._reader(read, to_json, "application/json")) for read in interface.READS),
+            *(Route(part.path, self._reader(part, str.encode, "text/html")) for part in interface.PARTS),
             Route("/api/events", self.events),
             Route("/api/openapi.json", self.openapi),
             Route("/download/report.html", self.download_report),
@@ -107,14 +108,16 @@ class Dashboard:
         progress = self._study.progress()
         return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
-    def _reader(self, read: Read) -> Callable[[Request], Awaitable[Response]]:
+    def _reader(
+        self, read: Read, encode: Callable[[Any], bytes], kind: str
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Answers a request that changes nothing, with the answer of a moment ago if there is one."""
 
         async def answer(request: Request) -> Response:
             given = parsed(read.query, request.query_params)
             key = request.scope["path"], request.scope["query_string"]
-            body = await self._recent.get(key, lambda: to_json(read.work(self.report, given, **request.path_params)))
-            return Response(body, media_type="application/json")
+            body = await self._recent.get(key, lambda: encode(read.work(self.report, given, **request.path_params)))
+            return Response(body, media_type=kind)
 
         return answer
 

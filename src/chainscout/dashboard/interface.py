@@ -16,6 +16,7 @@ from ..report import Table, study_data
 from ..report.study_data import StudyReport
 from ..study import Step, Study
 from ..validation import shown
+from . import parts
 
 #: The largest whole number that JSON keeps exactly in every language.
 MOST = 2**53
@@ -87,6 +88,14 @@ class WindowQuery(Given):
     row: Number = Field(0, ge=0, le=10**9, description="the first state whose row is shown")
     column: Number = Field(0, ge=0, le=10**9, description="the first state whose column is shown")
     size: Number = Field(30, ge=1, le=study_data.MOST_STATES, description="states of the window")
+
+
+class ChainQuery(Given):
+    """A chain on the page, and the first states of the window of its matrix."""
+
+    number: Number = Field(ge=0, le=10**9)
+    row: Number = Field(0, ge=0, le=10**9)
+    column: Number = Field(0, ge=0, le=10**9)
 
 
 class CurvesQuery(Given):
@@ -280,10 +289,10 @@ def _numbered(report: StudyReport, given: WindowQuery, number: int) -> study_dat
     return report.chain(found(lambda: report.browser.line(number)).number, **given.model_dump())
 
 
-def _over_time(method: str, report: StudyReport, given: CurvesQuery) -> Any:
+def _curves(report: StudyReport, given: CurvesQuery) -> study_data.Curves:
     for number in given.chain:
         found(partial(report.browser.line, number))
-    return getattr(report, method)(given.chain)
+    return report.curves(given.chain)
 
 
 def _call(method: str) -> Callable[[StudyReport, Given], Any]:
@@ -298,20 +307,26 @@ READS = (
     Read("/api/chains", "some chains, searched and sorted", PageQuery, study_data.Page, _call("page")),
     Read("/api/chains/{name:anything}", "a chain by name", WindowQuery, study_data.Chain, _named, NAME),
     Read("/api/numbered/{number:int}", "a chain by number", WindowQuery, study_data.Chain, _numbered, NUMBER),
-    Read("/api/curves", "chains over time", CurvesQuery, study_data.Curves, partial(_over_time, "curves")),
-    Read(
-        "/api/drawings",
-        "what the page draws over time",
-        CurvesQuery,
-        study_data.Drawings,
-        partial(_over_time, "drawings"),
-    ),
+    Read("/api/curves", "chains over time", CurvesQuery, study_data.Curves, _curves),
     Read("/api/leases", "who holds what", NoQuery, list[study_data.Held], _call("leases")),
     Read("/api/panels", "what the page shows beside the chains, as tables", NoQuery, list[Table], _call("panels")),
     Read(
         "/api/questions", "registered questions, with answers over time", NoQuery, list[study_data.Card], _call("cards")
     ),
     Read("/api/log", "what happened", LogQuery, list[study_data.Happening], _call("events")),
+)
+
+
+def _part(write: Callable[..., str]) -> Callable[[StudyReport, Given], str]:
+    """A part of the page, with its query as the arguments."""
+    return lambda report, given: found(lambda: write(report, **given.model_dump()))
+
+
+#: The parts of the live page. They are the page's own, and not in the OpenAPI document.
+PARTS = (
+    Read("/part/study", "the study as a whole", CurvesQuery, str, _part(parts.study)),
+    Read("/part/chains", "a page of the table of chains", PageQuery, str, _part(parts.chains)),
+    Read("/part/chain", "a chain and its matrix", ChainQuery, str, _part(parts.chain)),
 )
 
 

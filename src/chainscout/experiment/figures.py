@@ -1,7 +1,9 @@
 """The figure of an experiment: loss against budget, and the allocation of samples."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,3 +123,13 @@ PANELS: "dict[str, Callable[[Axes, Results], None]]" = {
     "E[max L]": lambda axes, results: _losses(axes, results, "E[max L]", "mean largest loss"),
     "share": _shares,
 }
+
+
+def save(figure: Figure, where: Path) -> None:
+    """Writes a figure as SVG or PNG, by the file's suffix. The same figure gives the same bytes."""
+    # No address and no time, so that the bytes are the same.
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type") if where.suffix == ".svg" else ("Software",))
+    with rc_context({"svg.hashsalt": "chainscout", "svg.fonttype": "path"}), warnings.catch_warnings():
+        # Letters that the font lacks are drawn as boxes. The tables show them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(where, dpi=150, metadata=metadata)

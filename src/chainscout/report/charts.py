@@ -4,7 +4,7 @@ matplotlib is an extra, and its colours do not follow the reader's light or dark
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from .format import cell
 from .tables import Drawing, Series
 
 #: Width and height of a chart, and of one of several side by side.
-LARGE, SMALL = (720, 300), (400, 230)
+LARGE, SMALL = (900, 280), (400, 230)
 #: The margins around a line chart.
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 42
 #: The number of colours.
@@ -21,49 +21,64 @@ STYLES = 6
 MOST_POWERS = 10
 
 
-def line_chart(drawing: Drawing) -> str:
-    """A figure: the chart, its caption, its legend and its notes."""
-    caption = f"<figcaption><bdi>{escape(drawing.title)}</bdi></figcaption>"
-    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in drawing.notes)
-    points = [point for line in drawing.lines for point in _points(line, drawing)]
-    if not points:
-        return f"<figure>{caption}<p class=note>nothing to draw yet</p>{notes}</figure>"
+def line_chart(drawing: Drawing, live: bool = False) -> str:
+    """A figure: the chart, its caption, its legend and its notes.
+
+    ``live``: the legend has the values of all points too, so that a script can show those under the pointer.
+    """
     wide, high = SMALL if drawing.small else LARGE
-    levels = [y for _, y in points] + [y for line in drawing.lines for y in line.high]
+    points = [_points(line, drawing) for line in drawing.lines]
+    drawn = (
+        _lines(drawing, points, wide, high) if any(points) else [_centred(wide / 2, high / 2, "nothing to draw yet")]
+    )
+    latest = "at the end" if drawing.growing else "now"
+    legend = ""
+    for number, (line, found) in enumerate(zip(drawing.lines, points, strict=True)):
+        words = f"{cell(line.y[-1] if line.y else None)} {latest}"
+        read = "|".join((*(f"{cell(y)} at {cell(x)}" for x, y in found[:-1]), words)) if live and found else ""
+        legend += _entry(f"s{number % STYLES}", line.label, words, read)
+    if drawing.level:
+        legend += _entry("target", drawing.level_name, f"{drawing.level:g}")
+    picture = _picture("chart small" if drawing.small else "chart", drawing.title, wide, high, drawn)
+    caption = f"<figcaption><bdi>{escape(drawing.title)}</bdi></figcaption>"
+    return f"<figure>{caption}{picture}<ul class=legend>{legend}</ul>{notes(drawing.notes)}</figure>"
+
+
+def notes(sentences: Iterable[str]) -> str:
+    """Sentences below a chart or a table."""
+    return "".join(f"<p class=note>{escape(sentence)}</p>" for sentence in sentences)
+
+
+def _lines(drawing: Drawing, points: list[list[tuple[float, float]]], wide: int, high: int) -> list[str]:
+    """The axes and the lines through these points."""
+    across = [x for line in points for x, _ in line]
+    levels = [y for line in points for _, y in line] + [y for line in drawing.lines for y in line.high]
     levels += [drawing.level] if drawing.level else []
-    first = min(x for x, _ in points) if drawing.growing else 0.0
-    horizontal = _Axis(first, max(x for x, _ in points), LEFT, wide - RIGHT, drawing.growing)
+    horizontal = _Axis(min(across) if drawing.growing else 0.0, max(across), LEFT, wide - RIGHT, drawing.growing)
     low, top = min(levels) if drawing.logarithmic else drawing.bottom, drawing.top or max(levels)
     vertical = _Axis(low, top, high - BOTTOM, TOP, drawing.logarithmic)
-    drawn = []
+    drawn = [_centred((LEFT + wide - RIGHT) / 2, high - 6, drawing.across)]
     for value in vertical.ticks():
         at = f"{vertical.place(value):.1f}"
         drawn.append(f'<line class=grid x1="{LEFT}" x2="{wide - RIGHT}" y1="{at}" y2="{at}"/>')
         drawn.append(f'<text x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end">{value:g}</text>')
-    for value in horizontal.ticks(3 if drawing.small else 5):
-        at = f"{horizontal.place(value):.1f}"
-        drawn.append(f'<text x="{at}" y="{high - BOTTOM + 18}" text-anchor="middle">{cell(round(value))}</text>')
-    middle = (LEFT + wide - RIGHT) / 2
-    drawn.append(f'<text x="{middle}" y="{high - 6}" text-anchor="middle">{escape(drawing.across)}</text>')
-    legend = ""
-    latest = "at the end" if drawing.growing else "now"
-    for number, line in enumerate(drawing.lines):
+    ticks = horizontal.ticks(3 if drawing.small else 5)
+    drawn += [_centred(horizontal.place(value), high - BOTTOM + 18, cell(round(value))) for value in ticks]
+    for number, (line, found) in enumerate(zip(drawing.lines, points, strict=True)):
         style = number % STYLES
         # The band goes along its upper edge and back along its lower edge, which is cut off at the axis.
         edge = [*zip(line.x, line.high, strict=False), *reversed([*zip(line.x, line.low, strict=False)])]
-        for tag, found in (
-            (f'polygon class="band b{style}"', edge),
-            (f'polyline class="curve s{style}"', _points(line, drawing)),
-        ):
-            places = (f"{horizontal.place(x):.1f},{vertical.place(max(y, vertical.low)):.1f}" for x, y in found)
-            drawn += [f'<{tag} points="{" ".join(places)}"/>'] if found else []
-        legend += _entry(f"s{style}", line.label, f"{cell(line.y[-1] if line.y else None)} {latest}")
+        for tag, places in ((f'polygon class="band b{style}"', edge), (f'polyline class="curve s{style}"', found)):
+            at = " ".join(f"{horizontal.place(x):.1f},{vertical.place(max(y, vertical.low)):.1f}" for x, y in places)
+            drawn += [f'<{tag} points="{at}"/>'] if places else []
     if drawing.level:
         at = f"{vertical.place(drawing.level):.1f}"
         drawn.append(f'<line class=target x1="{LEFT}" x2="{wide - RIGHT}" y1="{at}" y2="{at}"/>')
-        legend += _entry("target", drawing.level_name, f"{drawing.level:g}")
-    picture = _picture("chart small" if drawing.small else "chart", drawing.title, wide, high, drawn)
-    return f"<figure>{caption}{picture}<ul class=legend>{legend}</ul>{notes}</figure>"
+    return drawn
+
+
+def _centred(x: float, y: float, words: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(words)}</text>'
 
 
 def _points(line: Series, drawing: Drawing) -> list[tuple[float, float]]:
@@ -71,9 +86,10 @@ def _points(line: Series, drawing: Drawing) -> list[tuple[float, float]]:
     return [(x, y) for x, y in zip(line.x, line.y, strict=True) if y > 0 or not drawing.logarithmic]
 
 
-def _entry(style: str, name: str, words: str) -> str:
+def _entry(style: str, name: str, words: str, read: str = "") -> str:
     sample = f'<svg viewBox="0 0 40 10" aria-hidden="true"><line class="{style}" x1="0" x2="40" y1="5" y2="5"/></svg>'
-    return f"<li>{sample}<bdi>{escape(name)}</bdi>: {words}</li>"
+    values = f' data-read="{read}"' if read else ""
+    return f"<li{values}>{sample}<bdi>{escape(name)}</bdi>: {words}</li>"
 
 
 def _picture(kind: str, title: str, wide: int, high: int, drawn: list[str]) -> str:

@@ -4,15 +4,12 @@ What does not exist or is infinite is None.
 """
 
 import math
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import InputError
 from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
 from ..study.settings import deadline_text
-from ..validation import one_of, whole_number
 from .format import cell, duration, finite, given, label, moment, shown_index
 from .panels import PANELS, in_one_line
 from .tables import Drawing, Series, Table
@@ -37,10 +34,6 @@ LONGEST_SEARCH = 200
 WIDE = 0.5
 #: A curve has a point whenever the observations have grown by this factor.
 GROWTH = 1.03
-#: The most chains, and entries of their matrices, for which the policy's aim is computed. It needs every estimate.
-MOST_AIMED = 100
-MOST_ENTRIES = 20_000
-
 Sort = Literal["number", "name", "states", "observations", "certificate", "index"]
 #: What a curve's points are counted in.
 ACROSS = "observations of the whole study"
@@ -90,9 +83,7 @@ class Line(ChainLine):
     index: float | None  # type: ignore[assignment]
     #: The name as it can be shown.
     label: str
-    #: The chain's share of the observations, its plug-in share η̂, and the share that the policy aims at.
-    share: float | None
-    plug_in: float | None
+    #: The share that the policy aims at.
     aim: float | None
 
 
@@ -113,8 +104,6 @@ class Page:
     page: int
     pages: int
     chains: tuple[Line, ...]
-    #: The columns of the table on the page: heading and field.
-    columns: tuple[tuple[str, str], ...] = tuple(COLUMNS.items())
 
 
 @dataclass(frozen=True)
@@ -240,16 +229,13 @@ class Happening:
 
 
 class StudyReport:
-    """What a study shows. Make one for each study: it keeps the policy's aim, which is slow to compute."""
+    """What a study shows. Make one for each study: its browser keeps what is slow to compute."""
 
     def __init__(self, study: "Study", title: str) -> None:
         self._study = study
         self._title = title
         #: The study a page at a time.
         self.browser = Browser(study)
-        self._lock = threading.Lock()
-        #: The observations at which the policy's aim was computed, and chain → its share in that aim.
-        self._aims: tuple[int, dict[int, float]] | None = None
 
     def overview(self) -> Overview:
         """The study as a whole."""
@@ -258,7 +244,7 @@ class StudyReport:
         words = "running" if progress.observations else "nothing observed yet"
         found = Overview.of(
             progress,
-            title=self._title,
+            title=label(self._title),
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             state_words=words if ending is None else f"finished: {ending}",
             used_words=_used(progress),
@@ -269,7 +255,7 @@ class StudyReport:
             certificate=finite(progress.certificate),
             variability=finite(progress.variability),
             rate=pace.rate,
-            seconds_left=None if progress.finished else _seconds_left(progress, pace.rate, pace.now),
+            seconds_left=pace.seconds_left(progress),
             now=pace.now,
             last=pace.last,
             notes=self._notes(progress),
@@ -307,35 +293,17 @@ class StudyReport:
         self, search: str = "", sort: str = "number", descending: bool = False, page: int = 1, size: int = 25
     ) -> Page:
         """Some chains, searched by name and sorted."""
-        one_of(sort, "sort", get_args(Sort))
-        whole_number(page, "page", meaning="from 1")
-        whole_number(size, "size", meaning="chains on a page")
-        if size > MOST_LINES or page > 10**9:
-            raise InputError(f"a page has at most {MOST_LINES} chains and a number below 10⁹, not {size} and {page}")
-        if len(search) > LONGEST_SEARCH:
-            raise InputError(f"a search has at most {LONGEST_SEARCH} characters, not {len(search):,}")
         total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
-        progress = self._study.progress()  # after the chains, so that no share is above one while others tell
-        return Page(total, page, max(1, math.ceil(total / size)), tuple(self._line(line, progress) for line in found))
+        return Page(total, page, max(1, math.ceil(total / size)), tuple(map(self._line, found)))
 
-    def _line(self, line: ChainLine, progress: Progress) -> Line:
+    def _line(self, line: ChainLine) -> Line:
         return Line.of(
             line,
             label=label(line.name),
-            share=line.observations / progress.observations if progress.observations else None,
-            plug_in=line.variability / progress.variability if progress.variability > 0 else None,
-            aim=self._aim(progress).get(line.number),
+            aim=self.browser.aims().get(line.number),
             certificate=finite(line.certificate),
             index=shown_index(line),
         )
-
-    def _aim(self, progress: Progress) -> dict[int, float]:
-        """The policy's aim, computed again when the observations have grown by 1 %."""
-        with self._lock:
-            known = self._aims
-            if known is None or progress.observations >= known[0] + max(1, known[0] // 100):
-                known = self._aims = progress.observations, _policy_aims(self.browser)
-            return known[1]
 
     def words(self, line: ChainLine) -> str:
         """What is known of a chain's single probabilities, in a sentence."""
@@ -348,10 +316,6 @@ class StudyReport:
 
     def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """A chain and the window of its matrix that begins at ``row`` and ``column``."""
-        whole_number(row, "row", least=0, meaning="the first state whose row is shown")
-        whole_number(column, "column", least=0, meaning="the first state whose column is shown")
-        if whole_number(size, "size", meaning="states of the window") > MOST_STATES:
-            raise InputError(f"a window has at most {MOST_STATES} states, not {size}")
         line = self.browser.line(number)
         progress = self._study.progress()
         estimate = self._study.estimate(line.name)
@@ -365,7 +329,7 @@ class StudyReport:
         )
         tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
         names = tuple(label(state) for state in estimate.states[column : column + size])
-        shown = self._line(line, progress)
+        shown = self._line(line)
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
         repeated = self._study.repeated_paths()
@@ -392,8 +356,6 @@ class StudyReport:
 
     def curves(self, numbers: tuple[int, ...] = ()) -> Curves:
         """Chains over time: those of these numbers, or the least known ones."""
-        if len(numbers) > MOST_CURVES:
-            raise InputError(f"at most {MOST_CURVES} chains are drawn at once, not {len(numbers)}")
         if numbers:
             lines = [self.browser.line(number) for number in numbers]
         else:
@@ -417,7 +379,7 @@ class StudyReport:
                 plug_in = own.variability / total if total else None
                 share = own.own / own.observations  # of one moment: the study may have grown by half since
                 points.append((at.observations, at.time, finite(own.certificate), share, plug_in))
-        now = self._line(line, progress)
+        now = self._line(line)
         if now.share is not None:
             if points and points[-1][0] == progress.observations:
                 points.pop()
@@ -629,39 +591,3 @@ def happening(event: "EventLine", bounded: bool) -> Happening:
     detail = ", ".join(parts)
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
-
-
-def _seconds_left(progress: Progress, rate: float | None, now: float) -> float | None:
-    """Seconds until the first of budget, target and deadline.
-
-    A certificate falls as 1/T, so a target is met at T·certificate/target.
-    """
-    found = []
-    if progress.deadline is not None:
-        found.append(max(0.0, progress.deadline - now))
-    if rate and progress.observations:
-        if progress.budget is not None:
-            found.append((progress.budget - progress.used) / (progress.used / progress.observations) / rate)
-        if progress.target_loss and math.isfinite(progress.certificate):
-            found.append(max(0.0, progress.observations * (progress.certificate / progress.target_loss - 1) / rate))
-    return min(found, default=None)
-
-
-def _policy_aims(browser: Browser) -> dict[int, float]:
-    """Each chain's share in the policy's aim, by number; none if the policy has no aim, or if it costs too much."""
-    from ..chains import MarkovChain
-    from ..problems import Problem
-
-    study = browser.study
-    if study.policy.target is None:
-        return {}
-    number, lines = browser.page(limit=MOST_AIMED)
-    if number > MOST_AIMED or sum(line.states**2 for line in lines) > MOST_ENTRIES:
-        return {}
-    if any(line.states == 0 for line in lines):
-        return {}
-    problem = Problem({str(line.number): MarkovChain(study.estimate(line.name).matrix) for line in lines})
-    shares = study.policy.aim(problem, [line.weight for line in lines])
-    if shares is None or not all(map(math.isfinite, shares)):
-        return {}
-    return dict(zip((line.number for line in lines), shares.tolist(), strict=True))

@@ -28,7 +28,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart of lines. The report draws it as SVG, and the live page with uPlot."""
+    """A chart of lines."""
 
     title: str
     #: What the horizontal axis shows.

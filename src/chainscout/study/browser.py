@@ -4,6 +4,7 @@ A function reads all chains or the whole log only if its docstring says so. A pa
 100,000.
 """
 
+import math
 from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,12 +18,16 @@ from ._certificate import StudyCertificate
 from .views import ChainLine, EventKind, LeaseLine, Pace
 
 if TYPE_CHECKING:
+    from ..store import Transaction
     from .study import Study
 
 __all__ = ["Browser"]
 
 #: The number of observations over which the pace is measured.
 _WINDOW = 1000
+#: The most chains, and entries of their matrices, for which the policy's aim is computed. It needs every estimate.
+_MOST_AIMED = 100
+_MOST_ENTRIES = 20_000
 
 
 class Browser:
@@ -31,6 +36,8 @@ class Browser:
     def __init__(self, study: "Study") -> None:
         self.study = study
         self._lock, self._store = study._lock, study._store
+        #: The observations at which the policy's aim was computed, and chain → its share in that aim.
+        self._aims: tuple[int, dict[int, float]] | None = None
 
     def notes(self) -> tuple[str, ...]:
         """Notes about the place where the study is stored."""
@@ -67,7 +74,7 @@ class Browser:
             return 0, []
         with self._lock, self._store.reading() as transaction:
             number, found = transaction.listed(search, order, descending, offset, limit)
-            return number, [_line(chain) for chain in found]
+            return number, [_line(transaction, chain) for chain in found]
 
     def line(self, chain: int) -> ChainLine:
         """The chain of this number."""
@@ -75,7 +82,7 @@ class Browser:
             if not 0 <= chain < transaction.study.chains:
                 last = transaction.study.chains - 1
                 raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
-            return _line(transaction.numbered(chain))
+            return _line(transaction, transaction.numbered(chain))
 
     def unknown_rows(self, chain: int) -> int:
         """How many states of the chain of this number were never left. Reads the rows of the others."""
@@ -87,6 +94,33 @@ class Browser:
         """The number of the chain of this name."""
         with self._lock, self._store.reading() as transaction:
             return self.study._find(transaction, name).number
+
+    def aims(self) -> dict[int, float]:
+        """The share that the policy tends to with the current estimates, by chain. Computed when 1 % more is observed.
+
+        Empty if the policy has no aim, and in a study for which it would cost too much.
+        """
+        observations = self.study.progress().observations
+        known = self._aims
+        if known is None or observations >= known[0] + max(1, known[0] // 100):
+            known = self._aims = observations, self._policy_aims()
+        return known[1]
+
+    def _policy_aims(self) -> dict[int, float]:
+        from ..chains import MarkovChain  # here, because they load slowly
+        from ..problems import Problem
+
+        if self.study.policy.target is None:
+            return {}
+        number, lines = self.page(limit=_MOST_AIMED)
+        states = [line.states for line in lines]
+        if number > _MOST_AIMED or 0 in states or sum(size**2 for size in states) > _MOST_ENTRIES:
+            return {}
+        problem = Problem({str(line.number): MarkovChain(self.study.estimate(line.name).matrix) for line in lines})
+        shares = self.study.policy.aim(problem, [line.weight for line in lines])
+        if shares is None or not all(map(math.isfinite, shares)):
+            return {}
+        return dict(zip((line.number for line in lines), shares.tolist(), strict=True))
 
     def leases(self, limit: int) -> list[LeaseLine]:
         """The leases. The one that ends first comes first."""
@@ -151,14 +185,21 @@ class Browser:
         with self._lock, self._store.reading() as transaction:
             told = transaction.study.observations
             if told == 0:
-                return Pace(transaction.now, None, None)
+                return Pace(transaction.now, None)
             last = next(islice(transaction.log(None, told - 1), 1)).time
             span = min(told - 1, _WINDOW)
             if span == 0:
-                return Pace(transaction.now, last, None)
+                return Pace(transaction.now, last)
             first = next(islice(transaction.log(None, told - 1 - span), 1)).time
             return Pace(transaction.now, last, span / max(1e-6, transaction.now - first))
 
 
-def _line(chain: ChainRecord) -> ChainLine:
-    return ChainLine.of(chain, states=chain.size, paths=chain.begun)
+def _line(transaction: "Transaction", chain: ChainRecord) -> ChainLine:
+    study = transaction.study
+    return ChainLine.of(
+        chain,
+        states=chain.size,
+        paths=chain.begun,
+        share=chain.observations / study.observations if study.observations else None,
+        plug_in=chain.variability / study.variability if study.variability > 0 else None,
+    )

@@ -265,6 +265,9 @@ class ChainLine(_View):
     leases: int
     pending: int
     aside: bool
+    #: The chain's share of the observations, and its plug-in share η̂ by the stored variabilities; None before both.
+    share: float | None
+    plug_in: float | None
 
 
 @dataclass(frozen=True)
@@ -318,4 +321,21 @@ class Pace:
     now: float
     last: float | None
     #: Observations a second over the last thousand; None before the second one.
-    rate: float | None
+    rate: float | None = None
+
+    def seconds_left(self, progress: Progress) -> float | None:
+        """An estimate of the seconds until budget, target or deadline ends the study, if one of them does.
+
+        A certificate falls as 1/T, so a target is met at T·certificate/target.
+        """
+        found = []
+        if progress.deadline is not None:
+            found.append(max(0.0, progress.deadline - self.now))
+        if self.rate and progress.observations:
+            if progress.budget is not None:
+                cost = progress.used / progress.observations
+                found.append((progress.budget - progress.used) / cost / self.rate)
+            if progress.target_loss and math.isfinite(progress.certificate):
+                needed = progress.observations * (progress.certificate / progress.target_loss - 1)
+                found.append(max(0.0, needed / self.rate))
+        return None if progress.finished else min(found, default=None)
