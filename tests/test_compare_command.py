@@ -18,9 +18,10 @@ from click.testing import CliRunner, Result
 
 import chainscout as cs
 from chainscout.cli import main
-from chainscout.cli.experiments import split_budgets, split_policies
+from chainscout.cli.experiments import split_budgets
 from chainscout.installation import extra_command
 from chainscout.report.format import cell
+from chainscout.specs import split
 
 COMMAND = [sys.executable, "-m", "chainscout", "compare"]
 
@@ -82,7 +83,7 @@ def test_json_has_the_numbers_of_the_library(hostile: Path) -> None:
 
 
 def test_lists_on_the_command_line() -> None:
-    assert split_policies("a,b:x=1,y=2, c d:z=3") == ["a", "b:x=1,y=2", "c", "d:z=3"]
+    assert split("a,b:x=1,y=2, c d:z=3") == ["a", "b:x=1,y=2", "c", "d:z=3"]
     assert split_budgets("1000, 10_000,1e5") == [1_000, 10_000, 100_000]
 
 
@@ -286,7 +287,7 @@ def test_a_local_cluster_and_ctrl_c_on_it(tmp_path: Path, whole: cs.Results) -> 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense:x:y", "ftp://somewhere:1"])
 def test_no_scheduler_is_one_sentence(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainscout.cli.experiments.PATIENCE", "1s")
+    monkeypatch.setattr("chainscout.experiment.cluster.PATIENCE", "1s")
     done = run("unlike", "--dask", address)
     assert done.exit_code == 2
     assert f"no Dask scheduler answers at '{address}'" in done.stderr

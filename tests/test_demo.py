@@ -51,7 +51,7 @@ def test_it_fits_one_screen(told: str) -> None:
 
 
 def test_its_file_invites_nobody_to_a_fixed_seed() -> None:
-    comment, _, _ = demonstration.STUDY.partition("where = ")
+    comment, _, _ = demonstration.STUDY.read_text(encoding="utf-8").partition("where = ")
     assert "--seed" not in comment
     assert "with a fixed seed its paths repeat,\n# and no bound holds." in comment
 

@@ -54,5 +54,5 @@ def rows(text):
     """The cells of a Markdown table, without its head."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     cells = [[cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-    assert tuple(cells[0]) == report.COLUMNS
+    assert cells[0] == list(report.COLUMNS)
     return cells[2:]

@@ -3,6 +3,7 @@
 A value is a whole number, a number, ``true`` or ``false``, a list of numbers ``0.5/0.1/0.02``, or else a string.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
@@ -31,6 +32,20 @@ def parse(specification: str) -> tuple[str, dict[str, Any]]:
             raise InputError(f"a parameter can be given only once, but {shown(specification)} gives {key} twice")
         parameters[key] = _value(value)
     return name, parameters
+
+
+def split(text: str) -> list[str]:
+    """The specifications of a list: 'a,b:x=1,y=2,c' → ['a', 'b:x=1,y=2', 'c'].
+
+    A piece with '=' and without ':' belongs to the specification before it.
+    """
+    found: list[str] = []
+    for piece in filter(None, re.split(r"[,\s]+", text)):
+        if found and "=" in piece and ":" not in piece:
+            found[-1] += f",{piece}"
+        else:
+            found.append(piece)
+    return found
 
 
 def merged(specification: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -1,18 +1,19 @@
-"""The budgets and losses that a certificate is expected to reach.
+"""The budgets and losses that a certificate is expected to reach, beside those of limits, predictions and theorems.
 
-The bound is computed at expected counts. For a known chain they are N[x,y] = T·π(x)·P(x,y). For an observed chain, the
-counts so far go on growing in proportion.
+A certificate is computed at expected counts. For a known chain they are N[x,y] = T·π(x)·P(x,y). For an observed chain,
+the counts so far go on growing in proportion.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .. import guarantees, predictions
 from ..chains import MarkovChain
 from ..counts import Counts, smoothing
-from ..guarantees import beta
 from . import mixture, paper, sharp
 from .certificate import loss_bound
 
@@ -64,16 +65,21 @@ def least_transitions(chain: MarkovChain, target: float, bound: Bound, start: fl
     return _least(lambda transitions: bound(chain, transitions), target, start)
 
 
-def _least(bound: Callable[[float], float], target: float, start: float) -> float:
+def _least(
+    bound: Callable[[float], float], target: float, start: float, least: float = 1.0, precision: float = 0.005
+) -> float:
+    """The least whole T ≥ ``least``, to a relative ``precision``, with b(T) ≤ target; infinite beyond BEYOND."""
     high = start
     while bound(high) > target:
         high *= 1.5
         if high > BEYOND:
             return math.inf
-    low = high / 1.5
-    while bound(low) <= target and low > 1:
-        high, low = low, low / 1.5
-    while high > low * 1.005:
+    low = max(least, high / 1.5)
+    while bound(low) <= target:
+        if low == least:
+            return math.ceil(least)
+        high, low = low, max(least, low / 1.5)
+    while high > low * (1 + precision):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if bound(middle) <= target else (middle, high)
     return math.ceil(high)
@@ -124,7 +130,7 @@ def _grown(row: Mapping[int, int], size: int, growth: float) -> dict[int, float]
 
 def paper_bound(problem: "Problem", delta: float, budget: int) -> Bound:
     """BA-MC's index at expected counts, for a study of ``budget`` observations."""
-    level = beta(budget, delta, sum(size**2 for size in problem.sizes))
+    level = guarantees.beta(budget, delta, sum(size**2 for size in problem.sizes))
 
     def bound(chain: MarkovChain, transitions: float) -> float:
         sums = (0.0, 0.0, 0.0)
@@ -197,3 +203,76 @@ def _transitions(chain: MarkovChain, target: float, bound: Bound) -> float:
         if transitions > BEYOND:
             break
     return math.inf
+
+
+#: How often the shares are computed again for a bound that is not smooth. They would never settle.
+ROUNDS = 20
+
+
+class Expectation(NamedTuple):
+    """A loss that falls as the budget grows: a limit, a prediction, a certificate at expected counts, or a theorem."""
+
+    quantity: str
+    #: What it is worth, in words.
+    kind: str
+    loss_at: Callable[[int], float]
+    #: The least budget for a loss; infinite if there is none.
+    budget_for: Callable[[float], float]
+
+
+def expectations(problem: "Problem", delta: float) -> list[Expectation]:
+    """What is expected of a budget, from the smallest loss to the largest, for chains with a positive variability."""
+    chains, variability = len(problem), problem.variability
+    yardstick = "asymptotically optimal max E[L], the paper's yardstick"
+    found = [Expectation("Λ/n", yardstick, problem.optimal_loss, lambda loss: _ceiling(variability / loss))]
+    for allocation in predictions.ALLOCATIONS:
+        shares = predictions.shares(problem, allocation)
+        for what, constant in (
+            ("mean", predictions.mean_of_maximum(problem, shares)),
+            (f"{1 - delta:.4g} quantile", predictions.quantile_of_maximum(problem, shares, 1 - delta)),
+        ):
+            law = _limit_law(float(constant), chains)
+            found.append(Expectation(f"{allocation}: {what}", "predicted from the limit law", *law))
+    sharp, mixture = sharp_bound(problem, delta), mixture_bound(problem, delta)
+    paper_for = partial(paper_bound, problem, delta)
+    found += [
+        Expectation(
+            "certificate 'sharp'",
+            "guaranteed, at the expected counts; what a study promises",
+            lambda budget: certified_loss(problem, budget, sharp, ROUNDS),
+            lambda loss: sharp_budget(problem, loss, sharp),
+        ),
+        Expectation(
+            "certificate 'mixture'",
+            "guaranteed, at the expected counts",
+            lambda budget: certified_loss(problem, budget, mixture),
+            lambda loss: certified_budget(problem, loss, lambda _: mixture),
+        ),
+        Expectation(
+            "certificate 'paper'",
+            "guaranteed, BA-MC's index at the expected counts",
+            lambda budget: certified_loss(problem, budget, paper_for(budget)),
+            lambda loss: certified_budget(problem, loss, paper_for),
+        ),
+    ]
+    for number, kind, theorem in (
+        (2, "bound for BA-MC, from its cut-off budget on", guarantees.theorem_2),
+        (1, "bound for BA-MC", guarantees.theorem_1),
+    ):
+        bound = partial(theorem, problem, delta=delta)
+        budget_for = partial(_least_budget, bound, 4 * chains)
+        found.append(Expectation(f"Theorem {number}, as stated", kind, bound, budget_for))
+    return found
+
+
+def _limit_law(constant: float, chains: int) -> tuple[Callable[[int], float], Callable[[float], float]]:
+    """L ≈ constant/transitions, and the budget for a loss. K of the observations bring no transition."""
+    return (lambda budget: constant / (budget - chains)), (lambda loss: _ceiling(constant / loss) + chains)
+
+
+def _ceiling(budget: float) -> float:
+    return math.ceil(budget) if math.isfinite(budget) else math.inf
+
+
+def _least_budget(bound: Callable[[int], float], least: int, loss: float) -> float:
+    return _least(lambda budget: bound(math.ceil(budget)), loss, least, least, precision=1e-6)

@@ -7,25 +7,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ChainscoutError, InputError
-from .rendering import echo, is_json, say
-from .studies import StudyCommand, finished, opened
+from .command import StudyCommand, duration, is_json, opened
+from .rendering import echo, say
+from .studies import finished
 
 if TYPE_CHECKING:
     from ..study import Study
 
 
-def _seconds(ctx: click.Context, option: click.Parameter, text: str) -> float:
-    """A number of seconds, or words such as 5min."""
+def _seconds(ctx: click.Context, option: click.Parameter, value: float | str) -> float:
     from ..validation import seconds
 
-    try:
-        value: float | str = float(text)
-    except ValueError:
-        value = text
     return seconds(value, "--seconds", meaning="how long a lease lasts")
 
 
-_how_long = partial(click.option, "--seconds", default="60", show_default=True, callback=_seconds)
+_how_long = partial(click.option, "--seconds", type=duration, default="60", show_default=True, callback=_seconds)
 _token = click.option("--token", required=True, help="The token of the lease, as 'ask --lease' printed it.")
 
 
@@ -93,9 +89,9 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
                 raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
             study.tell(chain, study.state_from_text(chain, state), **options)
         progress, over = study.progress(), finished(study)
-    answer = {"observations": progress.observations, "stop_reason": progress.stop_reason}
-    many = "1 observation" if progress.observations == 1 else f"{progress.observations:,} observations"
-    say(answer, many + over)
+    number = progress.observations
+    answer = {"observations": number, "stop_reason": progress.stop_reason}
+    say(answer, f"{number:,} observation{'s' * (number != 1)}{over}")
 
 
 @click.command(cls=StudyCommand)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import FileError
-from .rendering import echo
+from .rendering import echo, writing
 
 if TYPE_CHECKING:
     from ..answers import Answer
@@ -17,47 +17,8 @@ if TYPE_CHECKING:
     from ..problems import Problem
     from ..study import Study
 
-#: The study file that the demonstration writes and runs.
-STUDY = """\
-# Three processes with matrices that play the part of your own programs. In your study, write
-#     command = ["./my_simulator"]
-# instead of 'matrix': a program that prints the next state for every line it is sent. It must
-# take a new seed from the operating system at every start: with a fixed seed its paths repeat,
-# and no bound holds.
-where = "lab.db"            # the study: every sample is on disk before the next one is drawn
-budget = 20_000             # at most so many samples ...
-target_loss = 0.03          # ... and fewer if every matrix is certified to this loss before
-policy = "certifier"        # the rule that chooses which process to sample: the least certain one
-seed = 1                    # of the simulated processes: the same run each time
-
-[chains.queue]              # a busy waiting line: from each length it may go nearly anywhere
-states = ["empty", "one", "two", "three", "four", "five", "six", "full"]
-matrix = [
-    [0.35, 0.25, 0.15, 0.10, 0.05, 0.05, 0.05, 0.00],
-    [0.25, 0.25, 0.15, 0.10, 0.10, 0.05, 0.05, 0.05],
-    [0.15, 0.20, 0.20, 0.15, 0.10, 0.10, 0.05, 0.05],
-    [0.10, 0.15, 0.15, 0.20, 0.15, 0.10, 0.10, 0.05],
-    [0.05, 0.10, 0.10, 0.15, 0.20, 0.15, 0.15, 0.10],
-    [0.05, 0.05, 0.10, 0.10, 0.15, 0.20, 0.20, 0.15],
-    [0.05, 0.05, 0.05, 0.10, 0.10, 0.15, 0.25, 0.25],
-    [0.00, 0.05, 0.05, 0.05, 0.10, 0.15, 0.25, 0.35],
-]
-
-[chains.channel]            # a radio channel: long good times, short bad ones
-states = ["good", "bad"]
-matrix = [[0.95, 0.05], [0.3, 0.7]]
-
-[chains.pump]               # a pump that hardly ever gets hot: three of its states are rare
-states = ["idle", "running", "hot", "down", "repaired"]
-initial = [1.0, 0.0, 0.0, 0.0, 0.0]
-matrix = [
-    [0.97, 0.03, 0.0, 0.0, 0.0],
-    [0.9999, 0.0, 0.0001, 0.0, 0.0],
-    [0.0, 0.0, 0.5, 0.5, 0.0],
-    [0.0, 0.0, 0.0, 0.5, 0.5],
-    [1.0, 0.0, 0.0, 0.0, 0.0],
-]
-"""
+#: The study file that the demonstration copies and runs.
+STUDY = Path(__file__).with_suffix(".toml")
 CHAIN, QUESTION = "queue", "reach full from empty within 5"
 #: What the demonstration leaves.
 FILES = ("study.toml", "lab.db", "report.html")
@@ -76,26 +37,29 @@ SEEDS = (1, 2, 3)
 @click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
 def demo(out: Path) -> None:
     """Learn three simulated processes, and tell what is known of them, what is not, and what it cost."""
+    from rich.console import Console
+
+    from ..certificates import sharp
     from ..learning import learn, read_study_file
     from ..report.study_page import study_page
 
     file, where, page = (out / name for name in FILES)
-    try:
+    text = STUDY.read_text(encoding="utf-8")
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        if file.exists() and file.read_text(encoding="utf-8", errors="replace") != STUDY:
+        if file.exists() and file.read_text(encoding="utf-8", errors="replace") != text:
             raise FileError(
                 f"{file} is not what a demonstration wrote, and is kept: chainscout learn {file} runs it, and --out"
                 " names another directory for the demonstration"
             )
         for suffix in ("", "-wal", "-shm"):  # of the last demonstration
             where.with_name(where.name + suffix).unlink(missing_ok=True)
-        file.write_text(STUDY, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{out} could not be written: {error.strerror or error}") from None
+        file.write_text(text, encoding="utf-8")
     echo("Three processes move only when they are sampled, and every sample costs.")
     echo(f"  $ chainscout learn {file}", exact=True)
     found = read_study_file(file)
-    _compile()
+    with Console(stderr=True).status("Compiling the certificate: once on this machine, up to a minute."):
+        sharp.prepare()
     with learn(
         found.sources, where=found.where, states=found.states, progress=sys.stderr.isatty(), **found.settings.given()
     ) as study:
@@ -105,25 +69,23 @@ def demo(out: Path) -> None:
         page.write_text(study_page(study, "Three processes"), encoding="utf-8")
     needed = _tell_others(found)
     fewer = 1 - sum(needed["certifier"]) / sum(needed["uniform"])
-    echo(f"\nConclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than")
-    echo("taking turns, and nothing is claimed of rows that nobody has seen.")
-    echo(f"\nIn {out}: {file.name} to edit, {where.name} the study, {page.name} to open.")
-    echo("Try next:")
-    for command in commands(where):
-        echo(f"  {command}", exact=True)
+    echo(f"""
+Conclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than
+taking turns, and nothing is claimed of rows that nobody has seen.
+
+In {out}: {file.name} to edit, {where.name} the study, {page.name} to open.
+Try next:""")
+    called = _called()
+    for command in (f"status {where}", f"answer {where} {CHAIN} 'share of full'", f"serve {where}"):
+        echo(f"  {called} {command}", exact=True)
 
 
-def commands(where: Path) -> tuple[str, ...]:
-    """Three commands to try next, as they can be typed here."""
+def _called() -> str:
+    """The program's name, as it can be typed here."""
     program = Path(sys.argv[0])
-    called = "chainscout" if shutil.which("chainscout") == str(program) else str(_near(program))
     if program.stem != "chainscout":  # python -m chainscout
-        called = f"{_near(Path(sys.executable))} -m chainscout"
-    return (
-        f"{called} status {where}",
-        f"{called} answer {where} {CHAIN} 'share of full'",
-        f"{called} serve {where}",
-    )
+        return f"{_near(Path(sys.executable))} -m chainscout"
+    return "chainscout" if shutil.which("chainscout") == str(program) else str(_near(program))
 
 
 def _near(path: Path) -> Path:
@@ -138,18 +100,19 @@ def _tell_shares(study: "Study") -> None:
     for name, number in told.items():
         bar = "█" * round(BAR * number / max(told.values()))
         echo(f"  {name:<8} {len(study.states(name))} states {number:>6,} samples {number / total:>5.0%}  {bar}")
-    echo("  A row with many possible next states needs more samples, and a row that nearly")
-    echo("  always does the same needs fewer. Taking turns would not notice.")
+    echo("""\
+  A row with many possible next states needs more samples, and a row that nearly
+  always does the same needs fewer. Taking turns would not notice.""")
 
 
 def _tell_knowledge(study: "Study") -> None:
     from ..counts import never_left
 
     certificate = study.certificate()
-    echo("\n2. What is known, and what is not")
-    sure = f"{1 - certificate.delta:.0%}"
-    echo(f"  With probability {sure} no loss is above {certificate.max:.3f}. A loss is the squared error")
-    echo("  of a row of the matrix, averaged over the rows as often as they were left.")
+    echo(f"""
+2. What is known, and what is not
+  With probability {1 - certificate.delta:.0%} no loss is above {certificate.max:.3f}. A loss is the squared error
+  of a row of the matrix, averaged over the rows as often as they were left.""")
     for name in study.names:
         counts = study.counts(name)
         known = f"all {counts.size} rows were left, each at least {min(counts.visited_exits()):,} times"
@@ -163,10 +126,10 @@ def _tell_answer(answer: "Answer") -> None:
     from ..answers import answer as answer_exactly
 
     truth = answer_exactly(demonstrated()[CHAIN], QUESTION).estimate
-    echo("\n3. An answer: how likely is an empty queue full within 5 steps?")
-    sure = f"{1 - answer.delta:.0%}"
-    echo(f"  About {answer.estimate:.2f}; with probability {sure} from {answer.lower:.2f} to {answer.upper:.2f}.")
-    echo(f"  (The matrix in the file says {truth:.2f}. Your own processes come without one.)")
+    echo(f"""
+3. An answer: how likely is an empty queue full within 5 steps?
+  About {answer.estimate:.2f}; with probability {1 - answer.delta:.0%} from {answer.lower:.2f} to {answer.upper:.2f}.
+  (The matrix in the file says {truth:.2f}. Your own processes come without one.)""")
 
 
 def _tell_others(found: "StudyFile") -> dict[str, list[int]]:
@@ -195,15 +158,5 @@ def demonstrated() -> "Problem":
     from ..chains import MarkovChain
     from ..problems import Problem
 
-    tables = tomllib.loads(STUDY)["chains"]
+    tables = tomllib.loads(STUDY.read_text(encoding="utf-8"))["chains"]
     return Problem({name: MarkovChain(t["matrix"], t.get("initial"), t["states"]) for name, t in tables.items()})
-
-
-def _compile() -> None:
-    """Compiles the certificate, if that was not done before on this machine, and says so while a person waits."""
-    from rich.console import Console
-
-    from ..certificates import sharp
-
-    with Console(stderr=True).status("Compiling the certificate: once on this machine, up to a minute."):
-        sharp.prepare()

@@ -1,29 +1,20 @@
 """``compare`` and ``verify``: policies against each other, and the paper's claims on trial."""
 
-import gc
-import math
 import re
 import shlex
-import signal
-from collections.abc import Iterator
-from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._version import __version__
-from ..errors import ChainscoutError, InputError, MissingExtraError
-from .problems import delta_option, find_problem
-from .rendering import JsonCommand, echo, echo_json, is_json, show, writing
+from ..errors import InputError, MissingExtraError
+from .command import JsonCommand, delta_option, is_json
+from .rendering import echo, echo_json, show, writing
 
 if TYPE_CHECKING:
     from ..experiment import Results
-
-#: How long a Dask scheduler may take to answer.
-PATIENCE = "5s"
 
 
 @click.command(cls=JsonCommand)
@@ -41,17 +32,15 @@ def compare(
     problem: str, policies: str, budgets: str, out: Path | None, resume: bool, dask: str | None, **options: Any
 ) -> None:
     """Compare policies on a problem: same paths for all, losses at every budget."""
-    from .. import experiment
+    from .. import experiment, specs
     from ..report import experiments as report
 
-    found = find_problem(problem)
     tasks = _directory(out, resume)
-    with ExitStack() as stack:
-        executor = None if dask is None else stack.enter_context(_dask_executor(dask))
+    with nullcontext() if dask is None else experiment.dask_executor(dask) as executor:
         try:
             results = experiment.compare(
-                found,
-                split_policies(policies),
+                problem,
+                specs.split(policies),
                 split_budgets(budgets),
                 executor=executor,
                 progress=True,
@@ -67,7 +56,7 @@ def compare(
     if is_json():
         content = {"summary": results.summary(), "differences": results.differences()}
         content |= {"allocation": results.allocation(), "settings": [dict(results.settings)]}
-        echo_json({name: [_without_nan(row) for row in rows] for name, rows in content.items()}, indent=2)
+        echo_json(content, indent=2)
     else:
         show(report.tables(results))
     if out is not None:
@@ -113,17 +102,6 @@ def _directory(out: Path | None, resume: bool) -> Path | None:
     return tasks
 
 
-def split_policies(text: str) -> list[str]:
-    """'a,b:x=1,y=2,c' → ['a', 'b:x=1,y=2', 'c']: a piece with '=' and no ':' belongs to the one before."""
-    found: list[str] = []
-    for piece in filter(None, re.split(r"[,\s]+", text)):
-        if found and "=" in piece and ":" not in piece:
-            found[-1] += f",{piece}"
-        else:
-            found.append(piece)
-    return found
-
-
 def split_budgets(text: str) -> list[int]:
     """'1000,10_000,1e5' → numbers."""
     try:
@@ -133,46 +111,6 @@ def split_budgets(text: str) -> list[int]:
     except (ValueError, OverflowError):
         pass
     raise InputError(f"budgets must be whole numbers separated by commas, not {text!r}")
-
-
-def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with null for nan, which JSON does not have."""
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
-
-
-@contextmanager
-def _dask_executor(address: str) -> Iterator[Executor]:
-    """An executor on the Dask cluster whose scheduler has this address; 'local': on a cluster made for this run."""
-    try:
-        from distributed import Client, LocalCluster
-        from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise MissingExtraError("--dask", "cluster") from None
-    with ExitStack() as stack:
-        why = None
-        try:
-            if address == "local":
-                # One process per core, any free port for the dashboard, and no log lines beside the table.
-                quiet = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
-                cluster = stack.enter_context(LocalCluster(threads_per_worker=1, preload=[__name__], **quiet))
-                client = stack.enter_context(Client(cluster, set_as_default=False))
-            else:
-                client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
-        except Exception as error:  # the library raises all kinds of errors for a wrong address
-            why = str(error) or type(error).__name__
-        if why is not None:
-            # The unfinished client closes itself when it is collected. It hangs if another one starts at that moment.
-            gc.collect()
-            raise InputError(f"no Dask scheduler answers at {address!r}: {why}")
-        try:
-            yield client.get_executor()
-        except KilledWorker as error:
-            raise ChainscoutError(f"the workers of the Dask cluster die again and again: {error}") from None
-
-
-def dask_setup(worker: Any) -> None:
-    """Dask calls this in each worker. A terminal sends Ctrl-C to all processes, and only the first may react."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @click.command(cls=JsonCommand)
@@ -191,6 +129,7 @@ def verify(context: click.Context, quick: bool, scale: float, seed: int, engine:
     """
     from .. import engine as engines
     from .. import verification
+    from ..experiment import versions
     from ..report import verification as report
     from ..validation import one_of
 
@@ -204,16 +143,9 @@ def verify(context: click.Context, quick: bool, scale: float, seed: int, engine:
         words = ["chainscout", "verify", "--quick" if quick else "--full"]
         words += [f"--scale={scale:g}"] * (scale != 1) + [f"--seed={seed}"] * (seed != 0)
         words += [f"--engine={engine}"] * (engine != engines.AUTO) + [f"--out={out}"]
-        made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {_versions()}, engine {used}."
+        with_what = ", ".join(f"{name} {version}" for name, version in versions().items())
+        made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {with_what}, engine {used}."
         with writing(out):
             out.write_text(report.markdown(shown, made_by), encoding="utf-8")
     show([shown], report.records(findings, effort))
     context.exit(int(any(finding.surprising(effort.thorough) for finding in findings)))
-
-
-def _versions() -> str:
-    import platform
-    from importlib.metadata import version
-
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    return f"chainscout {__version__}, Python {platform.python_version()}, {libraries}"

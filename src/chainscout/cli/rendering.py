@@ -12,31 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ..errors import FileError
+from .command import is_json
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from ..report import Table
-
-
-def _keep(context: click.Context, option: click.Parameter, value: bool) -> None:
-    context.meta[__name__] = value
-
-
-#: The last option of a command that can print JSON. `is_json` gives its value, so that no command passes it on.
-JSON = click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print JSON instead of tables.")
-
-
-class JsonCommand(click.Command):
-    """A command that can print JSON."""
-
-    def __init__(self, *, params: list[click.Parameter], **settings: Any) -> None:
-        super().__init__(params=[*params, JSON], **settings)
-
-
-def is_json() -> bool:
-    """Whether the running command prints JSON."""
-    return bool(click.get_current_context().meta[__name__])
 
 
 #: The width of a table in a pipe, which has no width of its own.
@@ -60,8 +41,12 @@ def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
 
 
 def echo_json(content: Any, indent: int | None = None) -> None:
-    """Prints JSON, with escapes for all characters that would control a terminal."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
+    """Prints JSON, with escapes for all characters that would control a terminal.
+
+    JSON has no infinite numbers and no nan: they become null.
+    """
+    content = json.loads(json.dumps(content), parse_constant=lambda _: None)
+    text = json.dumps(content, ensure_ascii=False, indent=indent)
     click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,21 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError, RepeatedPathsWarning, SetAsideWarning
-from .problems import delta_option, find_problem
-from .rendering import JsonCommand, echo, is_json, say, show, writing
+from .command import JsonCommand, StudyCommand, delta_option, is_json, opened, pairs
+from .rendering import echo, say, show, writing
 
 if TYPE_CHECKING:
-    from ..answers import Answer
     from ..chains import MarkovChain
     from ..study import Study
-
-
-class StudyCommand(JsonCommand):
-    """A command whose first argument is the place of a study."""
-
-    def __init__(self, *, params: list[click.Parameter], **settings: Any) -> None:
-        where = click.Argument(["where"], metavar="FILE|ADDRESS")
-        super().__init__(params=[where, *params], **settings)
 
 
 def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float] | None:
@@ -52,15 +43,6 @@ _number_of = partial(click.option, multiple=True, metavar="NAME=NUMBER", callbac
 _target_loss = click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 _target_width = click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
 _deadline = click.option("--deadline", metavar="TIME", callback=_moment, help="Stop then; as 2026-05-01T18:00+02:00.")
-
-
-@contextmanager
-def opened(where: str, read_only: bool = False) -> Iterator["Study"]:
-    """A study, closed at the end. Plain tells continue their paths, because the processes outlive the command."""
-    from ..study import Study
-
-    with Study.open(where, read_only=read_only, continuing=True) as study:
-        yield study
 
 
 @contextmanager
@@ -100,16 +82,14 @@ def new(
     from ..study import Study
 
     states = pairs(chains, "--chain")
-    opened_states = [name for name, text in states.items() if text == "?"]
     with _warnings_in_words():
-        study = Study.create(
+        Study.create(
             where,
             {name: _states(text) for name, text in states.items()},
-            open_states=opened_states,
+            open_states=[name for name, text in states.items() if text == "?"],
             questions=_questions(lines, own, states),
             **settings,
-        )
-    study.close()
+        ).close()
     say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chain{'s' * (len(states) != 1)}")
 
 
@@ -161,17 +141,7 @@ def answer(where: str, chain: str, question: str, **options: Any) -> None:
     """Answer a question about a chain, as 'reach down from idle within 100', with bounds."""
     with opened(where, read_only=True) as study:
         found = study.answer(chain, question, **options)
-    say({"chain": chain, **_content(found)}, str(found))
-
-
-def _content(found: "Answer") -> dict[str, Any]:
-    """An answer as JSON. An infinite end is null, and a note says why."""
-    from ..report.format import finite
-
-    shown = {name: finite(getattr(found, name)) for name in ("estimate", "lower", "upper")}
-    others = ("delta", "guaranteed", "method", "episodes", "waiting_for")
-    shown |= {name: getattr(found, name) for name in others}
-    return {"question": str(found.question), **shown, "notes": list(found.notes)}
+    say({"chain": chain, **vars(found), "question": str(found.question)}, str(found))
 
 
 @click.command(cls=StudyCommand)
@@ -182,14 +152,13 @@ def _content(found: "Answer") -> dict[str, Any]:
 @click.option("--delta", type=float, help="The probability with which a check may be wrong; without it, the study's.")
 def diagnose(where: str, reference: str | None, other: str | None, delta: float | None) -> None:
     """Check whether the chains of a study are Markov chains that do not change. Look as often as you like."""
-    from contextlib import ExitStack
-
     from ..report.panels import check_tables
 
-    with ExitStack() as stack:
-        study = stack.enter_context(opened(where, read_only=True))
+    with (
+        opened(where, read_only=True) as study,
+        nullcontext() if other is None else opened(other, read_only=True) as second,
+    ):
         known = None if reference is None else _known_chains(reference, study)
-        second = None if other is None else stack.enter_context(opened(other, read_only=True))
         found = study.diagnose(reference=known, other=second, delta=delta)
     show(check_tables(found), found.to_json())
 
@@ -349,24 +318,13 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
 
 def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
     """The chains of a problem that the study has too."""
+    from ..problems import find
+
     names = set(study.names)
-    known = {name: chain for name, chain in find_problem(reference).chains.items() if name in names}
+    known = {name: chain for name, chain in find(reference).chains.items() if name in names}
     if not known:
         raise InputError(f"--reference must name a problem with a chain of the study, and {reference} has none")
     return known
-
-
-def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """Chain → the text after its name, of an option that is given as NAME=VALUE, once for each chain."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise InputError(f"{option} must be given as NAME=VALUE, not {text!r}")
-        if name in found:
-            raise InputError(f"{option} must be given once for each chain, and {name} is given twice")
-        found[name] = value
-    return found
 
 
 def _states(text: str) -> int | list[str]:

@@ -101,7 +101,7 @@ def compare(
         **asdict(options),
         "weights": None if options.weights is None else list(options.weights),
         "policies": [identity(name, policy, problem, known) for name, policy in chosen.items()],
-        "versions": _versions(),
+        "versions": versions(),
     }
     shape = (len(chosen), len(steps), number, len(problem))
     alone = executor is None and checkpoint is None
@@ -208,7 +208,8 @@ def _targets(problem: Problem, policies: dict[str, Policy], weights: Sequence[fl
     return np.array([np.full(len(problem), np.nan) if aim is None else aim for aim in aims])
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What an experiment is made with: name → version."""
     found = {name: version(name) for name in ("numpy", "numba")}
     machine = f"{sys.platform} {platform.machine()}"
     return {"chainscout": __version__, "python": platform.python_version(), "platform": machine, **found}

@@ -5,8 +5,8 @@ matplotlib is an extra, and its colours do not follow the reader's light or dark
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from .format import cell
 from .tables import Drawing, Series
@@ -129,24 +129,13 @@ class _Axis:
         return [value for value in found if self.low <= value <= self.high * (1 + 1e-12)]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A share, and the target that it is compared with."""
-
-    label: str
-    share: float
-    target: float | None
-    #: Which of the chart's colours.
-    style: int
-
-
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """The bars of one chain, and a level that is drawn through all of them."""
 
     label: str
     level: float | None
-    bars: Sequence[Bar]
+    #: Each with its label, its share, and the target that the share is compared with.
+    bars: Sequence[tuple[str, float, float | None]]
 
 
 #: The places where bars begin and end, a bar's height, the space below it, and the height of a group's name.
@@ -155,30 +144,29 @@ BAR_LEFT, BAR_RIGHT, BAR_HIGH, BAR_BELOW, GROUP_HEAD = 150, 60, 16, 5, 22
 
 def bar_chart(title: str, groups: Sequence[Group]) -> str:
     """A figure of horizontal bars. Dashes are the groups' levels, short strokes are the bars' targets."""
-    values = (value for g in groups for b in g.bars for value in (b.share, b.target, g.level))
-    largest = max((value for value in values if value is not None), default=1.0)
+    compared = (value for _, level, bars in groups for _, *values in bars for value in (*values, level))
+    largest = max((value for value in compared if value is not None), default=1.0)
     scale = (LARGE[0] - BAR_LEFT - BAR_RIGHT) / (largest or 1.0)
     drawn: list[str] = []
     y = 0
 
-    def stroke(kind: str, value: float, top: int, bottom: int) -> None:
-        x = f"{BAR_LEFT + value * scale:.1f}"
-        drawn.append(f'<line class={kind} x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>')
+    def stroke(kind: str, value: float | None, top: int, bottom: int) -> None:
+        if value is not None:
+            x = f"{BAR_LEFT + value * scale:.1f}"
+            drawn.append(f'<line class={kind} x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>')
 
-    for group in groups:
-        drawn.append(f'<text class=chain x="0" y="{y + 15}">{escape(group.label)}</text>')
-        top = y + GROUP_HEAD
-        for place, bar in enumerate(group.bars):
-            at, wide = top + place * (BAR_HIGH + BAR_BELOW), bar.share * scale
-            drawn.append(f'<text x="{BAR_LEFT - 8}" y="{at + 12}" text-anchor="end">{escape(bar.label)}</text>')
-            drawn.append(f'<rect class="b{bar.style}" x="{BAR_LEFT}" y="{at}" width="{wide:.1f}" height="{BAR_HIGH}"/>')
-            if bar.target is not None:
-                stroke("mark", bar.target, at - 1, at + BAR_HIGH + 1)
-            right = BAR_LEFT + max(wide, (bar.target or 0.0) * scale) + 6
-            drawn.append(f'<text x="{right:.1f}" y="{at + 12}">{bar.share:.3f}</text>')
-        y = top + len(group.bars) * (BAR_HIGH + BAR_BELOW)
-        if group.level is not None:
-            stroke("level", group.level, top - 4, y)
+    for name, level, bars in groups:
+        drawn.append(f'<text class=chain x="0" y="{y + 15}">{escape(name)}</text>')
+        y = top = y + GROUP_HEAD
+        for style, (label, share, target) in enumerate(bars):
+            size = f'width="{share * scale:.1f}" height="{BAR_HIGH}"'
+            drawn.append(f'<text x="{BAR_LEFT - 8}" y="{y + 12}" text-anchor="end">{escape(label)}</text>')
+            drawn.append(f'<rect class="b{style % STYLES}" x="{BAR_LEFT}" y="{y}" {size}/>')
+            stroke("mark", target, y - 1, y + BAR_HIGH + 1)
+            right = BAR_LEFT + max(share, target or 0.0) * scale + 6
+            drawn.append(f'<text x="{right:.1f}" y="{y + 12}">{share:.3f}</text>')
+            y += BAR_HIGH + BAR_BELOW
+        stroke("level", level, top - 4, y)
         y += 12
     picture = _picture("bars", title, LARGE[0], max(1, y), drawn)
     return f"<figure><figcaption>{escape(title)}</figcaption>{picture}</figure>"

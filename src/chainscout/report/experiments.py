@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..experiment.statistics import most_bias
 from ..experiment.summary import ORACLE
-from .charts import STYLES, Bar, Group, bar_chart, line_chart
+from .charts import Group, bar_chart, line_chart
 from .format import cell, finite, label
 from .html import document, section
 from .tables import Drawing, Series, Table
@@ -75,18 +75,13 @@ def experiment_page(results: "Results") -> str:
 def _losses(results: "Results", statistic: str, title: str) -> str:
     lines = []
     for policy in results.policies:
-        found = [results.statistics[policy, n][statistic].times(results.scale(n)) for n in results.budgets]
-        known = [(n, s) for n, s in zip(results.budgets, found, strict=True) if math.isfinite(s.value)]
-        ends = [s.interval if math.isfinite(s.error) else (s.value, s.value) for _, s in known]
-        lines.append(
-            Series(
-                label(policy),
-                [n for n, _ in known],
-                [s.value for _, s in known],
-                [low for low, _ in ends],
-                [high for _, high in ends],
-            )
-        )
+        found = ((n, results.statistics[policy, n][statistic].times(results.scale(n))) for n in results.budgets)
+        known = [
+            (n, s.value, *(s.interval if math.isfinite(s.error) else (s.value, s.value)))
+            for n, s in found
+            if math.isfinite(s.value)
+        ]
+        lines.append(Series(label(policy), *(zip(*known, strict=True) if known else [()] * 4)))
     return line_chart(
         Drawing(
             f"{title}, {results.label(statistic)}",
@@ -107,11 +102,8 @@ def _shares(results: "Results") -> str:
     rows = results.allocation()
     for chain in results.problem.names[:MOST_BARS]:
         mine = [row for row in rows if row["chain"] == chain]
-        drawn = [
-            Bar(label(row["policy"]), row["share"], finite(row["target"]), place % STYLES)
-            for place, row in enumerate(mine)
-        ]
-        groups.append(Group(label(chain), finite(mine[0]["η"]), drawn))
+        bars = [(label(row["policy"]), row["share"], finite(row["target"])) for row in mine]
+        groups.append(Group(label(chain), finite(mine[0]["η"]), bars))
     more = len(results.problem) - len(groups)
     words = f"; {more:,} more chains are in the table or in the data" if more else ""
     return (
@@ -143,15 +135,12 @@ def settings(results: "Results") -> Table:
 
 def _with_errors(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the summary, with each standard error behind its value."""
-    return {
-        key: _with_error(value, row[f"± {key}"]) if f"± {key}" in row else value
-        for key, value in row.items()
-        if not key.startswith("± ")
-    }
-
-
-def _with_error(value: float, error: float) -> str:
-    return cell(value) if error != error else f"{cell(value)} ± {error:.2g}"
+    shown = {key: value for key, value in row.items() if not key.startswith("± ")}
+    for key in shown:
+        error = row.get(f"± {key}")
+        if error is not None:
+            shown[key] = cell(shown[key]) if math.isnan(error) else f"{cell(shown[key])} ± {error:.2g}"
+    return shown
 
 
 def _table(title: str, records: list[dict[str, Any]], notes: list[str]) -> Table:

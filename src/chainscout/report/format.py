@@ -34,14 +34,9 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def finite(value: float | None) -> float | None:
-    """The number, or None if it is infinite or not a number."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def whole(number: float) -> int | None:
-    """A number of observations, or None if it is infinite or not known."""
-    return int(number) if math.isfinite(number) else None
+def finite(value: Any) -> Any:
+    """The value; None for a number that is infinite or not a number."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 #: A larger index was not computed by a rule.

@@ -2,11 +2,12 @@
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..certificates import ASSUMPTION
-from .format import finite, whole
+from .format import finite
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -34,26 +35,20 @@ def counted(
     columns: tuple[str, ...] = ("chain", "states", "observations", "paths", "transitions", f"loss ≤, δ = {delta:g}")
     columns += () if budget is None else (f"of the next {budget:,}",)
     columns += () if target_loss is None else (f"more for a loss ≤ {target_loss:g}",)
-    totals = dict.fromkeys(("chains", "observations", "paths", "transitions"), 0)
+    totals: Counter[str] = Counter()
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for name, chain in counts:
-            sums = (1, chain.observations, chain.paths, chain.total)
-            for quantity, number in zip(totals, sums, strict=True):
-                totals[quantity] += number
-            row: tuple[Any, ...] = (
-                name,
-                chain.size,
-                *sums[1:],
-                None if certificate is None else finite(certificate.loss[name]),
-            )
+            totals.update(chains=1, observations=chain.observations, paths=chain.paths, transitions=chain.total)
+            loss = None if certificate is None else finite(certificate.loss[name])
+            row: tuple[Any, ...] = (name, chain.size, chain.observations, chain.paths, chain.total, loss)
             row += () if following is None else (following[name],)
-            yield row if further is None else (*row, whole(further[name]))
+            yield row if further is None else (*row, finite(further[name]))
 
-    def unknown(row: tuple[Any, ...]) -> float:
+    def bound(row: tuple[Any, ...]) -> float:
         return math.inf if row[5] is None else float(row[5])
 
-    shown = tuple(rows() if most is None else heapq.nlargest(most, rows(), key=unknown))
+    shown = tuple(rows() if most is None else heapq.nlargest(most, rows(), key=bound))
     notes = [f"a certificate assumes that {ASSUMPTION}"]
     if certificate is None:
         notes = ["transitions of a sliding lag overlap: they are correlated, and no certificate holds for them"]
@@ -71,7 +66,7 @@ def counted(
     if certificate is not None:
         totalled += (("certificate", "mixture" if counts.open_states else certificate.method),)
     if further is not None:
-        totalled += ((f"more observations for a loss ≤ {target_loss:g}", whole(sum(further.values()))),)
+        totalled += ((f"more observations for a loss ≤ {target_loss:g}", finite(sum(further.values()))),)
         notes.append("how many more is a prediction from the counts so far, no bound")
     return [Table("chains", columns, shown, tuple(notes)), Table("the whole", ("quantity", "value"), totalled)]
 
@@ -86,5 +81,5 @@ def _if_declared(counts: "TransitionCounts", delta: float, target_loss: float | 
     if worst is None:
         return f"{say}: then the bounds are smaller"
     then = f"{say}: then every loss is at most {worst:.3g}"
-    more = None if target_loss is None else whole(sum(declared.further(target_loss, delta).values()))
+    more = None if target_loss is None else finite(sum(declared.further(target_loss, delta).values()))
     return then if more is None else f"{then}, and {more:,} more observations are needed"

@@ -8,19 +8,35 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .format import duration, finite, label
-from .tables import Drawing, Series, Table
+from .format import duration, label
+from .tables import Columns, Drawing, Series, Table
 
 if TYPE_CHECKING:
-    from ..diagnostics import Check, Diagnosis
+    from ..diagnostics import Diagnosis
     from .study_data import StudyReport
+
+
+#: The columns of a lease, of a question, and of a check.
+LEASE: Columns = {
+    "chain": "label", "path": "path", "worker": "worker", "runs out in": lambda lease: duration(lease.seconds_left),
+    "observations to come": "promised",
+}  # fmt: skip
+QUESTION: Columns = {
+    "chain": lambda line: label(line.chain), "question": "question", "estimate": "estimate", "at least": "lower",
+    "at most": "upper", "width": "width", "δ": "delta", "episodes": "episodes", "as of transition": "transitions",
+    "done": lambda line: "yes" if line.met else "no",
+}  # fmt: skip
+CHECK: Columns = {
+    "chain": lambda check: check.chain or "all together", "check": "kind.value", "by": "by", "transitions": "cards",
+    "e-value": "e_value", "largest": "largest", "level": "level",
+    "most evidence in": lambda check: ", ".join(str(place.state) for place in check.where[:3]) or None,
+}  # fmt: skip
 
 
 def leases(report: "StudyReport") -> Table | None:
     """The leases that workers hold, if there are any."""
-    rows = tuple((h.label, h.path, h.worker, duration(h.seconds_left), h.promised) for h in report.leases())
-    columns = ("chain", "path", "worker", "runs out in", "observations to come")
-    return Table("leases", columns, rows) if rows else None
+    held = report.leases()
+    return Table.of("leases", held, LEASE) if held else None
 
 
 #: The most questions in the table.
@@ -37,38 +53,19 @@ def questions(report: "StudyReport") -> Table | None:
         return None
     state = report.browser.study.progress()
     aimed = (state.target_width, state.limit, state.worst) != (None, None, None)
-    rows = tuple(
-        (
-            label(line.chain),
-            line.question,
-            finite(line.estimate),
-            finite(line.lower),
-            finite(line.upper),
-            finite(line.width),
-            line.delta,
-            line.episodes,
-            line.transitions,
-            *(["yes" if line.met else "no"] if aimed else ()),
-        )
-        for line in lines[:MOST_QUESTIONS]
-    )
     sure = f"all answers hold at all times at once with probability ≥ {1 - sum(line.delta for line in lines):g}"
     notes = [next(iter(report.browser.study.repeated_paths()), sure)]
-    for line in lines[:MOST_QUESTIONS]:
+    shown = lines[:MOST_QUESTIONS]
+    for line in shown:
         notes += [f"{label(line.chain)}, {line.question}: {note}" for note in line.notes]
     if len(lines) > MOST_QUESTIONS:
         notes.append(f"the first {MOST_QUESTIONS} of {len(lines):,} questions")
-    columns = (
-        "chain", "question", "estimate", "at least", "at most", "width", "δ", "episodes", "as of transition",
-        *(["done"] if aimed else ()),
-    )  # fmt: skip
-    return Table("questions", columns, rows, tuple(notes))
+    columns = {name: column for name, column in QUESTION.items() if aimed or name != "done"}
+    return Table.of("questions", shown, columns, notes)
 
 
 #: The most checks in a table: those with the smallest levels.
 MOST_CHECKS = 50
-#: The columns of a check.
-COLUMNS = ("chain", "check", "by", "transitions", "e-value", "largest", "level", "most evidence in")
 #: The least and the largest e-value that is drawn.
 DRAWN = (1e-6, 1e30)
 #: A note about levels and e-values.
@@ -85,7 +82,7 @@ def check_tables(found: "Diagnosis") -> list[Table]:
     notes = _notes(found)
     if len(found) > MOST_CHECKS:
         notes.append(f"the {MOST_CHECKS} checks with the smallest levels of {len(found):,}")
-    return [Table("checks", COLUMNS, tuple(_row(check) for check in rows), tuple(notes))]
+    return [Table.of("checks", rows, CHECK, notes)]
 
 
 def _notes(found: "Diagnosis") -> list[str]:
@@ -114,8 +111,7 @@ def checks(report: "StudyReport") -> Table | None:
     found = report.browser.checks()
     if found is None or not any(check.cards for check in found):
         return None
-    shown = [column for column in COLUMNS if column not in ("chain", "most evidence in")]
-    rows = tuple(_row(check)[1:-1] for check in found)
+    columns = {name: column for name, column in CHECK.items() if name not in ("chain", "most evidence in")}
     level = found.kinds / found.delta
     drawing = Drawing(
         f"evidence against a Markov chain that does not change (e-values, up to {DRAWN[1]:g})",
@@ -134,19 +130,13 @@ def checks(report: "StudyReport") -> Table | None:
         level_name="speaks against it",
         logarithmic=True,
     )
-    return Table("checks of what the bounds assume", tuple(shown), rows, (*_notes(found), OF_CHANGE), drawing)
+    notes = (*_notes(found), OF_CHANGE)
+    return Table.of("checks of what the bounds assume", found, columns, notes, drawing=drawing)
 
 
 def _within(log_value: float) -> float:
     """An e-value as it is drawn."""
     return math.exp(min(math.log(DRAWN[1]), max(math.log(DRAWN[0]), log_value)))
-
-
-def _row(check: "Check") -> tuple[object, ...]:
-    chain = "all together" if check.chain is None else check.chain
-    places = ", ".join(str(place.state) for place in check.where[:3])
-    values = (finite(check.e_value), finite(check.largest), check.level)
-    return (chain, check.kind.value, check.by, check.cards, *values, places or None)
 
 
 #: In the order in which they are shown.

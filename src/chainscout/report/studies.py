@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..counts import never_left
 from ..errors import InputError
 from ..study import Browser, StopReason, StudyPlan
-from .format import whole
+from .format import finite
 from .study_data import Overview, StudyReport
 from .study_data import facts as study_facts
 from .tables import Table
@@ -88,7 +88,7 @@ def plan(
     else:
         what, kept, by, needs = "questions", "its frequencies", "cards", found.questions
     ordered = sorted(needs, key=lambda key: -math.inf if math.isnan(needs[key]) else -needs[key])
-    rows = tuple((*key, told[key[0]], whole(needs[key])) for key in ordered[:most])
+    rows = tuple((*key, told[key[0]], finite(needs[key])) for key in ordered[:most])
     notes = [str(found), f"a prediction from the {by} so far, no bound: each row of a chain keeps its share and {kept}"]
     if study.progress().unit == "cost units":
         notes.append(f"they cost about {found.cost:,.6g}")

@@ -1,12 +1,12 @@
 """Tables and drawings as plain data. Everything that is shown to a person consists of them."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from ..errors import InputError
+from .format import finite
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class Drawing:
     small: bool = False
 
 
+#: Heading → the field of a record that stands under it, or a function of the record.
+Columns = Mapping[str, str | Callable[[Any], Any]]
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of plain values under named columns. None means 'does not exist'."""
@@ -61,10 +65,18 @@ class Table:
     keys: int = 1
 
     @classmethod
-    def of(cls, title: str, records: Iterable[Any], columns: Mapping[str, str], notes: Iterable[str] = ()) -> "Table":
-        """A row for each record; ``columns``: heading → the field that stands under it."""
-        values = attrgetter(*columns.values())
-        return cls(title, tuple(columns), tuple(map(values, records)), tuple(notes))
+    def of(
+        cls, title: str, records: Iterable[Any], columns: Columns, notes: Iterable[str] = (), **others: Any
+    ) -> "Table":
+        """A row for each record. A number that is infinite does not exist."""
+        getters = [attrgetter(column) if isinstance(column, str) else column for column in columns.values()]
+        rows = tuple(tuple(finite(get(record)) for get in getters) for record in records)
+        return cls(title, tuple(columns), rows, tuple(notes), **others)
+
+    @classmethod
+    def by_column(cls, title: str, columns: Mapping[str, Iterable[Any]], notes: Iterable[str] = ()) -> "Table":
+        """``columns``: heading → the values under it, one for each row."""
+        return cls(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), tuple(notes))
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, and is aligned to the right."""
@@ -78,7 +90,6 @@ class Table:
 def if_any(quantity: Callable[[], Any]) -> Any:
     """The quantity, or None if it is infinite or does not exist (at all, or at this budget)."""
     try:
-        value = quantity()
+        return finite(quantity())
     except InputError:
         return None
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,53 +1,41 @@
 """The table of verdicts, for a terminal, as records and for the documentation."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .format import cell
-from .tables import Table
+from .tables import Columns, Table
 
 if TYPE_CHECKING:
     from ..verification import Effort, Finding
 
-COLUMNS = ("claim", "place", "setting", "measured", "95 % interval", "verdict", "note")
+COLUMNS: Columns = {
+    "claim": "claim",
+    "place": "place",
+    "setting": "setting",
+    "measured": lambda f: f"{f.figure}: {cell(f.measured.value)}",
+    "95 % interval": lambda f: "computed" if f.measured.exact else f"{cell(f.measured.low)} … {cell(f.measured.high)}",
+    "verdict": "verdict",
+    "note": "note",
+}
 
 
 def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Table:
     """One row for each claim and setting, ordered by claim. The notes name surprising verdicts."""
     claims = list(dict.fromkeys(f.claim for f in findings))
-    rows = tuple(
-        (
-            f.claim,
-            f.place,
-            f.setting,
-            f"{f.figure}: {cell(f.measured.value)}",
-            "computed" if f.measured.exact else f"{cell(f.measured.low)} … {cell(f.measured.high)}",
-            f.verdict,
-            f.note,
-        )
-        for f in sorted(findings, key=lambda f: claims.index(f.claim))
-    )
     notes = [f"δ = {delta:g} unless the setting says otherwise; 'holds' is meant for these settings, not for all"]
     surprises = [f for f in findings if f.surprising(effort.thorough)]
     notes += [f"surprising: '{f.claim}' ({f.setting}): {f.verdict}, expected was: {f.expected}" for f in surprises]
     if not surprises:
         notes.append("every verdict is the expected one")
-    return Table("the paper's claims on trial", COLUMNS, rows, tuple(notes))
+    ordered = sorted(findings, key=lambda f: claims.index(f.claim))
+    return Table.of("the paper's claims on trial", ordered, COLUMNS, notes)
 
 
 def records(findings: "Sequence[Finding]", effort: "Effort") -> list[dict[str, Any]]:
-    """One dictionary a row, with plain numbers."""
-    return [
-        {
-            **asdict(f),
-            # JSON has no infinite numbers.
-            "measured": {key: value if math.isfinite(value) else None for key, value in asdict(f.measured).items()},
-            "surprising": f.surprising(effort.thorough),
-        }
-        for f in findings
-    ]
+    """One dictionary a row."""
+    return [{**asdict(f), "surprising": f.surprising(effort.thorough)} for f in findings]
 
 
 def markdown(shown: Table, made_by: str) -> str:

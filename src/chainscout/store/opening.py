@@ -105,6 +105,8 @@ def holds_database(where: Where) -> bool:
     if where is None or _is_address(where):
         return where is not None
     try:
+        if not Path(where).is_file():  # a pipe would make the reader wait
+            return False
         with open(where, "rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except (OSError, ValueError):
