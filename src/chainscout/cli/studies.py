@@ -304,6 +304,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     from ..learning import learn as learn_study
     from ..learning import read_study_file
     from ..report import studies
+    from ..study import Browser
     from ..validation import whole_number
 
     if workers is not None:
@@ -339,8 +340,8 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
             echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study))
         state = study.progress()
-        # Recorded sources that have ended are set aside too. Then there are observations, and none is lost.
-        nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
+        reasons = Browser(study).set_aside().values()
+        nothing_works = len(reasons) == state.chains and not all(why.ended for why in reasons)
         if not is_json():
             echo(studies.ending(study))
     if repeated or nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):

@@ -248,7 +248,7 @@ class Crew:
 
     def _set_aside(self, name: str, reason: Exception) -> None:
         with suppress(Held):  # a worker with a working process holds it
-            self._study.set_aside(name, str(reason))
+            self._study.set_aside(name, str(reason), ended=isinstance(reason, SourceEnded))
 
     def _result(self, future: "Future[Any]") -> Any:
         try:

@@ -88,12 +88,14 @@ class SqlTransaction:
         self._flush()
         return list(self._database.run(statement, parameters).fetchall())
 
-    def _pages(self, statement: Executable, key: int, after: int, **parameters: Any) -> Iterator[list[Any]]:
+    def _pages(
+        self, statement: Executable, key: int, after: int, size: int = _PAGE, **parameters: Any
+    ) -> Iterator[list[Any]]:
         """The rows that a statement finds after a number, page by page. ``key``: the place of the number in a row."""
         while True:
-            found = self._all(statement, after=after, limit=_PAGE, **parameters)
+            found = self._all(statement, after=after, limit=size, **parameters)
             yield found
-            if len(found) < _PAGE:
+            if len(found) < size:
                 return
             after = found[-1][key]
 
@@ -225,12 +227,18 @@ class SqlTransaction:
     def twins(self) -> Iterator[Twins]:
         return (Twins(*found) for found in self._all(statements.twins))
 
+    def twin(self, path: PathRecord) -> int | None:
+        wanted = Prefix(path.chain, path.steps, path.digest, path.number)._asdict()
+        ((found,),) = self._database.run(statements.twin, wanted).fetchall()
+        return None if found is None else int(found)
+
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
         return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
 
-    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
-        pages = self._pages(statements.path_log_after, 0, 0, chain=chain.number, path=path)
-        return (state for page in pages for _, state in page)
+    def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
+        size = min(steps, _PAGE)
+        pages = self._pages(statements.path_log_after, 0, 0, size, chain=chain.number, path=path)
+        return islice((state for page in pages for _, state in page), steps)
 
     # -- rows and states
 
