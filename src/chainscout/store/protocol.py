@@ -151,14 +151,14 @@ class Transaction(Protocol):
     def twin(self, path: PathRecord) -> int | None:
         """The first other path of the chain that had the path's digest after as many states; None if there is none.
 
-        The states of the other path must have been told in an earlier transaction.
+        It is found if its states were told in an earlier transaction.
         """
 
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
         """The stored prefixes of a chain, in order."""
 
     def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
-        """The first ``steps`` states of a path in their order, by position."""
+        """The first ``steps`` states of a path in their order, by position, if earlier transactions told them."""
 
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""

@@ -88,14 +88,12 @@ class SqlTransaction:
         self._flush()
         return list(self._database.run(statement, parameters).fetchall())
 
-    def _pages(
-        self, statement: Executable, key: int, after: int, size: int = _PAGE, **parameters: Any
-    ) -> Iterator[list[Any]]:
+    def _pages(self, statement: Executable, key: int, after: int, **parameters: Any) -> Iterator[list[Any]]:
         """The rows that a statement finds after a number, page by page. ``key``: the place of the number in a row."""
         while True:
-            found = self._all(statement, after=after, limit=size, **parameters)
+            found = self._all(statement, after=after, limit=_PAGE, **parameters)
             yield found
-            if len(found) < size:
+            if len(found) < _PAGE:
                 return
             after = found[-1][key]
 
@@ -236,9 +234,13 @@ class SqlTransaction:
         return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
 
     def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
-        size = min(steps, _PAGE)
-        pages = self._pages(statements.path_log_after, 0, 0, size, chain=chain.number, path=path)
-        return islice((state for page in pages for _, state in page), steps)
+        after, wanted = 0, {"chain": chain.number, "path": path}
+        while steps > 0:
+            page = {**wanted, "after": after, "limit": min(steps, _PAGE)}
+            found = self._database.run(statements.path_log_after, page).fetchall()
+            yield from (state for _, state in found)
+            steps = steps - len(found) if len(found) == page["limit"] else 0
+            after = found[-1][0] if found else after
 
     # -- rows and states
 
