@@ -36,7 +36,7 @@ def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
         try:
             found[name] = float(value)
         except ValueError:
-            raise InputError(f"{option.opts[0]} must be given as NAME=NUMBER, not {name}={value}") from None
+            raise InputError(f"{option.opts[0]} must be given as NAME=NUMBER, not {f'{name}={value}'!r}") from None
     return found or None
 
 
@@ -161,7 +161,7 @@ def answer(where: str, chain: str, question: str, **options: Any) -> None:
     """Answer a question about a chain, as 'reach down from idle within 100', with bounds."""
     with opened(where, read_only=True) as study:
         found = study.answer(chain, question, **options)
-    say({"chain": chain, **_content(found)}, str(found))
+    say({"chain": chain, **_content(found)}, *str(found).split("\n"))
 
 
 def _content(found: "Answer") -> dict[str, Any]:
@@ -365,7 +365,7 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
         if not (name and equals and value):
             raise InputError(f"{option} must be given as NAME=VALUE, not {text!r}")
         if name in found:
-            raise InputError(f"{option} must be given once for each chain, and {name} is given twice")
+            raise InputError(f"{option} must be given once for each chain, and {name!r} is given twice")
         found[name] = value
     return found
 

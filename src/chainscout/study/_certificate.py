@@ -10,6 +10,7 @@ from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+from ..validation import printable
 from ._labels import Labels
 from ._repetition import as_sentence, repeated
 from ._solutions import NEAR, Solutions
@@ -63,7 +64,7 @@ class StudyCertificate(Certificate):
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")
         if self.aside:
-            notes.append(f"set aside, and not sampled any more: {', '.join(self.aside)}")
+            notes.append(f"set aside, and not sampled any more: {', '.join(map(printable, self.aside))}")
         notes.extend(self.repeated)
         return tuple(notes)
 

@@ -15,7 +15,7 @@ from ..counts import MOST_TRANSITIONS
 from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..markup import html_table
 from ..store import ChainRecord, PathRecord, Transaction
-from ..validation import Duration, shown, whole_number
+from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
 from . import _budget, _selection, _stop, _transitions
 from ._index import LiveIndex
@@ -192,7 +192,7 @@ class Lease:
         self.renewed = time.monotonic()
 
     def __repr__(self) -> str:
-        return f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})"
+        return printable(f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})")
 
     def _repr_html_(self) -> str:
         """The lease as a table for a notebook."""

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from ..store import ChainRecord, PathRecord, Transaction, Twins
+from ..validation import printable
 from .views import EventKind
 
 #: The largest probability that two independent paths of a study are ever named.
@@ -64,8 +65,8 @@ def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple
     if not transaction.study.spoilt or (only is not None and only.begun < 2):
         return ()
     return tuple(
-        f"no bound holds: paths {pair.first} and {pair.second} of {chain.name} begin with the same {pair.length} states"
-        " (sources with one seed repeat each other)"
+        f"no bound holds: paths {pair.first} and {pair.second} of {printable(chain.name)} begin with the same"
+        f" {pair.length} states (sources with one seed repeat each other)"
         for chain, pair in islice(unlikely(transaction, only), MOST_NAMED)
     )
 
