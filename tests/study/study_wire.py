@@ -16,12 +16,14 @@ class Wire:
     """A socket between a client and the server, which counts the client's messages that follow an answer.
 
     ``cut``: the connection ends after so many further messages, before the client has the answer to the last one.
+    ``before_answer``: called once, when the server has answered the next message, before the client has the answer.
     """
 
     def __init__(self, folder, server):
         self.folder, self._server = folder, server
         self.turns = 0
         self.cut = 0
+        self.before_answer = None
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / Path(server).name))
         self._listener.listen()
@@ -52,6 +54,9 @@ class Wire:
                         self.cut -= 1
                         is_cut = is_cut or self.cut == 0
                     last = key.fileobj
+                    if last is server and self.before_answer is not None:
+                        call, self.before_answer = self.before_answer, None
+                        call()
                     if is_cut and last is server:
                         if data[-6:-1] == READY:
                             return

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..counts import MOST_TRANSITIONS
-from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
+from ..errors import Cancelled, ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..markup import html_table
 from ..store import ChainRecord, PathRecord, Transaction
 from ..validation import Duration, printable, shown, whole_number
@@ -83,7 +83,7 @@ class Worker:
                 break
             except StudyFinished:
                 return None
-            except ConnectionLost:  # if a lease was granted after all, it expires by itself
+            except (ConnectionLost, Cancelled):  # if a lease was granted after all, it expires by itself
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
@@ -223,7 +223,7 @@ class Lease:
                 with self._study._lock:
                     told, _ = self._study._tell(*given, observations=observations)
                 break
-            except ConnectionLost:
+            except (ConnectionLost, Cancelled):
                 if time.monotonic() > patience:
                     raise
         if self._worker is not None:
