@@ -3,7 +3,7 @@
 import selectors
 import socket
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from chainscout.study import Study
@@ -17,6 +17,7 @@ class Wire:
 
     ``cut``: the connection ends after so many further messages, before the client has the answer to the last one.
     ``before_answer``: called once, when the server has answered the next message, before the client has the answer.
+    ``connections``: how many connections the client has made; a request to cancel a statement is one.
     """
 
     def __init__(self, folder, server):
@@ -24,6 +25,7 @@ class Wire:
         self.turns = 0
         self.cut = 0
         self.before_answer = None
+        self.connections = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / Path(server).name))
         self._listener.listen()
@@ -35,13 +37,14 @@ class Wire:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self.connections += 1
             server = socket.socket(socket.AF_UNIX)
             server.connect(self._server)
             threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
     def _pass_on(self, client, server):
         others, last, is_cut = {client: server, server: client}, None, False
-        with selectors.DefaultSelector() as selector, client, server:
+        with suppress(ConnectionError), selectors.DefaultSelector() as selector, client, server:
             for end in others:
                 selector.register(end, selectors.EVENT_READ)
             while True:

@@ -109,24 +109,25 @@ def test_a_worker_tells_again_what_a_cancelled_statement_did_not_store(server):
 
 
 def test_an_interrupted_glance_leaves_a_study_that_can_be_asked(server, tmp_path):
-    """The server has prepared the statement, and Ctrl-C comes before its answer."""
+    """The server has prepared the statement, and Ctrl-C comes before its answer. Then the driver asks to cancel it."""
     address = server.address()
     filled(address).close()
     with watched(server, tmp_path / "0", address) as (study, wire):
         for state in (0, 1, 2):
             study.tell("a", state)
-        made = study._store.database.connections
+        made = wire.connections
 
         def interrupt():
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.5)  # so that the signal is handled before the answer is there
+            limit = time.monotonic() + 30
+            while wire.connections == made and time.monotonic() < limit:
+                time.sleep(0.01)
 
         wire.before_answer = interrupt
         with pytest.raises(KeyboardInterrupt):
             study.ask()
+        assert wire.connections == made + 1
+        study.tell("a", 1)
         with Study.open(address) as other:
             assert [study.ask() for _ in range(3)] == [other.ask()] * 3
-        study.tell("a", 1)
-        study.ask()
-        assert study._store.database.connections == made
         study.audit()
