@@ -76,6 +76,10 @@ class ConnectionLost(ChainscoutError):
     """The connection to the database was lost. Uncommitted changes were not stored."""
 
 
+class Cancelled(ChainscoutError):
+    """The database cancelled a statement: it took too long, or somebody ended it. Nothing was changed."""
+
+
 class OutcomeUnknown(ConnectionLost):
     """The connection to the database was lost during a commit. It is not known whether the change was stored."""
 

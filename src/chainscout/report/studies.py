@@ -59,7 +59,7 @@ def ending(study: "Study") -> str:
 
 def set_aside(study: "Study") -> list[str]:
     """A sentence for each chain that was set aside, with the stored reason."""
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
+    return [f"chain {chain!r} was set aside: {why.reason}" for chain, why in Browser(study).set_aside().items()]
 
 
 def _chains(report: StudyReport, overview: Overview) -> Table:

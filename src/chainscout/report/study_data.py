@@ -274,7 +274,7 @@ class StudyReport:
         is_bound = any(map(math.isfinite, known.loss.values())) and not known.repeated
         notes: tuple[str, ...] = (f"by the stored certificates: {known.in_words()}",) if is_bound else ()
         notes += (*known.notes, *self.browser.notes(), STORED)
-        if progress.certificate == math.inf:
+        if progress.certificate == math.inf and not progress.spoilt:
             notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
         if progress.aside:
             notes += (
@@ -572,7 +572,7 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
 
 
 #: Details of an event that are shown in other words, or are for programs only.
-HIDDEN = frozenset({"lost", "issued", "told"})
+HIDDEN = frozenset({"lost", "issued", "told", "ended"})
 
 
 def happening(event: "EventLine", bounded: bool) -> Happening:

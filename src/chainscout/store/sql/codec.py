@@ -75,7 +75,8 @@ _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _CHANGES = _STUDY_COLUMNS.index("changes")
-_SHARED = _STUDY_COLUMNS.index("shared")
+_STUDY_FLAGS = ("shared", "priced", "spoilt")
+_STUDY_FLAG_PLACES = [_STUDY_COLUMNS.index(name) for name in _STUDY_FLAGS]
 _MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
 _STUDY_DOUBLES = [_STUDY_COLUMNS.index(name) for name in ("budget", "used", "first_cost", "reserved")]
@@ -93,7 +94,8 @@ _path_values = attrgetter(*(field.name for field in fields(PathRecord) if field.
 def study_columns(record: StudyRecord) -> list[Any]:
     """The study's row."""
     values = [1, schema.FORMAT, *study_values(record)]
-    values[_SHARED] = int(record.shared)
+    for place in _STUDY_FLAG_PLACES:
+        values[place] = int(values[place])
     for place in _STUDY_DOUBLES:  # whole numbers come back as doubles
         if values[place] is not None:
             values[place] = float(values[place])
@@ -105,7 +107,8 @@ def study_record(values: Sequence[Any], *, checked: bool = False) -> StudyRecord
     if not checked:
         _check(values, _STUDY_COLUMNS, "the study's row")
     record = StudyRecord(*study_fields(values))
-    record.shared = bool(record.shared)
+    for name in _STUDY_FLAGS:
+        setattr(record, name, bool(getattr(record, name)))
     return record
 
 

@@ -176,9 +176,11 @@ class Database:
         with self.guard:
             try:
                 return self._glanced(whole)
-            except self.failure:
+            except BaseException as error:  # also an interruption: nobody knows how far the statement came
                 self._undo()
-                return None
+                if isinstance(error, self.failure):
+                    return None
+                raise
 
     def _glanced(self, whole: bool) -> Sequence[Any] | None:
         found: Sequence[Any] | None = self.run(whole_glance if whole else glance).fetchone()

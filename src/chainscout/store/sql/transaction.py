@@ -225,12 +225,22 @@ class SqlTransaction:
     def twins(self) -> Iterator[Twins]:
         return (Twins(*found) for found in self._all(statements.twins))
 
+    def twin(self, path: PathRecord) -> int | None:
+        wanted = Prefix(path.chain, path.steps, path.digest, path.number)._asdict()
+        ((found,),) = self._database.run(statements.twin, wanted).fetchall()
+        return None if found is None else int(found)
+
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
         return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
 
-    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
-        pages = self._pages(statements.path_log_after, 0, 0, chain=chain.number, path=path)
-        return (state for page in pages for _, state in page)
+    def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
+        after, wanted = 0, {"chain": chain.number, "path": path}
+        while steps > 0:
+            page = {**wanted, "after": after, "limit": min(steps, _PAGE)}
+            found = self._database.run(statements.path_log_after, page).fetchall()
+            yield from (state for _, state in found)
+            steps = steps - len(found) if len(found) == page["limit"] else 0
+            after = found[-1][0] if found else after
 
     # -- rows and states
 
