@@ -5,9 +5,10 @@ values and not by their names.
 """
 
 import json
+import marshal
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
@@ -102,10 +103,9 @@ def study_columns(record: StudyRecord) -> list[Any]:
     return _with_check_sum(values)
 
 
-def study_record(values: Sequence[Any], *, checked: bool = False) -> StudyRecord:
-    """The study from its row. ``checked``: this row was checked before, or written."""
-    if not checked:
-        _check(values, _STUDY_COLUMNS, "the study's row")
+def study_record(values: Sequence[Any]) -> StudyRecord:
+    """The study from its row."""
+    _check(values, _STUDY_COLUMNS, "the study's row")
     record = StudyRecord(*study_fields(values))
     for name in _STUDY_FLAGS:
         setattr(record, name, bool(getattr(record, name)))
@@ -321,9 +321,16 @@ def _unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
     return {flat[i]: (flat[i + 1], flat[i + 2], flat[i + 3]) for i in range(0, len(flat), 4)}
 
 
-def _check_sum(values: Iterable[Any]) -> int:
-    """CRC-32 of a row's values. So a changed bit in a database page is noticed before its numbers are used."""
-    return zlib.crc32(repr(tuple(values)).encode())
+#: The format of `marshal` with the number 2: binary numbers, and the same bytes for equal values.
+_MARSHAL = 2
+
+
+def _check_sum(values: list[Any]) -> int:
+    """CRC-32 of a row's values. So a changed bit in a database page is noticed before its numbers are used.
+
+    Every observation computes four of these, and `marshal` takes a fifth of the time of `repr`.
+    """
+    return zlib.crc32(marshal.dumps(values, _MARSHAL))
 
 
 def _with_check_sum(values: list[Any]) -> list[Any]:
@@ -332,5 +339,5 @@ def _with_check_sum(values: list[Any]) -> list[Any]:
 
 
 def _check(values: Sequence[Any], columns: list[str], what: str) -> None:
-    if len(values) != len(columns) or _check_sum(values[:-1]) != values[-1]:
+    if len(values) != len(columns) or _check_sum([*values[:-1]]) != values[-1]:
         raise FileError(f"the study is damaged: {what} is not what was written")

@@ -49,15 +49,12 @@ class SqlTransaction:
         floor: bool,
         now: float,
         study: StudyRecord,
-        before: Sequence[Any],
         foreseen: Mapping[str, list[Any]],
     ) -> None:
-        """``before``: the fields of the study's record."""
         self.study = study
         self.now = now
         self._database = database
         self._floor = floor
-        self._before = before
         self._cache = cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
@@ -479,14 +476,14 @@ class SqlTransaction:
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
-        changes = self._changes()
-        if self._saved or codec.study_values(self.study) != self._before:
-            self.study.changes += 1
-            columns = codec.study_columns(self.study)
+        changes, study, cache = self._changes(), self.study, self._cache
+        if self._saved or codec.study_values(study) != codec.study_fields(cache.known_row):
+            study.changes += 1
+            columns = codec.study_columns(study)
             changes.append((statements.set_study, [columns]))
-            self._cache.known_row = self._cache.own_row = tuple(columns)
+            cache.note(tuple(columns), study, is_own=True)
         self._database.conclude(changes)
-        self._cache.changes = self.study.changes
+        cache.changes = study.changes
 
 
 def _sparingly(
