@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import sqlite3
-import stat
 import struct
 import sys
 import time
@@ -93,9 +92,8 @@ def _remove_leftovers(path: Path) -> None:
 
 # -- the file behind a name
 
-#: Inode and device, as `os.stat` has them next to each other.
-Identity = tuple[int, ...]
-_IDENTITY = slice(stat.ST_INO, stat.ST_DEV + 1)
+#: Device and inode.
+Identity = tuple[int, int]
 
 #: The table of mounted file systems, if the system has one, and the kinds that several machines share. SQLite's locks
 #: and the index of its log work on one machine only.
@@ -110,17 +108,18 @@ _NETWORK = (
 def identity(path: Path | str) -> Identity | None:
     """The file that a name refers to now; None if there is no such file."""
     try:
-        return os.stat(path)[_IDENTITY]
+        found = os.stat(path)
     except OSError:
         return None
+    return found.st_dev, found.st_ino
 
 
-def identities(paths: Sequence[str]) -> list[Identity | None]:
+def identities(paths: Sequence[str]) -> tuple[Identity | None, ...]:
     """The files that these names refer to now. Every change of a study passes here."""
     try:
-        return [os.stat(path)[_IDENTITY] for path in paths]
+        return tuple([(found.st_dev, found.st_ino) for found in map(os.stat, paths)])
     except OSError:
-        return [identity(path) for path in paths]
+        return tuple(map(identity, paths))
 
 
 def check_local(path: Path) -> None:
