@@ -75,7 +75,7 @@ class Sqlite(Database):
         self._names = tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm"))
         #: The file that this object writes to, and the files of its connection.
         self._file: files.Identity | None = None
-        self._files: list[files.Identity | None] = []
+        self._files: tuple[files.Identity | None, ...] = ()
         #: Transactions since the last check point, and rows changed before it.
         self._written = self._changes = 0
         #: The cursor of all statements that give no rows.
@@ -111,7 +111,7 @@ class Sqlite(Database):
                 _IN_USE[self.path] += 1
             if not self.read_only:
                 self._file = self._file or before
-                self._files = []
+                self._files = ()
                 self._check_same(before)
                 self._settle(time.monotonic() + self.patience)
             self._changes = 0
