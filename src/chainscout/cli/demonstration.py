@@ -34,7 +34,7 @@ SEEDS = (1, 2, 3)
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
+@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", help="Directory.")
 def demo(out: Path) -> None:
     """Learn three simulated processes, and tell what is known of them, what is not, and what it cost."""
     from rich.console import Console
@@ -69,7 +69,7 @@ def demo(out: Path) -> None:
         page.write_text(study_page(study, "Three processes"), encoding="utf-8")
     needed = _tell_others(found)
     fewer = 1 - sum(needed["certifier"]) / sum(needed["uniform"])
-    echo(f"""
+    _tell(f"""
 Conclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than
 taking turns, and nothing is claimed of rows that nobody has seen.
 
@@ -78,6 +78,11 @@ Try next:""")
     called = _called()
     for command in (f"status {where}", f"answer {where} {CHAIN} 'share of full'", f"serve {where}"):
         echo(f"  {called} {command}", exact=True)
+
+
+def _tell(text: str) -> None:
+    for line in text.splitlines():
+        echo(line)
 
 
 def _called() -> str:
@@ -100,7 +105,7 @@ def _tell_shares(study: "Study") -> None:
     for name, number in told.items():
         bar = "█" * round(BAR * number / max(told.values()))
         echo(f"  {name:<8} {len(study.states(name))} states {number:>6,} samples {number / total:>5.0%}  {bar}")
-    echo("""\
+    _tell("""\
   A row with many possible next states needs more samples, and a row that nearly
   always does the same needs fewer. Taking turns would not notice.""")
 
@@ -109,7 +114,7 @@ def _tell_knowledge(study: "Study") -> None:
     from ..counts import never_left
 
     certificate = study.certificate()
-    echo(f"""
+    _tell(f"""
 2. What is known, and what is not
   With probability {1 - certificate.delta:.0%} no loss is above {certificate.max:.3f}. A loss is the squared error
   of a row of the matrix, averaged over the rows as often as they were left.""")
@@ -126,7 +131,7 @@ def _tell_answer(answer: "Answer") -> None:
     from ..answers import answer as answer_exactly
 
     truth = answer_exactly(demonstrated()[CHAIN], QUESTION).estimate
-    echo(f"""
+    _tell(f"""
 3. An answer: how likely is an empty queue full within 5 steps?
   About {answer.estimate:.2f}; with probability {1 - answer.delta:.0%} from {answer.lower:.2f} to {answer.upper:.2f}.
   (The matrix in the file says {truth:.2f}. Your own processes come without one.)""")
