@@ -22,6 +22,10 @@ class OutOfStep(InputError):
     """An observation is neither the chain's next one nor a repetition of what was told under its number."""
 
 
+class UnknownChain(InputError):
+    """The study has no such chain."""
+
+
 class OverBudget(InputError):
     """An observation costs more than the rest of the budget. Nothing was changed."""
 
@@ -70,6 +74,10 @@ class Busy(ChainscoutError):
 
 class ConnectionLost(ChainscoutError):
     """The connection to the database was lost. Uncommitted changes were not stored."""
+
+
+class Cancelled(ChainscoutError):
+    """The database cancelled a statement: it took too long, or somebody ended it. Nothing was changed."""
 
 
 class OutcomeUnknown(ConnectionLost):

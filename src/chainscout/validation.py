@@ -139,7 +139,7 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
     """`` (did you mean …?)`` for a name that is close to one of the ``known`` names, otherwise an empty text."""
     names = [name for name in known if isinstance(name, str)]
     near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
-    return f" (did you mean {near[0]}?)" if near else ""
+    return f" (did you mean {printable(near[0])}?)" if near else ""
 
 
 def is_unicode(text: str) -> bool:
@@ -152,8 +152,8 @@ def is_unicode(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text without characters that control a terminal, or hide or reverse other characters. Line breaks stay."""
-    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+    """The text on one line, without characters that control a terminal, or hide or reverse other characters."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def unicode_text(text: str, what: str) -> str:

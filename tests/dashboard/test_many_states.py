@@ -1,5 +1,7 @@
 """Chains with very many states: parts of their matrices, and refusals before anything is begun."""
 
+import math
+import re
 import subprocess
 import sys
 import time
@@ -8,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dashboard_servers import Running
 
 from chainscout.counts import Counts
+from chainscout.dashboard.application import matrix_lines
 from chainscout.errors import InputError
 from chainscout.report import studies
 from chainscout.report.study_data import StudyReport
@@ -82,6 +86,69 @@ def test_a_matrix_is_streamed(tmp_path: Path) -> None:
     entries, memory = map(int, done.stdout.split())
     assert entries == 100_001
     assert memory < 300
+
+
+class Download:
+    """A matrix, as ``chainscout serve`` sends it, and the largest memory of that process so far."""
+
+    def __init__(self, where: Path, most: float = math.inf) -> None:
+        """``most``: the download is broken off after so many bytes."""
+        self.size = self.lines = 0
+        #: (bytes received, MB of memory), first after 5 MB.
+        self.memory: list[tuple[int, int]] = []
+        server = Running(where)
+        peak = re.compile(r"VmHWM:\s+(\d+) kB")
+        next_look = 5_000_000
+        try:
+            with server.client() as client, client.stream("GET", "/download/0/matrix.csv") as answer:
+                assert answer.status_code == 200
+                for part in answer.iter_raw():
+                    self.size += len(part)
+                    self.lines += part.count(b"\n")
+                    self.end = part[-200:]
+                    if self.size >= next_look:
+                        time.sleep(0.2)  # a server that did not wait for the reader would fill its memory now
+                        status = Path(f"/proc/{server.process.pid}/status").read_text()
+                        found = peak.search(status)
+                        assert found is not None
+                        self.memory.append((self.size, int(found[1]) // 1024))
+                        next_look += min(50_000_000, next_look)
+                    if self.size >= most:
+                        break
+        finally:
+            server.end()
+
+
+def test_memory_does_not_grow_with_what_was_sent(tmp_path: Path) -> None:
+    """10,000 open states are 10⁸ entries and 3.3 GB: the first 80 MB of them."""
+    many_states(tmp_path / "many.db", 10_000, is_open=True).close()
+    found = Download(tmp_path / "many.db", most=80e6)
+    (_, first), *_, (size, last) = found.memory
+    assert size >= 80e6
+    assert last < 300
+    assert last <= first + 8
+
+
+def test_a_download_has_every_entry(tmp_path: Path) -> None:
+    with many_states(tmp_path / "many.db", 300, is_open=True) as study:
+        expected = b"".join(matrix_lines(study, "many"))
+    found = Download(tmp_path / "many.db")
+    assert (found.lines, found.size) == (300**2 + 1, len(expected))
+    assert expected.endswith(found.end)
+    assert found.end.splitlines()[-1].startswith(b"299,299,")
+
+
+@pytest.mark.soak
+def test_a_whole_matrix_of_four_thousand_states(tmp_path: Path) -> None:
+    """16 million entries, half a gigabyte."""
+    many_states(tmp_path / "many.db", 4_000, is_open=True).close()
+    found = Download(tmp_path / "many.db")
+    assert found.lines == 4_000**2 + 1
+    assert found.end.splitlines()[-1].startswith(b"3999,3999,")
+    (_, first), *_, (size, last) = found.memory
+    assert size > 400e6
+    assert last < 300
+    assert last <= first + 8
 
 
 def test_a_hundred_thousand_states_are_shown_in_parts_or_refused() -> None:

@@ -99,7 +99,7 @@ def test_the_page_of_a_chain_is_its_estimate(study: Study) -> None:
         for x, state in enumerate(window.rows):
             if state.left == "rarely":
                 assert (estimate.upper - estimate.lower)[x].max() > 0.5
-    assert report.chain(report.number("sticky")).line.name == "sticky"
+    assert report.chain("sticky").line.name == "sticky"
 
 
 def test_a_window_of_a_large_matrix(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import selectors
 import socket
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from chainscout.study import Study
@@ -16,12 +16,16 @@ class Wire:
     """A socket between a client and the server, which counts the client's messages that follow an answer.
 
     ``cut``: the connection ends after so many further messages, before the client has the answer to the last one.
+    ``before_answer``: called once, when the server has answered the next message, before the client has the answer.
+    ``connections``: how many connections the client has made; a request to cancel a statement is one.
     """
 
     def __init__(self, folder, server):
         self.folder, self._server = folder, server
         self.turns = 0
         self.cut = 0
+        self.before_answer = None
+        self.connections = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / Path(server).name))
         self._listener.listen()
@@ -33,13 +37,14 @@ class Wire:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self.connections += 1
             server = socket.socket(socket.AF_UNIX)
             server.connect(self._server)
             threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
     def _pass_on(self, client, server):
         others, last, is_cut = {client: server, server: client}, None, False
-        with selectors.DefaultSelector() as selector, client, server:
+        with suppress(ConnectionError), selectors.DefaultSelector() as selector, client, server:
             for end in others:
                 selector.register(end, selectors.EVENT_READ)
             while True:
@@ -52,6 +57,9 @@ class Wire:
                         self.cut -= 1
                         is_cut = is_cut or self.cut == 0
                     last = key.fileobj
+                    if last is server and self.before_answer is not None:
+                        call, self.before_answer = self.before_answer, None
+                        call()
                     if is_cut and last is server:
                         if data[-6:-1] == READY:
                             return

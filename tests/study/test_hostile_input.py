@@ -1,7 +1,12 @@
 """Names are data, and so is what a file or an address says: one sentence, and nothing that steers a terminal."""
 
+import contextlib
 import json
 import os
+import pty
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +57,101 @@ def test_no_name_steers_the_terminal(hostile: str, options: list[str]) -> None:
         assert not steers(shown), command
     done = CliRunner().invoke(main, ["ask", hostile, "--json"])
     assert json.loads(done.stdout)["chains"] == [HOSTILE], "a script gets the name itself"
+
+
+#: A word that stands at the beginning of a line only if a name was broken there.
+SECOND = "SecondLine"
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    """A study in which every name and every reason has a line break, and paths repeat each other."""
+    where = str(tmp_path / "study.db")
+    chain, other, up = (f"{name}\n{SECOND}" for name in ("chain", "other", "up"))
+    chains = {chain: [up, "down"], other: [up, "down"], f"third\n{SECOND}": [up, "down"]}
+    with Study.create(
+        where, chains, budget=500, target_loss=0.01, questions=f'reach down from "{up}" within 3'
+    ) as study:
+        rng = np.random.default_rng(1)
+        states = [(up, "down")[number] for number in rng.integers(2, size=80)]
+        for _ in range(2):
+            study.tell_many([(chain, state) for state in states])
+            study.restart(chain)
+        study.set_aside(other, f"because\n{SECOND}")
+        study.worker(f"rig\n{SECOND}", renews=False).lease(600.0)
+    return where
+
+
+COMMANDS = (
+    ("status",),
+    ("status", "--chain", f"chain\n{SECOND}"),
+    ("status", "--chain", f"no chain\n{SECOND}"),
+    ("plan", "--target-loss", "0.01"),
+    ("plan", "--target-width", "0.01"),
+    ("diagnose",),
+    ("answer", f"chain\n{SECOND}", f'reach down from "up\n{SECOND}" within 3'),
+    ("answer", f"chain\n{SECOND}", f'reach down from "up\n{SECOND}" within 4'),
+    ("tell", f"chain\n{SECOND}", f"no state\n{SECOND}"),
+    ("ask",),
+    ("ask", "--number", "3"),
+    ("ask", "--lease", f"rig 2\n{SECOND}"),
+    ("take-up", f"other\n{SECOND}"),
+    ("give-back", f"chain\n{SECOND}", "--token", f"token\n{SECOND}"),
+    ("extend", "--budget", "600"),
+)
+
+
+#: Runs commands one after another in one process, because each start takes a second.
+RUN = """
+import contextlib, json, sys
+from chainscout.cli import main
+for number, command in enumerate(json.loads(sys.argv[1])):
+    with contextlib.suppress(SystemExit):
+        main(command)
+    print(flush=True)
+    print("end of command", number, flush=True)
+"""
+
+
+def test_a_name_is_one_line_on_a_terminal(broken: str) -> None:
+    commands = [(name, broken, *rest) for name, *rest in COMMANDS]
+    text = in_terminal("-c", RUN, json.dumps(commands))
+    for number, command in enumerate(commands):
+        shown, _, text = text.partition(f"end of command {number}")
+        assert SECOND in shown or command[0] == "extend", command
+        assert "Traceback" not in shown
+        assert not [line for line in shown.splitlines() if line.lstrip().startswith(SECOND)], shown
+
+
+def in_terminal(*arguments: str) -> str:
+    """What a Python program shows in a terminal of 200 columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, 200))
+    environment = {**os.environ, "TERM": "dumb"}
+    with subprocess.Popen(
+        [sys.executable, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as program:
+        os.close(theirs)
+        parts = []
+        with contextlib.suppress(OSError):  # Linux says so at the end
+            while part := os.read(ours, 65536):
+                parts.append(part)
+        os.close(ours)
+        program.wait()
+    return b"".join(parts).decode()
+
+
+def test_a_name_is_one_line_in_what_objects_say_of_themselves(broken: str) -> None:
+    chain = f"chain\n{SECOND}"
+    with Study.open(broken) as study:
+        held = study.worker("rig 3", renews=False).lease(600.0)
+        question = f'reach down from "up\n{SECOND}" within 3'
+        certificate, answer = study.certificate(), study.answer(chain, question)
+        for thing in (study, certificate, answer, held, study.diagnose(), study.plan(), study.estimate(chain)):
+            for text in (str(thing), repr(thing)):
+                assert not [line for line in text.splitlines() if line.lstrip().startswith(SECOND)], text
+        for note in (*certificate.notes, *study.repeated_paths()):
+            assert "\n" not in note
 
 
 def test_exported_tables_have_no_formulas(hostile: str) -> None:

@@ -120,6 +120,19 @@ def test_learn_says_why_a_chain_was_set_aside(folder, code, reason, workers):
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+@pytest.mark.parametrize(("other", "status"), [("recorded", 0), ("silent", 1)])
+def test_the_exit_status_says_whether_a_source_failed_when_all_chains_are_set_aside(folder, other, status, workers):
+    """A recording that ended works. A program that never answers has lost no observation, and does not work."""
+    (folder / "log.csv").write_text("chain,state\na,0\na,1\na,0\nb,1\nb,0\n")
+    sources = {"recorded": 'recorded = "log.csv"', "silent": 'command = [{python!r}, "-S", "-c", "pass"]'}
+    text = 'where = "lab.db"\nbudget = 30\n[chains.a]\nstates = 2\nrecorded = "log.csv"\n[chains.b]\nstates = 2\n'
+    found = CliRunner().invoke(main, ["learn", str(study_file(folder, text + sources[other] + "\n")), *workers])
+    assert found.exit_code == status, found.output
+    assert "chain 'a' was set aside: all 3 recorded states were given" in found.stderr
+    assert "The study has ended: every chain was set aside." in found.output
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_learn_refuses_a_program_that_is_not_there_before_anything_is_made(folder, workers):
     text = 'where = "x.db"\nbudget = 30\n[chains.bad]\nstates = 2\ncommand = ["./nosuch"]\n'
     words = "chains.bad: ['./nosuch'] cannot be started: there is no program './nosuch'"
@@ -153,7 +166,7 @@ for line in sys.stdin:
 
 @pytest.mark.parametrize(("seed", "status"), [("7", 1), ("", 0)])
 def test_learn_after_a_crash_with_the_same_seed_has_no_bound_and_says_so(folder, seed, status):
-    """The target is reached, and the states of the first run were counted twice."""
+    """The states of the first run were counted twice. So the target is never reached, and the budget is spent."""
     text = 'where = "lab.db"\nbudget = 100\n[chains.b]\nstates = 3\ncommand = [{python!r}, "-S", "seeded.py"]\n'
     (folder / "seeded.py").write_text(SEEDED.format(seed=seed))
     run("learn", study_file(folder, text))
@@ -162,7 +175,7 @@ def test_learn_after_a_crash_with_the_same_seed_has_no_bound_and_says_so(folder,
     assert found.exit_code == status, found.output
     said = " ".join(found.output.split())
     assert ("no bound holds: paths 1 and 2 of b" in found.stderr) == bool(status)
-    assert ("The study has ended: the target loss was reached, but no bound holds." in said) == bool(status)
+    assert ("The study has ended: the budget is spent, but no bound holds." in said) == bool(status)
     assert ("The study has ended: the target loss is certified." in said) != bool(status)
     assert ("with probability ≥ 0.95" in said) != bool(status)
     assert ("certified" in " ".join(run("ask", folder / "lab.db", status=1).split())) != bool(status)

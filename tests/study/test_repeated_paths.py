@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import math
 import random
 import sqlite3
@@ -12,10 +13,11 @@ import pytest
 
 import chainscout as cs
 from chainscout.errors import FileError, InputError, RepeatedPathsWarning, StudyFinished
+from chainscout.learning import _progress_bar
 from chainscout.report import studies
 from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
-from chainscout.study import StopReason, _repetition, export
+from chainscout.study import Browser, EventKind, StopReason, _repetition, export
 from chainscout.study.portrait import ending
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
@@ -58,14 +60,14 @@ def test_a_source_that_is_begun_again_with_its_seed_is_told(tmp_path):
 
 
 def spoilt():
-    """A finished study: chain a was told one path twice, and chain b was not."""
-    study = cs.Study.create(None, {"a": 3, "b": 3}, target_loss=1e-9, questions="reach 2 from 0 within 3")
+    """A finished study: chain a was told one path twice, and chain b was not. Its target would have been reached."""
+    study = cs.Study.create(None, {"a": 3, "b": 3}, 800, target_loss=1.0, questions="reach 2 from 0 within 3")
     for chain, seeds in (("a", (1, 1)), ("b", (2, 3))):
         for seed in seeds:
             study.tell_many([(chain, state) for state in itertools.islice(walk(seed), 200)])
-            study.restart(chain)
-    study.extend(target_loss=1.0)
-    assert study.stop_reason is StopReason.TARGET_LOSS
+            if not study.finished:
+                study.restart(chain)
+    assert study.stop_reason is StopReason.BUDGET
     return study
 
 
@@ -104,10 +106,16 @@ def test_no_medium_promises_a_bound_of_a_spoilt_study(medium):
 def test_a_spoilt_study_ends_without_a_certificate():
     study = spoilt()
     assert not study.certificate().guaranteed
-    assert not study.answer("a", "reach 2 from 0 within 3").guaranteed
+    assert study.certificate().max == Browser(study).certificate().max == study.progress().certificate == math.inf
+    assert study.certificate().largest_error() == math.inf
+    assert all(line.certificate == math.inf for line in Browser(study).page()[1])
+    for question in ("reach 2 from 0 within 3", "reach 2 from 0 within 4"):
+        answer = study.answer("a", question)
+        assert not answer.guaranteed
+        assert answer.notes == study.repeated_paths("a")  # and nothing about when its bounds hold
     assert "with probability 0.95" in str(study.answer("b", "reach 2 from 0 within 4"))  # its paths differ
     assert study.repeated_paths("b") == ()
-    words = "the target loss was reached, but no bound holds"
+    words = "the budget is spent, but no bound holds"
     assert f"finished ({words})" in repr(study)
     assert ending(study) == f"The study has ended: {words}."
     report = StudyReport(study, "")
@@ -116,6 +124,117 @@ def test_a_spoilt_study_ends_without_a_certificate():
     assert report.chain(1).sure == "but no bound holds"  # an interval holds for all chains at once, or is no promise
     with pytest.raises(StudyFinished, match=words):
         study.ask()
+
+
+def test_an_export_of_a_spoilt_study_has_no_certificate():
+    document = json.loads(export.content(spoilt(), "json"))
+    assert document["certificate"]["max"] is None
+    assert any(note.startswith("no bound holds") for note in document["certificate"]["notes"])
+    assert [chain["certificate"] for chain in document["chains"].values()] == [None, None]
+
+
+def test_the_progress_bar_of_a_spoilt_study_shows_no_bound():
+    shown = {}
+    _progress_bar._Look(spoilt(), lambda **fields: shown.update(fields), 80)(force=True)
+    assert shown["certificate"] == "no bound holds"
+
+
+QUESTION = "reach 2 from 0 within 3"
+
+
+@pytest.mark.parametrize("aim", [{"target_loss": 1e-6}, {"target_width": 1e-6}, {"limit": 0.4}, {"worst": "highest"}])
+def test_a_study_whose_aim_cannot_be_reached_any_more_stops_unless_it_has_another_end(place, aim):
+    study = place.create({"a": 3, "b": 3}, questions=None if "target_loss" in aim else QUESTION, **aim)
+    study.tell_many([("a", state) for state in itertools.islice(walk(1), 40)])
+    study.restart("a")
+    for state in itertools.islice(walk(1), 40):
+        study.tell("a", state)
+        if study.finished:
+            break
+    assert (study.stop_reason, study.progress().observations) == (StopReason.REPEATED, 40 + 32)
+    repeated, finished = study.events()[-2:]
+    assert (repeated.kind, repeated.detail) == (EventKind.REPEATED, {"path": 2, "repeats": 1, "states": 32})
+    assert finished.kind is EventKind.FINISHED
+    study = place.reopen(study)
+    words = r"\(paths repeat each other, so no bound can hold\); extend it with a budget or a deadline to go on"
+    with pytest.raises(StudyFinished, match=words):
+        study.ask()
+    if "target_loss" in aim:
+        study.extend(target_loss=1.0)
+        assert study.stop_reason is StopReason.REPEATED
+    study.extend(budget=500)
+    assert study.ask() in ("a", "b")
+    study.audit()
+
+
+AIMS = {
+    StopReason.TARGET_LOSS: {"target_loss": 1.0},
+    StopReason.TARGET_WIDTH: {"target_width": 0.9, "questions": QUESTION},
+    StopReason.LIMIT: {"limit": 0.01, "questions": QUESTION},
+    StopReason.WORST: {"worst": "highest", "questions": QUESTION},
+}
+
+
+@pytest.mark.parametrize("reason", AIMS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_spoilt_study_goes_on_where_another_one_has_reached_its_aim(place, reason, seed):
+    study = place.create({"a": 3, "b": 3}, 5000, **AIMS[reason])
+    for number in (1, seed):
+        study.tell_many([("a", state) for state in itertools.islice(walk(number), 400)])
+        study.restart("a")
+    circle = itertools.cycle((0, 2, 1))  # chain b is always in state 2 in the end
+    while not study.finished:
+        study.tell_many([("b", next(circle)) for _ in range(100)])
+    assert study.stop_reason is (reason if seed == 2 else StopReason.BUDGET)
+
+
+def test_a_study_that_stopped_by_its_target_before_its_paths_repeated_promises_nothing(place):
+    """Leases may be told after the end."""
+    study = place.create({"a": 3}, target_loss=1.0)
+    held = [study.worker(f"worker {number}", renews=False).lease(steps=1000) for number in range(2)]
+    for state in itertools.islice(walk(1), 1000):
+        held[0].tell(state)
+    assert study.stop_reason is StopReason.TARGET_LOSS
+    for state in itertools.islice(walk(1), 64):
+        held[1].tell(state)
+    words = "the target loss was reached, but no bound holds"
+    assert study.repeated_paths()
+    assert ending(study) == f"The study has ended: {words}."
+    assert StudyReport(study, "").events()[-2].detail == f"reason {words}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_study_is_spoilt_from_the_observation_on_at_which_a_search_finds_it(place, seed):
+    """Paths of many lengths, told in turn, of a chain that is dense, sticky or still."""
+    rng = random.Random(seed)
+    study = place.create({"a": 3, "b": 3, "c": 3}, paths="own")
+    laws = {"a": CHAIN.matrix, "b": [[0.9, 0.1, 0], [0.1, 0.9, 0], [0, 0, 1]], "c": numpy.eye(3)}
+    same = {name: states_of(numpy.array(law), 600, numpy.random.default_rng(seed)) for name, law in laws.items()}
+    walks = []
+    for number, name in enumerate("abc" * 3):
+        own = states_of(numpy.array(laws[name]), 600, numpy.random.default_rng((seed, number)))
+        states = same[name] if number >= 3 and rng.random() < 0.4 else own
+        lease = study.worker(f"worker {number}", renews=False).lease(steps=600, without=set("abc") - {name})
+        walks.append((lease, iter(states)))
+    was_spoilt = set()
+    for _ in range(1500):
+        lease, states = rng.choice(walks)
+        with contextlib.suppress(StopIteration):
+            lease.tell(next(states))
+        with study._store.reading() as transaction:
+            found = any(True for _ in _repetition.unlikely(transaction))
+        assert study.progress().spoilt == found == bool(study.repeated_paths())
+        was_spoilt.add(found)
+    study.audit()
+    assert was_spoilt == {False, True}
+
+
+def test_an_audit_finds_a_study_that_says_wrongly_whether_its_paths_repeat():
+    study = spoilt()
+    study.audit()
+    study._store.study.spoilt = False
+    with pytest.raises(FileError, match="the study says that its paths do not repeat each other, and its log does not"):
+        study.audit()
 
 
 def test_an_answer_is_doubted_however_many_pairs_other_chains_have(place):

@@ -239,7 +239,7 @@ def test_wrong_uses(folder, lab):
     for option, values in (("--chain", ("a=2", "a=3")), ("--cost", ("a=2", "a=3"))):
         twice = [word for value in values for word in (option, value)]
         words = run("new", folder / "x.db", "--chain", "b=2", *twice, status=2)
-        assert f"{option} must be given once for each chain, and a is given twice" in words
+        assert f"{option} must be given once for each chain, and 'a' is given twice" in words
     for moment, words in (
         ("noon", "must be a time as"),
         ("2026-05-01T18:00", "must have a time zone, and 2026-05-01T18:00:00 has"),

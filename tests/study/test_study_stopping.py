@@ -111,6 +111,20 @@ def test_costs_change_how_the_budget_is_counted(place):
     assert study.stop_reason == "budget"
 
 
+def test_costs_that_are_all_one_are_costs(place):
+    """Whether costs were given is stored: a cost of 1 does not say that there are none."""
+    study = place.create({"a": 2, "b": 2}, budget=3.5, policy=RULE, costs={"a": 1, "b": 1.0})
+    study = place.reopen(study, RULE)
+    assert study.progress().unit == "cost units"
+    assert studies.status(study)[0].rows[2][0] == "budget used (cost units)"
+    study.extend(budget=4.5)
+    assert study.progress().budget == 4.5
+    plain = place.reopen(place.create({"a": 2}, budget=3, policy=RULE), RULE)
+    assert plain.progress().unit == "observations"
+    with pytest.raises(InputError, match="whole number"):
+        plain.extend(budget=4.5)
+
+
 def test_status_shows_what_first_observations_cost(place):
     study = place.create({"a": 2, "b": 2}, budget=100.0, policy=RULE, costs={"a": 0.5, "b": 8.0})
     for name, paths in (("a", 3), ("b", 2)):

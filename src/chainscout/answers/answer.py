@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..frames import frame
 from ..markup import html_table
 from ..paths import START, Paths
-from ..validation import one_of, real_number, shown, whole_number
+from ..validation import one_of, printable, real_number, shown, whole_number
 from . import exact, plug_in, robust
 from ._intervals import Interval, interval
 from ._terms import ARRIVED, LAW, ON, UNKNOWN, WHERE_PATHS_START, Terms, terms_of
@@ -84,7 +84,7 @@ class Answer:
         surely = f"with probability {1 - self.delta:.6g}" if self.guaranteed else "not guaranteed"
         after = "" if self.episodes is None else f", {self.episodes:,} episodes"
         lines = [f"{self.question}: {known} in {ends} {surely} ({self.method}{after})"]
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        return "\n".join(map(printable, [*lines, *(f"  {note}" for note in self.notes)]))
 
 
 @overload

@@ -29,7 +29,7 @@ class Commands(click.Group):
                 warnings.showwarning = lambda message, *_, **__: echo(f"chainscout: {message}", err=True)
                 return super().invoke(ctx)
         except ChainscoutError as error:
-            echo(f"chainscout: {error}", err=True)
+            echo(*f"chainscout: {error}".split("\n"), err=True)  # a file may have several mistakes, a line for each
             ctx.exit(error.exit_status)
         except UnicodeEncodeError as error:  # a name that is not text, or an encoding with few letters
             letter = error.object[error.start : error.start + 1]

@@ -49,7 +49,7 @@ def ask(where: str, number: int | None, worker: str | None, seconds: float, step
     with opened(where, read_only=True) as study:
         if number is not None:
             chosen = study.ask(number)
-            say({"chains": chosen}, "\n".join(chosen))
+            say({"chains": chosen}, *chosen)
             return
         name = study.ask()
         chain = study.chain(name)

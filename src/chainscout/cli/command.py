@@ -64,6 +64,6 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
         if not (name and equals and value):
             raise InputError(f"{option} must be given as NAME=VALUE, not {text!r}")
         if name in found:
-            raise InputError(f"{option} must be given once for each chain, and {name} is given twice")
+            raise InputError(f"{option} must be given once for each chain, and {name!r} is given twice")
         found[name] = value
     return found

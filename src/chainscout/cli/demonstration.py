@@ -69,20 +69,12 @@ def demo(out: Path) -> None:
         page.write_text(study_page(study, "Three processes"), encoding="utf-8")
     needed = _tell_others(found)
     fewer = 1 - sum(needed["certifier"]) / sum(needed["uniform"])
-    _tell(f"""
-Conclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than
-taking turns, and nothing is claimed of rows that nobody has seen.
-
-In {out}: {file.name} to edit, {where.name} the study, {page.name} to open.
-Try next:""")
+    echo("", f"Conclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than")
+    echo("taking turns, and nothing is claimed of rows that nobody has seen.")
+    echo("", f"In {out}: {file.name} to edit, {where.name} the study, {page.name} to open.", "Try next:")
     called = _called()
     for command in (f"status {where}", f"answer {where} {CHAIN} 'share of full'", f"serve {where}"):
         echo(f"  {called} {command}", exact=True)
-
-
-def _tell(text: str) -> None:
-    for line in text.splitlines():
-        echo(line)
 
 
 def _called() -> str:
@@ -101,23 +93,22 @@ def _near(path: Path) -> Path:
 def _tell_shares(study: "Study") -> None:
     told = study.allocation()
     total = sum(told.values())
-    echo("\n1. Where the samples went")
+    echo("", "1. Where the samples went")
     for name, number in told.items():
         bar = "█" * round(BAR * number / max(told.values()))
         echo(f"  {name:<8} {len(study.states(name))} states {number:>6,} samples {number / total:>5.0%}  {bar}")
-    _tell("""\
-  A row with many possible next states needs more samples, and a row that nearly
-  always does the same needs fewer. Taking turns would not notice.""")
+    echo("  A row with many possible next states needs more samples, and a row that nearly")
+    echo("  always does the same needs fewer. Taking turns would not notice.")
 
 
 def _tell_knowledge(study: "Study") -> None:
     from ..counts import never_left
 
     certificate = study.certificate()
-    _tell(f"""
-2. What is known, and what is not
-  With probability {1 - certificate.delta:.0%} no loss is above {certificate.max:.3f}. A loss is the squared error
-  of a row of the matrix, averaged over the rows as often as they were left.""")
+    echo("", "2. What is known, and what is not")
+    sure = f"{1 - certificate.delta:.0%}"
+    echo(f"  With probability {sure} no loss is above {certificate.max:.3f}. A loss is the squared error")
+    echo("  of a row of the matrix, averaged over the rows as often as they were left.")
     for name in study.names:
         counts = study.counts(name)
         known = f"all {counts.size} rows were left, each at least {min(counts.visited_exits()):,} times"
@@ -131,10 +122,10 @@ def _tell_answer(answer: "Answer") -> None:
     from ..answers import answer as answer_exactly
 
     truth = answer_exactly(demonstrated()[CHAIN], QUESTION).estimate
-    _tell(f"""
-3. An answer: how likely is an empty queue full within 5 steps?
-  About {answer.estimate:.2f}; with probability {1 - answer.delta:.0%} from {answer.lower:.2f} to {answer.upper:.2f}.
-  (The matrix in the file says {truth:.2f}. Your own processes come without one.)""")
+    echo("", "3. An answer: how likely is an empty queue full within 5 steps?")
+    sure = f"{1 - answer.delta:.0%}"
+    echo(f"  About {answer.estimate:.2f}; with probability {sure} from {answer.lower:.2f} to {answer.upper:.2f}.")
+    echo(f"  (The matrix in the file says {truth:.2f}. Your own processes come without one.)")
 
 
 def _tell_others(found: "StudyFile") -> dict[str, list[int]]:
@@ -145,7 +136,7 @@ def _tell_others(found: "StudyFile") -> dict[str, list[int]]:
 
     problem = demonstrated()
     seeds = ", ".join(map(str, SEEDS))
-    echo(f"\n4. How many samples each way to choose needs for the same bound (seeds {seeds})")
+    echo("", f"4. How many samples each way to choose needs for the same bound (seeds {seeds})")
     needed: dict[str, list[int]] = {}
     for policy, words in WAYS.items():
         settings = found.settings.given() | {"policy": policy}

@@ -28,15 +28,15 @@ EDGES = 1
 NUMBERS = re.compile(r"[\d.,e%+\-−±… —]+")
 
 
-def echo(text: str, *, err: bool = False, exact: bool = False) -> None:
-    """Prints a text for people. Characters that would control the terminal are spelt out.
+def echo(*lines: str, err: bool = False, exact: bool = False) -> None:
+    """Prints lines for people. Line breaks in them, and characters that would control the terminal, are spelt out.
 
-    ``exact``: a script may read the text, so these characters are spelt out in a terminal only.
+    ``exact``: a script may read the lines, so these characters are spelt out in a terminal only.
     """
     from ..validation import printable
 
     stream = sys.stderr if err else sys.stdout
-    click.echo(text if exact and not stream.isatty() else printable(text), err=err)
+    click.echo("\n".join(lines if exact and not stream.isatty() else map(printable, lines)), err=err)
 
 
 def echo_json(content: Any, indent: int | None = None) -> None:
@@ -49,12 +49,12 @@ def echo_json(content: Any, indent: int | None = None) -> None:
     click.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
-def say(content: Any, text: str) -> None:
-    """Prints one answer: ``content`` as JSON on one line, or ``text``."""
+def say(content: Any, *lines: str) -> None:
+    """Prints one answer: ``content`` as JSON on one line, or ``lines``."""
     if is_json():
         echo_json(content)
     else:
-        echo(text, exact=True)
+        echo(*lines, exact=True)
 
 
 @contextmanager

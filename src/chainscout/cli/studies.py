@@ -25,7 +25,7 @@ def _numbers(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
         try:
             found[name] = float(value)
         except ValueError:
-            raise InputError(f"{option.opts[0]} must be given as NAME=NUMBER, not {name}={value}") from None
+            raise InputError(f"{option.opts[0]} must be given as NAME=NUMBER, not {f'{name}={value}'!r}") from None
     return found or None
 
 
@@ -125,7 +125,8 @@ def answer(where: str, chain: str, question: str, **options: Any) -> None:
     """Answer a question about a chain, as 'reach down from idle within 100', with bounds."""
     with opened(where, read_only=True) as study:
         found = study.answer(chain, question, **options)
-    say({"chain": chain, **vars(found), "question": str(found.question)}, str(found))
+    said = str(found).split("\n")
+    say({"chain": chain, **vars(found), "question": str(found.question)}, *said)
 
 
 @click.command(cls=StudyCommand)
@@ -260,6 +261,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     from ..learning import learn as learn_study
     from ..learning import read_study_file
     from ..report import studies
+    from ..study import Browser
     from ..study.portrait import ending
     from ..validation import whole_number
 
@@ -295,8 +297,8 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
             echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study))
         state = study.progress()
-        # Recorded sources that have ended are set aside too. Then there are observations, and none is lost.
-        nothing_works = state.aside == state.chains and (state.lost > 0 or state.observations == 0)
+        reasons = Browser(study).set_aside().values()
+        nothing_works = len(reasons) == state.chains and not all(why.ended for why in reasons)
         if not is_json():
             echo(ending(study))
     if repeated or nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):

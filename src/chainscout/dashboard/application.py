@@ -23,7 +23,7 @@ from ..report.study_page import study_page
 from ..study.export import COLUMNS, entries, plain
 from . import interface
 from .guard import MOST_BODY
-from .interface import Conflict, Missing, NoQuery, Read, StreamQuery, Write, checked, found, parsed
+from .interface import Conflict, NoQuery, Read, StreamQuery, Write, checked, parsed
 from .openapi import document
 from .streams import Hub
 from .work import Recent, Unknown, change, in_thread, to_json
@@ -47,7 +47,7 @@ class WrongKind(Exception):
 
 #: Errors and their HTTP status. The first that fits counts.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (Missing, 404),
+    (errors.UnknownChain, 404),
     (Conflict, 409),
     (errors.InputError, 400),
     (errors.StudyFinished, 409),
@@ -116,7 +116,9 @@ class Dashboard:
         async def answer(request: Request) -> Response:
             given = parsed(read.query, request.query_params)
             key = request.scope["path"], request.scope["query_string"]
-            body = await self._recent.get(key, lambda: encode(read.work(self.report, given, **request.path_params)))
+            body = await self._recent.get(
+                key, lambda: encode(read.work(self.report, given, *request.path_params.values()))
+            )
             return Response(body, media_type=kind)
 
         return answer
@@ -151,7 +153,7 @@ class Dashboard:
     async def download_matrix(self, request: Request) -> Response:
         """GET /download/{number}/matrix.csv."""
         number = request.path_params["number"]
-        line = await in_thread(lambda: found(lambda: self.report.browser.line(number)))
+        line = await in_thread(lambda: self.report.browser.line(number))
         return _csv("matrix.csv", matrix_lines(self._study, line.name))
 
 
@@ -162,7 +164,7 @@ def _writer(write: Write, study: "Study") -> Callable[[Request], Awaitable[Respo
         given = checked(write.body, await _body(request))
         try:
             done = await change(lambda: write.work(study, given))
-        except Missing:
+        except errors.UnknownChain:
             raise
         except errors.InputError as error:
             raise Conflict(str(error)) from None

@@ -232,23 +232,8 @@ class Failure(BaseModel):
 # -- requests
 
 
-Found = TypeVar("Found")
-
-
-class Missing(InputError):
-    """There is no such chain."""
-
-
 class Conflict(InputError):
     """The request is valid, and the study refuses it."""
-
-
-def found(look: Callable[[], Found]) -> Found:
-    """The result of a look for a chain. Raises `Missing`, which is status 404, if there is no such chain."""
-    try:
-        return look()
-    except InputError as error:
-        raise Missing(str(error)) from None
 
 
 class Read(NamedTuple):
@@ -281,23 +266,9 @@ class Write(NamedTuple):
 # -- reading
 
 
-def _named(report: StudyReport, given: WindowQuery, name: str) -> study_data.Chain:
-    return report.chain(found(lambda: report.number(name)), **given.model_dump())
-
-
-def _numbered(report: StudyReport, given: WindowQuery, number: int) -> study_data.Chain:
-    return report.chain(found(lambda: report.browser.line(number)).number, **given.model_dump())
-
-
-def _curves(report: StudyReport, given: CurvesQuery) -> study_data.Curves:
-    for number in given.chain:
-        found(partial(report.browser.line, number))
-    return report.curves(given.chain)
-
-
-def _call(method: str) -> Callable[[StudyReport, Given], Any]:
-    """A request that is a method of `StudyReport`, with its query as the arguments."""
-    return lambda report, given: getattr(report, method)(**given.model_dump())
+def _call(method: str) -> Callable[..., Any]:
+    """A request that is a method of `StudyReport`. Its arguments are what stands in the path, and the query."""
+    return lambda report, given, *inside: getattr(report, method)(*inside, **given.model_dump())
 
 
 NAME = {"name": {"type": "string", "minLength": 1}}
@@ -305,9 +276,9 @@ NUMBER = {"number": {"type": "integer", "minimum": 0, "maximum": 10**9}}
 READS = (
     Read("/api/study", "the study as a whole", NoQuery, study_data.Overview, _call("overview")),
     Read("/api/chains", "some chains, searched and sorted", PageQuery, study_data.Page, _call("page")),
-    Read("/api/chains/{name:anything}", "a chain by name", WindowQuery, study_data.Chain, _named, NAME),
-    Read("/api/numbered/{number:int}", "a chain by number", WindowQuery, study_data.Chain, _numbered, NUMBER),
-    Read("/api/curves", "chains over time", CurvesQuery, study_data.Curves, _curves),
+    Read("/api/chains/{name:anything}", "a chain by name", WindowQuery, study_data.Chain, _call("chain"), NAME),
+    Read("/api/numbered/{number:int}", "a chain by number", WindowQuery, study_data.Chain, _call("chain"), NUMBER),
+    Read("/api/curves", "chains over time", CurvesQuery, study_data.Curves, _call("curves")),
     Read("/api/leases", "who holds what", NoQuery, list[study_data.Held], _call("leases")),
     Read("/api/panels", "what the page shows beside the chains, as tables", NoQuery, list[Table], _call("panels")),
     Read(
@@ -319,7 +290,7 @@ READS = (
 
 def _part(write: Callable[..., str]) -> Callable[[StudyReport, Given], str]:
     """A part of the page, with its query as the arguments."""
-    return lambda report, given: found(lambda: write(report, **given.model_dump()))
+    return lambda report, given: write(report, **given.model_dump())
 
 
 #: The parts of the live page. They are the page's own, and not in the OpenAPI document.
@@ -352,7 +323,6 @@ def _done(method: str, study: Study, given: Any) -> Told:
 
     If the study cannot be read after the change, the answer has no numbers: an error would deny the change.
     """
-    found(lambda: study.chain(given.chain))
     done: Step | None = getattr(study, method)(**given.model_dump())
     try:
         place = done or study.chain(given.chain)

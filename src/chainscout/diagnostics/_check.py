@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, overload
 
+from ..validation import printable
+
 
 class Kind(StrEnum):
     """The kinds of checks."""
@@ -204,7 +206,7 @@ class Diagnosis(Sequence[Check]):
         }
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return "\n".join(map(printable, self.lines()))
 
     def lines(self) -> list[str]:
         """The result in sentences: what contradicts the assumptions, or that nothing does."""

@@ -56,11 +56,13 @@ def layout(known: Numbering, source: Wholes, target: Wholes, label: Wholes, most
     owner_of_outcome = np.repeat(np.arange(rows), known.outcomes)
     places = np.flatnonzero(label >= 0)
     row, _, states = _ranked(np.zeros(rows, np.int64), known.states, np.zeros(len(places), np.int64), source[places], 1)
-    rank, _, _ = _ranked(owner_of_label, known.label_values, row, label[places], len(states))
-    kept = rank < most  # a row's first card is always kept, so the rows are the same
-    places, row, left_out = places[kept], row[kept], int((~kept).sum())
-    slot, outcomes, outcome_values = _ranked(owner_of_outcome, known.outcome_values, row, target[places], len(states))
     context, labels, label_values = _ranked(owner_of_label, known.label_values, row, label[places], len(states))
+    kept = context < most  # a row's first card is always kept, so the rows are the same
+    left_out = len(kept) - int(kept.sum())
+    if left_out:
+        places, row = places[kept], row[kept]
+        context, labels, label_values = _ranked(owner_of_label, known.label_values, row, label[places], len(states))
+    slot, outcomes, outcome_values = _ranked(owner_of_outcome, known.outcome_values, row, target[places], len(states))
     numbering = Numbering(states, outcomes, labels, outcome_values, label_values)
     return Layout(places, row, slot, context, numbering, left_out)
 

@@ -247,34 +247,32 @@ def _within(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.
 
 # -- bytes
 
+_NONE = np.empty(0, np.int64)
+
 
 def packed(values: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Plain values and flat arrays as bytes: JSON, then the arrays. Doubles keep every bit; counts take four bytes."""
-    names, pieces = [], []
-    for name, array in arrays.items():
-        kind = array.dtype.kind
-        short = array.astype("<i4", casting="unsafe") if np.abs(array).max(initial=0) < 2**31 else None
-        if short is not None and (short == array).all() and not (kind == "f" and np.signbit(array[array == 0]).any()):
-            names.append((name, kind, 4, len(array)))
-            pieces.append(short.tobytes())
-        else:
-            names.append((name, kind, 8, len(array)))
-            pieces.append(array.astype("<f8" if kind == "f" else "<i8").tobytes())
-    head = json.dumps([values, names], separators=(",", ":")).encode()
-    return zlib.compress(b"".join([len(head).to_bytes(8, "little"), head, *pieces]), 1)
+    """Plain values and flat arrays as bytes: JSON, then all whole numbers, then all doubles with every bit."""
+    whole, real = (np.concatenate([a for a in arrays.values() if a.dtype.kind == kind] or [_NONE]) for kind in "if")
+    width = 4 if np.abs(whole).max(initial=0) < 2**31 else 8
+    names = [(name, array.dtype.kind, len(array)) for name, array in arrays.items()]
+    head = json.dumps([values, width, names], separators=(",", ":")).encode()
+    pieces = len(head).to_bytes(8, "little"), head, whole.astype(f"<i{width}").tobytes(), real.astype("<f8").tobytes()
+    return zlib.compress(b"".join(pieces), 1)
 
 
 def unpacked(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
     """The inverse of `packed`."""
     content = zlib.decompress(content)
     end = 8 + int.from_bytes(content[:8], "little")
-    values, names = json.loads(content[8:end])
+    values, width, names = json.loads(content[8:end])
+    number = sum(length for _, kind, length in names if kind == "i")
+    left: dict[str, npt.NDArray[Any]] = {
+        "i": np.frombuffer(content, f"<i{width}", number, end).astype(np.int64),
+        "f": np.frombuffer(content[end + width * number :], "<f8").astype(np.float64),
+    }
     arrays = {}
-    for name, kind, width, number in names:
-        dtype = "<i4" if width == 4 else "<f8" if kind == "f" else "<i8"
-        found = np.frombuffer(content, dtype, number, end)
-        arrays[name] = found.astype(np.float64 if kind == "f" else np.int64)
-        end += number * width
+    for name, kind, length in names:
+        arrays[name], left[kind] = left[kind][:length], left[kind][length:]
     return values, arrays
 
 

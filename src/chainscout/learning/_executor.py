@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from ..errors import (
+    Cancelled,
     ChainscoutError,
     ConnectionLost,
     Held,
@@ -240,7 +241,7 @@ class Crew:
     def _drop(self, copy: _Copy, lease: Lease) -> None:
         """Ends a lease whose state is not told. A source that repeats itself gives it again; for another it is lost."""
         copy.position.place = None
-        with suppress(LeaseLost, ConnectionLost):  # then the lease ends by itself
+        with suppress(LeaseLost, ConnectionLost, Cancelled):  # then the lease ends by itself
             if isinstance(copy.position.source, Repeating):
                 lease.give_back()
             else:
@@ -248,7 +249,7 @@ class Crew:
 
     def _set_aside(self, name: str, reason: Exception) -> None:
         with suppress(Held):  # a worker with a working process holds it
-            self._study.set_aside(name, str(reason))
+            self._study.set_aside(name, str(reason), ended=isinstance(reason, SourceEnded))
 
     def _result(self, future: "Future[Any]") -> Any:
         try:

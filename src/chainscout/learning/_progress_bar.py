@@ -82,6 +82,8 @@ class _Look:
             known = f"loss ≤ {text}{aim}"
             if state.questions and state.target_loss is None:
                 known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
+            if state.spoilt:
+                known = "no bound holds"
             self._update(certificate=known, allocation=_cut(shares + more, self._room))
             self._next_whole = now + EVERY + SHARE * (time.monotonic() - now)
 

@@ -32,7 +32,7 @@ from ..sources import Factory, Repeating, Simulated, Source, convert
 from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
-from ..validation import shown, whole_number
+from ..validation import printable, shown, whole_number
 from ._executor import PAUSE, Crew, Here
 from ._position import Position, named, noted_in
 from ._resume import resume
@@ -175,7 +175,7 @@ def _warn_of_chains_set_aside(study: Study) -> None:
     reasons = Browser(study).set_aside()
     if not reasons:
         return
-    named = "; ".join(f"{name!r}: {reason}" for name, reason in islice(reasons.items(), _MOST_NAMED))
+    named = "; ".join(f"{name!r}: {printable(why.reason)}" for name, why in islice(reasons.items(), _MOST_NAMED))
     more = f"; and {len(reasons) - _MOST_NAMED:,} more" if len(reasons) > _MOST_NAMED else ""
     many = "1 chain was" if len(reasons) == 1 else f"{len(reasons):,} chains were"
     warnings.warn(
@@ -347,7 +347,7 @@ def _advance(study: Study, position: Position) -> None:
                 study.lose(name)
             raise
     except SourceEnded as end:  # it gave no state, so nothing is lost
-        study.set_aside(name, str(end))
+        study.set_aside(name, str(end), ended=True)
     except SourceError as error:
         given_up = position.fail()  # first, because a failure counts even if the next lines raise an error
         if place.last is None:  # there is no path to end, and nothing is lost unless the source gave a state

@@ -12,7 +12,7 @@ from .format import cell
 from .tables import Drawing, Series
 
 #: Width and height of a chart, and of one of several side by side.
-LARGE, SMALL = (900, 280), (400, 230)
+LARGE, SMALL = (720, 270), (400, 230)
 #: The margins around a line chart.
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 42
 #: The number of colours.

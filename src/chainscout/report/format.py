@@ -60,7 +60,7 @@ def label(value: Any) -> str:
     text = str(value)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
-    return printable(text).replace("\n", "\\u000a") or "(empty)"
+    return printable(text) or "(empty)"
 
 
 def duration(seconds: float | None) -> str:

@@ -37,7 +37,7 @@ def status(study: Study) -> list[Table]:
 
 def set_aside(study: Study) -> list[str]:
     """A sentence for each chain that was set aside, with the stored reason."""
-    return [f"chain {chain!r} was set aside: {reason}" for chain, reason in Browser(study).set_aside().items()]
+    return [f"chain {chain!r} was set aside: {why.reason}" for chain, why in Browser(study).set_aside().items()]
 
 
 def _chains(report: StudyReport, overview: Overview) -> Table:
@@ -90,6 +90,6 @@ def estimate(study: Study, chain: str) -> Table:
     report = StudyReport(study, "")
     notes = (
         report.promise("all intervals of all chains hold at all times at once with probability ≥ {sure}"),
-        report.words(report.browser.line(report.number(chain))),
+        report.words(report.browser.line(chain)),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), rows, notes, keys=2)

@@ -274,7 +274,7 @@ class StudyReport:
         is_bound = any(map(math.isfinite, known.loss.values())) and not known.repeated
         notes: tuple[str, ...] = (f"by the stored certificates: {known.in_words()}",) if is_bound else ()
         notes += (*known.notes, *self.browser.notes(), STORED)
-        if progress.certificate == math.inf:
+        if progress.certificate == math.inf and not progress.spoilt:
             notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
         if progress.aside:
             notes += (
@@ -314,9 +314,9 @@ class StudyReport:
             return known.in_words()
         return f"After {line.certified:,} transitions: {known.in_words()}"
 
-    def chain(self, number: int, row: int = 0, column: int = 0, size: int = 30) -> Chain:
-        """A chain and the window of its matrix that begins at ``row`` and ``column``."""
-        line = self.browser.line(number)
+    def chain(self, chain: int | str, row: int = 0, column: int = 0, size: int = 30) -> Chain:
+        """The chain of this number or name, and the window of its matrix that begins at ``row`` and ``column``."""
+        line = self.browser.line(chain)
         progress = self._study.progress()
         estimate = self._study.estimate(line.name)
         wide = estimate.widths() > WIDE
@@ -348,18 +348,12 @@ class StudyReport:
             window=Window(row, column, states, names, *tables),
         )
 
-    def number(self, name: str) -> int:
-        """The number of the chain of this name."""
-        return self.browser.number_of(name)
-
     # -- over time
 
-    def curves(self, numbers: tuple[int, ...] = ()) -> Curves:
+    def curves(self, chain: tuple[int, ...] = ()) -> Curves:
         """Chains over time: those of these numbers, or the least known ones."""
-        if numbers:
-            lines = [self.browser.line(number) for number in numbers]
-        else:
-            lines = self.browser.page("", "certificate", True, 0, DRAWN)[1]
+        worst = () if chain else self.browser.page("", "certificate", True, 0, DRAWN)[1]
+        lines = [*map(self.browser.line, chain), *worst]
         whole = self.browser.history(None)
         histories = [[*whole, *self.browser.history(line.number)] for line in lines]
         progress = self._study.progress()  # last, because 'now' comes after all points
@@ -546,8 +540,10 @@ def _used(progress: Progress) -> str:
 
 def _draw_shares(curve: Curve) -> Drawing:
     """A chain's share, and the shares that it is compared with."""
-    values = (("share", curve.share), ("η̂", curve.plug_in), ("aim", (curve.aim,) * len(curve.observations)))
-    lines = tuple(Series.of(name, curve.observations, found) for name, found in values)
+    values: dict[str, Iterable[float | None]] = {"share": curve.share, "η̂": curve.plug_in}
+    if curve.aim is not None:
+        values["aim"] = (curve.aim,) * len(curve.observations)
+    lines = tuple(Series.of(name, curve.observations, found) for name, found in values.items())
     return Drawing(curve.label, ACROSS, lines, top=min(1.0, _top(lines) or 1.0), small=True)
 
 
@@ -576,7 +572,7 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
 
 
 #: Details of an event that are shown in other words, or are for programs only.
-HIDDEN = frozenset({"lost", "issued", "told"})
+HIDDEN = frozenset({"lost", "issued", "told", "ended"})
 
 
 def happening(event: "EventLine", bounded: bool) -> Happening:

@@ -148,11 +148,17 @@ class Transaction(Protocol):
     def twins(self) -> Iterator[Twins]:
         """The stored prefixes that another path of the chain had before, by chain, second path and length."""
 
+    def twin(self, path: PathRecord) -> int | None:
+        """The first other path of the chain that had the path's digest after as many states; None if there is none.
+
+        It is found if its states were told in an earlier transaction.
+        """
+
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
         """The stored prefixes of a chain, in order."""
 
-    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
-        """The states of a path in their order, by position."""
+    def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
+        """The first ``steps`` states of a path in their order, by position, if earlier transactions told them."""
 
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""

@@ -36,7 +36,7 @@ class StudyRecord:
     #: The fields that never change.
     FIXED: ClassVar = frozenset(
         {"chains", "closed", "closed_pairs", "delta", "method", "policy", "parameters", "shared"}
-        | {"least_cost", "largest_cost"}
+        | {"least_cost", "largest_cost", "priced"}
     )
 
     chains: int
@@ -54,7 +54,7 @@ class StudyRecord:
     version: int
     #: Whether a chain is one physical process, which one worker holds at a time.
     shared: bool = False
-    #: In observations, or in cost units if there are costs; None: open-ended.
+    #: In observations, or in cost units if the observations are priced; None: open-ended.
     budget: float | None = None
     target_loss: float | None = None
     #: The aim of the answers, one of three: a width, a limit that each answer is on one side of, or the worst chain
@@ -67,6 +67,8 @@ class StudyRecord:
     #: The costs of the cheapest and of the most expensive observation.
     least_cost: float = 1.0
     largest_cost: float = 1.0
+    #: Whether costs were given, so that the budget is in cost units even if every cost is 1.
+    priced: bool = False
     #: Running totals. They are stored, so that opening a study does not count anything.
     observations: int = 0
     #: How many paths have an observation: the first one brings no transition.
@@ -93,14 +95,11 @@ class StudyRecord:
     questions: int = 0
     unmet: int = 0
     answers: int = 0
+    #: Whether paths of a chain repeat each other, so that no bound holds, now or later.
+    spoilt: bool = False
     stop_reason: str | None = None
     #: How many transactions have changed the study. Records that were read stay valid while this number is the same.
     changes: int = 0
-
-    @property
-    def priced(self) -> bool:
-        """Whether the budget is in cost units, because an observation may have a cost other than one."""
-        return not self.least_cost == 1.0 == self.largest_cost
 
     @property
     def unit(self) -> Literal["observations", "cost units"]:

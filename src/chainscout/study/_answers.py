@@ -26,7 +26,8 @@ def answered(study: "Study", chain: str, question: Question | str, delta: float 
     if known is None:
         share = study.progress().delta if delta is None else delta
         known = answer(study.paths(chain), question, delta=share, **options)
-    return replace(known, guaranteed=False, notes=(*doubts, *known.notes)) if doubts else known
+    # Its own notes say when the bounds hold, and no bound holds.
+    return replace(known, guaranteed=False, notes=doubts) if doubts else known
 
 
 def of_all_chains(study: "Study", question: Question | str, losses: str) -> dict[str, Answer]:

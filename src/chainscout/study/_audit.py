@@ -4,7 +4,7 @@ from ..counts import Counts
 from ..errors import FileError, InputError
 from ..store import ChainRecord, HistoryLine, Observation, Prefix, Transaction
 from . import _evidence
-from ._repetition import CHECKPOINTS, digested
+from ._repetition import CHECKPOINTS, digested, unlikely
 
 
 class _Replay:
@@ -93,6 +93,9 @@ def audit(transaction: Transaction) -> None:
             raise _damaged(f"the paths of the chain {chain.name!r} are not those of its log")
     if lines != study.lines:
         raise _damaged(f"the history has {lines} lines, and the study says {study.lines}")
+    if study.spoilt != any(True for _ in unlikely(transaction)):
+        says = "repeat" if study.spoilt else "do not repeat"
+        raise _damaged(f"the study says that its paths {says} each other, and its log does not")
     _evidence.check(transaction)
 
 

@@ -10,6 +10,7 @@ from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
+from ..validation import printable
 from ._labels import Labels
 from ._repetition import as_sentence, repeated
 from ._solutions import NEAR, Solutions
@@ -63,7 +64,7 @@ class StudyCertificate(Certificate):
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")
         if self.aside:
-            notes.append(f"set aside, and not sampled any more: {', '.join(self.aside)}")
+            notes.append(f"set aside, and not sampled any more: {', '.join(map(printable, self.aside))}")
         notes.extend(self.repeated)
         return tuple(notes)
 
@@ -87,6 +88,9 @@ def _has_sharp(study: StudyRecord, chain: ChainRecord) -> bool:
 
 
 def _all_bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> Iterator[tuple[ChainRecord, _Bounds]]:
+    if transaction.study.spoilt:
+        yield from ((chain, math.inf) for chain in chains)
+        return
     left = iter(chains)
     while batch := list(islice(left, _BATCH)):
         found = _bounds(transaction.study, [(chain, transaction.rows(chain)) for chain in batch])
@@ -188,16 +192,23 @@ def is_met(transaction: Transaction, target: float) -> bool:
 
 def largest(transaction: Transaction) -> float:
     """The largest stored certificate of all chains. The certificate of a moving chain is less than 1 % old."""
+    if transaction.study.spoilt:
+        return math.inf
     found = transaction.worst()
     return max(found, transaction.worst(aside=True)) if transaction.study.aside else found
+
+
+def bound_of(study: StudyRecord, chain: ChainRecord) -> float:
+    """The chain's certificate as stored; infinite if no bound holds."""
+    return math.inf if study.spoilt else chain.certificate
 
 
 def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
     """The stored certificates of these chains. Each was computed when its chain had `certified` transitions."""
     study, chains = transaction.study, list(chains)
-    known = [chain for chain in chains if chain.certified and _has_sharp(study, chain)]
+    known = [chain for chain in chains if chain.certified and _has_sharp(study, chain) and not study.spoilt]
     return StudyCertificate(
-        {chain.name: chain.certificate for chain in chains},
+        {chain.name: bound_of(study, chain) for chain in chains},
         study.delta,
         study.method,
         study.lost,

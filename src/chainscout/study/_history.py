@@ -21,4 +21,4 @@ def draw(transaction: Transaction, refreshed: Iterable[ChainRecord]) -> None:
         transaction.draw(None, _certificate.largest(transaction), study.variability)
     for chain in refreshed:
         if _certificate.is_shown(study, chain):
-            transaction.draw(chain, chain.certificate, chain.variability)
+            transaction.draw(chain, _certificate.bound_of(study, chain), chain.variability)

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..counts import MOST_TRANSITIONS
-from ..errors import ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
+from ..errors import Cancelled, ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..markup import html_table
 from ..store import ChainRecord, PathRecord, Transaction
-from ..validation import Duration, shown, whole_number
+from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
 from . import _budget, _selection, _stop, _transitions
 from ._index import LiveIndex
@@ -83,7 +83,7 @@ class Worker:
                 break
             except StudyFinished:
                 return None
-            except ConnectionLost:  # if a lease was granted after all, it expires by itself
+            except (ConnectionLost, Cancelled):  # if a lease was granted after all, it expires by itself
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
@@ -192,7 +192,7 @@ class Lease:
         self.renewed = time.monotonic()
 
     def __repr__(self) -> str:
-        return f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})"
+        return printable(f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})")
 
     def _repr_html_(self) -> str:
         """The lease as a table for a notebook."""
@@ -223,7 +223,7 @@ class Lease:
                 with self._study._lock:
                     told, _ = self._study._tell(*given, observations=observations)
                 break
-            except ConnectionLost:
+            except (ConnectionLost, Cancelled):
                 if time.monotonic() > patience:
                     raise
         if self._worker is not None:

@@ -20,7 +20,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, islice
 
-from ..store import ChainRecord, Transaction, Twins
+from ..store import ChainRecord, PathRecord, Transaction, Twins
+from ..validation import printable
+from .views import EventKind
 
 #: The largest probability that two independent paths of a study are ever named.
 UNLIKELY = 1e-6
@@ -38,17 +40,34 @@ def digested(digest: int, state: int) -> int:
     return (digest * _MULTIPLIER + state) % _MODULUS
 
 
+def keep_beginning(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
+    """Stores the digest of a path at a checkpoint. If the path repeats another one, the study is spoilt from here on.
+
+    This costs one read by a key, and the beginning of the other path if the digests agree. So a study that is not
+    spoilt is known to have no pair that `repeated` would name.
+    """
+    study = transaction.study
+    other = transaction.twin(path) if chain.begun > 1 and not study.spoilt else None
+    transaction.keep_prefix(path)
+    if other is None:
+        return
+    needed = needed_surprise(study.chains, max(other, path.number))
+    if surprise(transaction.walk(chain, other, path.steps), needed) >= needed:
+        study.spoilt = True
+        transaction.happened(EventKind.REPEATED.value, chain, path=path.number, repeats=other, states=path.steps)
+
+
 def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple[str, ...]:
     """A sentence for each pair of paths that repeat each other, unless that is likely by chance.
 
     The first one stands wherever a bound would be promised. ``only``: check this chain only.
     """
-    if transaction.study.paths < 2 or (only is not None and only.begun < 2):
+    if not transaction.study.spoilt or (only is not None and only.begun < 2):
         return ()
     return tuple(
-        f"no bound holds: paths {pair.first} and {pair.second} of {chain.name} begin with the same {pair.length} states"
-        " (sources with one seed repeat each other)"
-        for chain, pair in islice(_unlikely(transaction, only), MOST_NAMED)
+        f"no bound holds: paths {pair.first} and {pair.second} of {printable(chain.name)} begin with the same"
+        f" {pair.length} states (sources with one seed repeat each other)"
+        for chain, pair in islice(unlikely(transaction, only), MOST_NAMED)
     )
 
 
@@ -62,8 +81,11 @@ def needed_surprise(chains: int, path: int) -> float:
     return math.log(chains * path * (path - 1) ** 2 / UNLIKELY)
 
 
-def _unlikely(transaction: Transaction, only: ChainRecord | None) -> Iterator[tuple[ChainRecord, Twins]]:
-    """The pairs of paths that began alike, each with the longest common beginning, unless it is likely."""
+def unlikely(transaction: Transaction, only: ChainRecord | None = None) -> Iterator[tuple[ChainRecord, Twins]]:
+    """The pairs of paths that began alike, each with the longest common beginning, unless it is likely.
+
+    Reads the beginnings of all paths of the study.
+    """
     chains = transaction.study.chains
     for number, pairs in groupby(transaction.twins(), key=lambda pair: pair.chain):
         if only is not None and number != only.number:
@@ -78,7 +100,7 @@ def _unlikely(transaction: Transaction, only: ChainRecord | None) -> Iterator[tu
             chain = chain or transaction.numbered(number)
             common = pair.first, pair.length
             if common not in known:
-                states = islice(transaction.walk(chain, pair.first), pair.length)
+                states = transaction.walk(chain, pair.first, pair.length)
                 known[common] = surprise(states, needed_surprise(chains, chain.paths))  # the level of the last path
             if known[common] >= needed:
                 yield chain, pair

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
-from ..store import ChainRecord, Transaction
+from ..store import ChainRecord, StudyRecord, Transaction
 from . import _budget, _certificate, _evidence, _history, _repetition, _selection
 from ._index import LiveIndex
 from ._questions import Answering
@@ -22,6 +22,7 @@ _WAYS_ON = {
     StopReason.WORST: "extend it with a target width",
     StopReason.DEADLINE: "extend it with a later deadline",
     StopReason.ALL_SET_ASIDE: "when a source works again, take its chain up with take_up",
+    StopReason.REPEATED: "extend it with a budget or a deadline",
 }
 
 
@@ -56,11 +57,13 @@ def settle(
 def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReason | None:
     """The reason to stop now, or None. ``looked``: answers were just computed, or a chain was set aside."""
     study = transaction.study
+    if study.spoilt and study.budget is None and study.deadline is None and _has_aim(study):
+        return StopReason.REPEATED
     if study.questions:
         answered = _answered(transaction, looked)
         if answered is not None:
             return answered
-    if study.target_loss is not None and _certificate.is_met(transaction, study.target_loss):
+    if study.target_loss is not None and not study.spoilt and _certificate.is_met(transaction, study.target_loss):
         if _certificate.largest(transaction) <= study.target_loss:
             return StopReason.TARGET_LOSS
         # A chain that was set aside does not move any more and may never meet the target: nothing is left to do.
@@ -81,9 +84,16 @@ def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReas
     return None
 
 
+def _has_aim(study: StudyRecord) -> bool:
+    """Whether the study stops when bounds are small enough."""
+    return any(aim is not None for aim in (study.target_loss, study.target_width, study.limit, study.worst))
+
+
 def _answered(transaction: Transaction, looked: bool) -> StopReason | None:
     """The reason to stop if the questions of all chains, or of all that are not set aside, are answered well enough."""
     study = transaction.study
+    if study.spoilt:  # no answer of a repeated chain has bounds, however narrow they look
+        return None
     if study.worst is not None:
         return StopReason.WORST if study.unmet == 0 else None
     whole, rest = StopReason.TARGET_WIDTH, StopReason.TARGET_WIDTH_OF_THE_REST

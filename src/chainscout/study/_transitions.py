@@ -15,7 +15,7 @@ from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
 from . import _certificate
 from ._index import LiveIndex
-from ._repetition import CHECKPOINTS, digested
+from ._repetition import CHECKPOINTS, digested, keep_beginning
 from .views import EventKind
 
 PACKAGE = __name__.partition(".")[0]
@@ -244,8 +244,6 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     path.last = state
     path.steps += 1
     path.digest = digested(path.digest, state)
-    if path.steps in CHECKPOINTS:
-        transaction.keep_prefix(path)
     chain.observations += 1
     transaction.save(chain)
     transaction.save_path(path)
@@ -254,6 +252,8 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     transaction.append(path, path.issued)
     if path.token is None or path.promised:  # the next draw begins now
         issue(transaction, path)
+    if path.steps in CHECKPOINTS:  # at the end, because this may write the records
+        keep_beginning(transaction, chain, path)
 
 
 def check_named(chain: ChainRecord, walker: Walker) -> None:
@@ -317,12 +317,12 @@ def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
     transaction.save(chain)
 
 
-def set_aside(transaction: Transaction, chain: ChainRecord, reason: str) -> None:
-    """Excludes the chain from the choice."""
+def set_aside(transaction: Transaction, chain: ChainRecord, reason: str, *, ended: bool = False) -> None:
+    """Excludes the chain from the choice. ``ended``: its source has given all its states."""
     if not chain.aside:
         chain.aside = True
         transaction.study.aside += 1
-        transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason)
+        transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason, ended=ended)
         if chain.transitions:
             _certificate.refresh(transaction, chain)  # later moves of other chains do not refresh it
         transaction.save(chain)

@@ -10,15 +10,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnosis
-from ..errors import InputError
-from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline
+from ..errors import UnknownChain
+from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline, StudyRecord
 from ..validation import one_of, shown
 from . import _certificate, _diagnosis, _evidence, _stop
 from ._certificate import StudyCertificate
-from .views import ChainLine, EventKind, LeaseLine, Pace
+from .views import Aside, ChainLine, EventKind, LeaseLine, Pace
 
 if TYPE_CHECKING:
-    from ..store import Transaction
     from .study import Study
 
 __all__ = ["Browser"]
@@ -43,13 +42,13 @@ class Browser:
         """Notes about the place where the study is stored."""
         return self._store.notes()
 
-    def set_aside(self) -> dict[str, str]:
+    def set_aside(self) -> dict[str, Aside]:
         """The chains that are set aside, and why. Reads the events, if there are any such chains."""
-        reasons: dict[str, str] = {}
+        reasons: dict[str, Aside] = {}
         if self.study.progress().aside:
             for event in self.study.events():
                 if event.kind is EventKind.SET_ASIDE:
-                    reasons[str(event.chain)] = event.detail["reason"]
+                    reasons[str(event.chain)] = Aside(**event.detail)
                 elif event.kind is EventKind.TAKEN_UP:
                     reasons.pop(str(event.chain), None)
         return reasons
@@ -74,26 +73,23 @@ class Browser:
             return 0, []
         with self._lock, self._store.reading() as transaction:
             number, found = transaction.listed(search, order, descending, offset, limit)
-            return number, [_line(transaction, chain) for chain in found]
+            return number, [_line(transaction.study, chain) for chain in found]
 
-    def line(self, chain: int) -> ChainLine:
-        """The chain of this number."""
+    def line(self, chain: int | str) -> ChainLine:
+        """The chain of this number or name."""
         with self._lock, self._store.reading() as transaction:
+            if isinstance(chain, str):
+                return _line(transaction.study, self.study._find(transaction, chain))
             if not 0 <= chain < transaction.study.chains:
                 last = transaction.study.chains - 1
-                raise InputError(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
-            return _line(transaction, transaction.numbered(chain))
+                raise UnknownChain(f"the chains have the numbers 0 to {last}, and there is no {shown(chain)}")
+            return _line(transaction.study, transaction.numbered(chain))
 
     def unknown_rows(self, chain: int) -> int:
         """How many states of the chain of this number were never left. Reads the rows of the others."""
         with self._lock, self._store.reading() as transaction:
             record = transaction.numbered(chain)
             return record.size - len(transaction.rows(record))
-
-    def number_of(self, name: str) -> int:
-        """The number of the chain of this name."""
-        with self._lock, self._store.reading() as transaction:
-            return self.study._find(transaction, name).number
 
     def aims(self) -> dict[int, float]:
         """The share that the policy tends to with the current estimates, by chain. Computed when 1 % more is observed.
@@ -194,12 +190,12 @@ class Browser:
             return Pace(transaction.now, last, span / max(1e-6, transaction.now - first))
 
 
-def _line(transaction: "Transaction", chain: ChainRecord) -> ChainLine:
-    study = transaction.study
+def _line(study: StudyRecord, chain: ChainRecord) -> ChainLine:
     return ChainLine.of(
         chain,
         states=chain.size,
         paths=chain.begun,
+        certificate=_certificate.bound_of(study, chain),
         share=chain.observations / study.observations if study.observations else None,
         plug_in=chain.variability / study.variability if study.variability > 0 else None,
     )

@@ -67,7 +67,7 @@ def text(study: "Study") -> str:
         rows, notes = _content(study)
     except ChainscoutError:
         return line(study)
-    return "\n".join([line(study), *(f"  {row}" for row in text_table(_COLUMNS, rows)), *notes])
+    return "\n".join(map(printable, [line(study), *(f"  {row}" for row in text_table(_COLUMNS, rows)), *notes]))
 
 
 def html(study: "Study") -> str:
@@ -109,7 +109,7 @@ def _answers(study: "Study", state: "Progress") -> list[str]:
     found = []
     for one in study.questions()[:MOST]:
         known = "no estimate" if one.estimate is None else f"{one.estimate:.3g}"
-        found.append(printable(f"{one.chain}: {one.question}: {known} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}"))
+        found.append(f"{one.chain}: {one.question}: {known} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}")
     if state.questions > MOST:
         found.append(f"These are the first {MOST} of {state.questions:,} questions.")
     return found

@@ -138,6 +138,7 @@ class StudySettings:
             deadline=self.deadline,
             least_cost=min(prices),
             largest_cost=max(prices),
+            priced=self.costs is not None,
         )
         rows = _warm_rows(self.warm_start, states)
         asked = checked_questions(self.questions, list(chains))

@@ -12,7 +12,7 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished
+from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished, UnknownChain
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -228,7 +228,7 @@ class Study:
             few = transaction.study.chains <= _MOST_COMPARED
             known = [known.name for known in transaction.every()] if few else []
             its = f": its chains are {shown(known)}" if few else ""
-            raise InputError(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
+            raise UnknownChain(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
         return chain
 
     # -- asking and telling
@@ -429,10 +429,11 @@ class Study:
             transaction.happened(EventKind.OBSERVATION_LOST.value, self._find(transaction, chain))
             transaction.study.lost += 1
 
-    def set_aside(self, chain: str, reason: str, *, token: str | None = None) -> None:
+    def set_aside(self, chain: str, reason: str, *, ended: bool = False, token: str | None = None) -> None:
         """Stops asking for the chain: its source has ended, or does not work. The certificate will say so.
 
-        ``take_up`` takes it up again. ``token``: of a lease that is given back with it.
+        ``take_up`` takes it up again. ``ended``: the source works and has no more states, as a recording at its end.
+        ``token``: of a lease that is given back with it.
         """
         with self._lock, self._store.writing() as transaction:
             record, live = self._find(transaction, chain), self._live(transaction.study)
@@ -441,7 +442,7 @@ class Study:
                 _lease.check_not_held(transaction, record)
             else:
                 _lease.give_back(transaction, live, record, _lease.held_path(transaction, record, token))
-            _transitions.set_aside(transaction, record, str(reason))
+            _transitions.set_aside(transaction, record, str(reason), ended=ended)
             self._settle(transaction, live)
 
     def take_up(self, chain: str) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..store import Event, Transaction
 
 __all__ = [
+    "Aside",
     "ChainLine",
     "ChainProgress",
     "EventKind",
@@ -60,6 +61,8 @@ class EventKind(StoredEnum):
     LEASE_ABANDONED = "lease abandoned"
     #: A lease was given back before its next observation was told.
     LEASE_GIVEN_BACK = "lease given back"
+    #: A path repeats another one of its chain: no bound holds from here on.
+    REPEATED = "path repeated"
     FINISHED = "finished"
 
 
@@ -81,6 +84,8 @@ class StopReason(StoredEnum):
     WORST = "worst"
     DEADLINE = "deadline"
     ALL_SET_ASIDE = "every chain was set aside"
+    #: The study has an aim that no bound can reach any more, and neither a budget nor a deadline.
+    REPEATED = "paths repeat each other, so no bound can hold"
 
     @property
     def words(self) -> str:
@@ -163,8 +168,10 @@ class Progress(_View):
     #: Questions registered, and those that are not answered well enough.
     questions: int
     unmet: int
-    #: The largest certificate of all chains, as stored; infinite while a chain has none. ``Study.certificate()``
-    #: computes those of this moment.
+    #: Whether paths repeat each other, so that no bound holds, now or later.
+    spoilt: bool
+    #: The largest certificate of all chains, as stored; infinite while a chain has none, and if no bound holds.
+    #: ``Study.certificate()`` computes those of this moment.
     certificate: float
     #: Λ of the estimates, as stored.
     variability: float
@@ -205,6 +212,14 @@ class Step(NamedTuple):
     #: The number of its path in the chain, and its own number in the path, from 1.
     path: int
     step: int
+
+
+class Aside(NamedTuple):
+    """Why a chain is set aside."""
+
+    reason: str
+    #: Whether its source works, and has no more states to give.
+    ended: bool
 
 
 @dataclass(frozen=True)

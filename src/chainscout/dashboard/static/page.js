@@ -89,7 +89,7 @@ async function openChain(query, from = null) {
 
 function close() {
   one("chain").hidden = one("tip").hidden = true;
-  asked.chain = null;
+  Object.assign(asked, { study: "", chain: null });
   back?.focus();
 }
 

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
+from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -225,12 +226,18 @@ class MemoryStore:
                     found.append(Twins(chain, earliest, path, length))
         return iter(sorted(found, key=itemgetter(0, 2, 3)))
 
+    def twin(self, path: PathRecord) -> int | None:
+        wanted = path.chain, path.steps, path.digest
+        kept = self._prefixes.get(path.chain, ())
+        return min((line.path for line in kept if line[:3] == wanted and line.path != path.number), default=None)
+
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
         return iter(sorted(self._prefixes.get(chain.number, ())))
 
-    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
+    def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
         _, paths, _, states, *_ = self._log
-        return (states[place] for place in self._places.get(chain.number, ()) if paths[place] == path)
+        walked = (states[place] for place in self._places.get(chain.number, ()) if paths[place] == path)
+        return islice(walked, steps)
 
     def worst(self, *, aside: bool = False) -> float:
         if aside:

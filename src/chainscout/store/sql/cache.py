@@ -3,7 +3,8 @@
 from collections.abc import Hashable
 from typing import Any
 
-from ..records import ChainRecord, PathRecord, RowRecord
+from ..records import ChainRecord, PathRecord, RowRecord, StudyRecord
+from . import codec
 
 __all__ = ["MOST_KEPT", "Cache"]
 
@@ -15,9 +16,12 @@ class Cache:
     """What transactions have read and written. It stays valid while nobody else changes the study."""
 
     def __init__(self) -> None:
-        #: The study's row as it was last read or written, and as this store last wrote it.
+        #: The study's row as it was last read or written, its stamp and its record; None: nothing is known.
         self.known_row: Any = None
-        self.own_row: Any = None
+        self.stamp: Any = None
+        self.study: StudyRecord | None = None
+        #: Whether this store wrote that row.
+        self.is_own = False
         #: The lists of labels that were read. They never change.
         self.label_lists: dict[int, tuple[Hashable, ...]] = {}
         #: `StudyRecord.changes` when the records were read; −1: nothing is kept.
@@ -33,6 +37,10 @@ class Cache:
         #: The stored values of the columns that seldom change, as far as they are known.
         self.seldom_of_chains: dict[int, tuple[Any, ...]] = {}
         self.seldom_of_paths: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    def note(self, row: Any, study: StudyRecord, *, is_own: bool) -> None:
+        """Notes the study's row and its record."""
+        self.known_row, self.stamp, self.study, self.is_own = row, codec.stamp(row), study, is_own
 
     def move_to(self, changes: int) -> None:
         """Forgets the records if the study has changed since, or if there are too many."""
@@ -52,7 +60,8 @@ class Cache:
 
     def forget(self) -> None:
         """The next transaction reads everything again, except lists of labels."""
-        self.known_row = None
+        self.known_row = self.stamp = self.study = None
+        self.is_own = False
         self.positions.clear()
         self._forget_records()
 

@@ -1,10 +1,11 @@
 """The common part of SQLite and PostgreSQL: SQLAlchemy compiles a statement once, and the driver itself runs it."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from operator import itemgetter
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -58,6 +59,8 @@ class _Compiled(NamedTuple):
     constants: dict[str, Any]
     #: The values of all parameters in their order, from a set that has them all.
     pick: Callable[[Any], Sequence[Any]]
+    #: The values if the caller gives none.
+    alone: Sequence[Any]
 
 
 def places(statement: Executable | Bulk, names: Sequence[str]) -> Sequence[Any]:
@@ -69,6 +72,62 @@ def _picker(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda given: [given[key] for key in keys]
+
+
+class _Transaction:
+    """The context manager of one transaction. A generator would take longer, and every observation passes here."""
+
+    __slots__ = ("claim", "database", "first", "wanted", "write")
+
+    def __init__(
+        self,
+        database: "Database",
+        write: bool,
+        first: Executable | None,
+        wanted: Mapping[str, Wanted],
+        claim: Sequence[Any] | None,
+    ) -> None:
+        self.database, self.write, self.first, self.wanted, self.claim = database, write, first, wanted, claim
+
+    def __enter__(self) -> Begun:
+        database = self.database
+        if self.write and database.read_only:
+            raise InputError(f"the study in {database.where} was opened to be read only")
+        if database.process != os.getpid():
+            raise InputError(FORKED)
+        database.guard.__enter__()
+        try:
+            database.connect()
+            if self.claim is not None:
+                return database.postpone(self.claim)
+            return database.begin(self.write, self.first, self.wanted)
+        except BaseException as error:
+            self._fail(error, committing=False)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._fail(error, committing=False)
+        try:
+            self.database.commit()
+        except BaseException as failed:
+            self._fail(failed, committing=self.write)  # a reader has changed nothing, whatever happens to the message
+        self.database.guard.__exit__(None, None, None)
+
+    def _fail(self, error: BaseException, committing: bool) -> NoReturn:
+        """Undoes the transaction and raises the error, or what it means."""
+        try:
+            self.database.undo()
+            if isinstance(error, UnicodeEncodeError):  # the driver could not encode a text
+                raise InputError(f"a text that is no UTF-8 cannot be stored: {shown(error.object)}") from None
+            if not isinstance(error, ChainscoutError) and isinstance(error, Exception):
+                meaning = self.database.meaning(error, committing)
+                if meaning is not None:
+                    raise meaning from error
+            raise error
+        finally:
+            self.database.guard.__exit__(None, None, None)
 
 
 class Database:
@@ -97,7 +156,8 @@ class Database:
         self._connection: Any = None
         #: How many connections were made to a server. A new one may lead to a server that has lost the last changes.
         self.connections = 0
-        self._process = os.getpid()
+        #: The process that made it.
+        self.process = os.getpid()
 
     # -- statements
 
@@ -109,12 +169,14 @@ class Database:
             made = one.compile(dialect=self.dialect)
             constants = {name: value for name, value in made.params.items() if value is not None}
             names = made.positiontup or list(made.params)
-            known = self._known[statement] = _Compiled(str(made), names, constants, _picker(places(statement, names)))
+            pick = _picker(places(statement, names))
+            alone = pick(constants) if constants.keys() >= set(names) else ()
+            known = self._known[statement] = _Compiled(str(made), names, constants, pick, alone)
         return known
 
     def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
         """The cursor after one statement. ``parameters``: a dictionary; for a `Bulk`, one set of values."""
-        text, _, constants, _ = self.compiled(statement)
+        text, _, constants, *_ = self.compiled(statement)
         if isinstance(statement, Bulk):
             parameters = dict(zip(statement.columns, parameters, strict=True))
         return self.execute(text, {**constants, **(parameters or {})} if constants else parameters or {})
@@ -171,54 +233,34 @@ class Database:
         The chain is its number or, if ``whole``, all its columns; None if there is no free chain.
         Returns None if there is an obstacle. A transaction finds out what the obstacle is.
         """
-        if self._connection is None or self.read_only or self._process != os.getpid():
+        if self._connection is None or self.read_only or self.process != os.getpid():
             return None
         with self.guard:
             try:
                 return self._glanced(whole)
-            except self.failure:
-                self._undo()
-                return None
+            except BaseException as error:  # also an interruption: nobody knows how far the statement came
+                self.undo()
+                if isinstance(error, self.failure):
+                    return None
+                raise
 
     def _glanced(self, whole: bool) -> Sequence[Any] | None:
         found: Sequence[Any] | None = self.run(whole_glance if whole else glance).fetchone()
         return found
 
-    @contextmanager
     def transaction(
         self,
         write: bool,
         first: Executable | None = None,
         wanted: Mapping[str, Wanted] | None = None,
         claim: Sequence[Any] | None = None,
-    ) -> Iterator[Begun]:
-        """A transaction that commits unless it raises an error. It yields the row that its ``first`` statement finds.
+    ) -> "_Transaction":
+        """A transaction that commits unless it raises an error. It gives the row that its ``first`` statement finds.
 
         ``wanted``: the statements whose results the caller will read next, by name.
         ``claim``: the stamp that the study must have (`postpone`).
         """
-        if write and self.read_only:
-            raise InputError(f"the study in {self.where} was opened to be read only")
-        if self._process != os.getpid():
-            raise InputError(FORKED)
-        committing = False
-        self.guard.__enter__()
-        try:
-            self.connect()
-            yield self.begin(write, first, wanted or {}) if claim is None else self.postpone(claim)
-            committing = write  # a reader has changed nothing, whatever happens to its last message
-            self.commit()
-        except BaseException as error:
-            self._undo()
-            if isinstance(error, UnicodeEncodeError):  # the driver could not encode a text
-                raise InputError(f"a text that is no UTF-8 cannot be stored: {shown(error.object)}") from None
-            if not isinstance(error, ChainscoutError) and isinstance(error, Exception):
-                meaning = self.meaning(error, committing)
-                if meaning is not None:
-                    raise meaning from error
-            raise
-        finally:
-            self.guard.__exit__(None, None, None)
+        return _Transaction(self, write, first, wanted or {}, claim)
 
     def begin(self, write: bool, first: Executable | None, wanted: Mapping[str, Wanted]) -> Begun:
         """Begins a transaction, and runs the first statement with it."""
@@ -257,7 +299,8 @@ class Database:
         if self.in_transaction():
             self.execute("ROLLBACK", {})
 
-    def _undo(self) -> None:
+    def undo(self) -> None:
+        """Ends the transaction without any change, whatever state the connection is in."""
         try:
             if self._connection is not None:
                 self.roll_back()
@@ -301,5 +344,5 @@ class Database:
 
     def close(self) -> None:
         """Closes the connection, unless it belongs to the process that this one was forked from."""
-        if self._process == os.getpid():
+        if self.process == os.getpid():
             self.disconnect()

@@ -21,7 +21,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.sql import Executable
 
-from ...errors import ChainscoutError, ConnectionLost, FileError, InputError, MissingExtraError, OutcomeUnknown
+from ...errors import (
+    Cancelled,
+    ChainscoutError,
+    ConnectionLost,
+    FileError,
+    InputError,
+    MissingExtraError,
+    OutcomeUnknown,
+)
 from ...validation import shown
 from .database import PATIENCE, Begun, Changes, Database, Stale, Wanted, places
 from .statements import STAMP, Bulk, claim_study, glance, whole_glance
@@ -176,8 +184,9 @@ class Postgres(Database):
         known = self._prepared.get(together)
         if known is None:
             self._asked += 1
-            known = self._prepared[together] = _Prepared(f"chainscout{self._asked}", list(map(self._keys, together)))
-            self._new.append(together)
+            known = _Prepared(f"chainscout{self._asked}", list(map(self._keys, together)))
+            self._new.append(together)  # first, because an interruption may come in between, and then it is forgotten
+            self._prepared[together] = known
         values = [literal(given[key]) for keys, given in zip(known.keys, parameters, strict=True) for key in keys]
         return f"EXECUTE {known.name}({', '.join(values)})" if values else f"EXECUTE {known.name}"
 
@@ -313,6 +322,9 @@ class Postgres(Database):
             return FileError(f"{self.where} could not be written ({_line(error)}): nothing was changed")
         if isinstance(error, self._psycopg.errors.LockNotAvailable):
             return self.busy()
+        if isinstance(error, self._psycopg.errors.QueryCanceled):  # the server has rolled back; the connection stays
+            cancelled = f"{self.where} cancelled a statement ({_line(error)})"
+            return Cancelled(f"{cancelled}: nothing was changed, and the call can be made again")
         if isinstance(error, self._psycopg.OperationalError):
             self.disconnect()
             lost = f"the connection to {self.where} was lost ({_line(error)})"

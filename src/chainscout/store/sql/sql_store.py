@@ -8,6 +8,7 @@ from sqlalchemy.sql import Executable
 
 from ...errors import FileError
 from ..protocol import Result
+from ..records import StudyRecord
 from . import codec, statements
 from .cache import MOST_KEPT, Cache
 from .database import Begun, Database, Stale, Wanted
@@ -48,10 +49,8 @@ class SqlStore:
         self._connection = 0
         #: Whether nobody else wrote between the last two changes by this store, nor after them, as far as it knows.
         self._is_alone = False
-        #: Whether the study had leases, a target and questions when it was last read.
-        self._has_leases = self._has_target = self._has_questions = False
-        #: Whether it has so many chains that the cache hardly ever has the best one.
-        self._is_large = False
+        #: The study as it was when a transaction last began. It may be outdated.
+        self._last: StudyRecord | None = None
 
     @contextmanager
     def reading(self) -> Iterator[SqlTransaction]:
@@ -67,7 +66,7 @@ class SqlStore:
         try:
             with self.database.transaction(True, self._first(write=True), self._wanted(best=True)) as begun:
                 transaction = self._begun(begun)
-                self._is_alone = self.cache.known_row is self.cache.own_row
+                self._is_alone = self.cache.is_own
                 yield transaction
                 transaction.finish()
         except BaseException:
@@ -75,12 +74,13 @@ class SqlStore:
             raise
 
     def read(self, look: Callable[..., Result], arguments: Sequence[Any]) -> Result:
-        if self._can_glance():
-            found = self.database.glance(self._is_large)
-            if found is not None and tuple(found[:_STAMP]) == codec.stamp(self.cache.known_row):
+        study = self.cache.study
+        if study is not None and self._can_glance(study):
+            found = self.database.glance(study.chains > _MANY)
+            if found is not None and found[:_STAMP] == self.cache.stamp:
                 best = [] if found[_STAMP] is None else [found[_STAMP:]]
                 try:
-                    return look(self._transaction(_NO_DATABASE, self.cache.known_row, {"best": best}), *arguments)
+                    return look(self._transaction(_NO_DATABASE, {"best": best}), *arguments)
                 except _Unforeseen:  # for example if only the best chain's number is known
                     pass
         with self.reading() as transaction:
@@ -94,7 +94,7 @@ class SqlStore:
         """
         if self._can_claim() and self.cache.has(chain, path):
             with suppress(Stale):
-                return self._written({}, codec.stamp(self.cache.known_row), change, arguments)
+                return self._written({}, self.cache.stamp, change, arguments)
         return self._written(self._wanted(chain, path, best=False), None, change, arguments)
 
     def _written(
@@ -109,7 +109,7 @@ class SqlStore:
         try:
             with database.transaction(True, self._first(write=True), wanted, claim) as begun:
                 transaction = self._begun(begun)
-                self._is_alone = self.cache.known_row is self.cache.own_row
+                self._is_alone = self.cache.is_own
                 try:
                     found = change(transaction, *arguments)
                 except Exception:
@@ -121,11 +121,9 @@ class SqlStore:
             raise
         return found
 
-    def _can_glance(self) -> bool:
+    def _can_glance(self, study: StudyRecord) -> bool:
         """Whether one statement is likely to be enough for a reader. If it is not, a server costs a wait more."""
-        if self.cache.known_row is None or self._has_leases or self.floor:
-            return False
-        return self._is_alone or not self.database.foresees
+        return not (study.leases or self.floor) and (self._is_alone or not self.database.foresees)
 
     def _can_claim(self) -> bool:
         """Whether a change of one chain is likely to need nothing from the server first.
@@ -133,9 +131,10 @@ class SqlStore:
         If the connection is lost after a message with a whole transaction, nobody knows whether it was stored. So such
         a message is not sent over a connection that has ended already.
         """
-        if not (self._is_alone and self.database.foresees and self.database.is_connected()):
+        study = self.cache.study
+        if study is None or study.leases or study.target_loss is not None or study.questions:
             return False
-        return not (self._has_leases or self._has_target or self._has_questions)
+        return self._is_alone and self.database.foresees and self.database.is_connected()
 
     def _first(self, *, write: bool = False) -> Executable:
         """The first read of a transaction: the study's row, or a check whether it is still the known one."""
@@ -152,9 +151,9 @@ class SqlStore:
                 wanted["needed"] = statements.needed, {"name": chain, "path": path, "changes": changes}
             if best:
                 wanted["best"] = statements.best, {}
-            if self._has_leases:
+            if self._last is not None and self._last.leases:
                 wanted["expired"] = statements.expired_now, {}
-            if self._has_target:
+            if self._last is not None and self._last.target_loss is not None:
                 wanted["worst"] = statements.worst, {"limit": statements.WORST}
         return wanted
 
@@ -166,22 +165,20 @@ class SqlStore:
             # Whoever takes over from a server may lack its last changes. Then others count the same numbers again.
             self._connection = self.database.connections
             self.cache.forget()
-        if len(row) == _STAMP:
-            known = row == codec.stamp(self.cache.known_row)
-            row = self.cache.known_row if known else self.database.run(statements.get_study).fetchone()
-        return self._transaction(self.database, row, begun.foreseen)
+        cache = self.cache
+        if len(row) == _STAMP and row != cache.stamp:
+            row = self.database.run(statements.get_study).fetchone()
+        if row != cache.stamp and row != cache.known_row:
+            cache.note(row, codec.study_record(row), is_own=False)
+        return self._transaction(self.database, begun.foreseen)
 
-    def _transaction(self, database: Any, row: Any, foreseen: Mapping[str, list[Any]]) -> SqlTransaction:
-        """A transaction that begins with this row of the study."""
-        is_known = row == self.cache.known_row
-        study = codec.study_record(row, checked=is_known)
-        if not is_known:
-            self.cache.known_row = row
-        self._is_alone = self._is_alone and self.cache.known_row is self.cache.own_row
-        self._has_leases, self._has_target = study.leases > 0, study.target_loss is not None
-        self._has_questions, self._is_large = study.questions > 0, study.chains > _MANY
-        now, fields = self.database.now(), codec.study_fields(row)
-        return SqlTransaction(database, self.cache, self.floor, now, study, fields, foreseen)
+    def _transaction(self, database: Any, foreseen: Mapping[str, list[Any]]) -> SqlTransaction:
+        """A transaction that begins with the known row of the study."""
+        cache = self.cache
+        assert cache.study is not None
+        self._last = cache.study
+        self._is_alone = self._is_alone and cache.is_own
+        return SqlTransaction(database, cache, self.floor, self.database.now(), cache.study, foreseen)
 
     def notes(self) -> tuple[str, ...]:
         return self.database.notes()

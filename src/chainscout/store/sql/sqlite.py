@@ -75,9 +75,11 @@ class Sqlite(Database):
         self._names = tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm"))
         #: The file that this object writes to, and the files of its connection.
         self._file: files.Identity | None = None
-        self._files: tuple[files.Identity | None, ...] = ()
+        self._files: list[files.Identity | None] = []
         #: Transactions since the last check point, and rows changed before it.
         self._written = self._changes = 0
+        #: The cursor of all statements that give no rows.
+        self._cursor: Any = None
         #: The stamp of a file that was opened as immutable; None if it was not.
         self._frozen: files.Stamp | None = None
 
@@ -105,10 +107,11 @@ class Sqlite(Database):
                 if self._file is not None:
                     self._check_same(before)
                 self._connection = self._open()
+                self._cursor = self._connection.cursor()
                 _IN_USE[self.path] += 1
             if not self.read_only:
                 self._file = self._file or before
-                self._files = ()
+                self._files = []
                 self._check_same(before)
                 self._settle(time.monotonic() + self.patience)
             self._changes = 0
@@ -126,6 +129,7 @@ class Sqlite(Database):
                 self._settle(time.monotonic())
         with _GATE:
             _IN_USE[self.path] -= self._connection is not None
+            self._cursor = None
             super().disconnect()
 
     def _check_same(self, found: "files.Identity | None") -> None:
@@ -159,24 +163,27 @@ class Sqlite(Database):
     def run(self, statement: Executable | Bulk, parameters: Any = None) -> Any:
         """The cursor after one statement. Values are bound by position, which takes half as long as by name."""
         known = self._known.get(statement) or self.compiled(statement)
-        given = {**known.constants, **(parameters or {})} if known.constants else parameters
-        return self._connection.execute(known.text, known.pick(given) if given else ())
+        if not parameters:
+            return self._connection.execute(known.text, known.alone)
+        given = {**known.constants, **parameters} if known.constants else parameters
+        return self._connection.execute(known.text, known.pick(given))
 
     def _run_all(self, statement: Bulk, parameters: Sequence[Sequence[Any]]) -> None:
         self.change([(statement, parameters)])
 
     def change(self, changes: Changes) -> None:
         """Runs each statement with its sets of values."""
+        cursor = self._cursor
         for statement, parameters in changes:
             known = self._known.get(statement) or self.compiled(statement)
             if len(parameters) == 1:
-                self._connection.execute(known.text, known.pick(parameters[0]))
+                cursor.execute(known.text, known.pick(parameters[0]))
             else:
-                self._connection.executemany(known.text, map(known.pick, parameters))
+                cursor.executemany(known.text, map(known.pick, parameters))
 
     def commit(self) -> None:
         """Ends the transaction. Data that were read without locks must belong to one moment."""
-        super().commit()
+        self._cursor.execute("COMMIT")
         if self._frozen is not None and self._has_changed():
             raise FileError(f"{self.where} was written while it was read: read it again")
 
@@ -201,7 +208,7 @@ class Sqlite(Database):
         """Runs a statement that may have to wait, until the moment ``end`` of the monotonic clock."""
         while True:
             try:
-                self.execute(statement, {})
+                self._cursor.execute(statement)
                 return
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error):

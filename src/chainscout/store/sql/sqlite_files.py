@@ -114,12 +114,12 @@ def identity(path: Path | str) -> Identity | None:
     return found.st_dev, found.st_ino
 
 
-def identities(paths: Sequence[str]) -> tuple[Identity | None, ...]:
+def identities(paths: Sequence[str]) -> list[Identity | None]:
     """The files that these names refer to now. Every change of a study passes here."""
     try:
-        return tuple([(found.st_dev, found.st_ino) for found in map(os.stat, paths)])
+        return [(found.st_dev, found.st_ino) for found in map(os.stat, paths)]
     except OSError:
-        return tuple(map(identity, paths))
+        return [identity(path) for path in paths]
 
 
 def check_local(path: Path) -> None:

@@ -124,6 +124,7 @@ __all__ = [
     "set_study",
     "stale_after",
     "top",
+    "twin",
     "twins",
     "whole_glance",
     "worst",
@@ -270,6 +271,10 @@ twins = (
     .join(_group, and_(*(column == _group.c[column.name] for column in _beginning)))
     .where(prefix.c.path > _group.c.first)
     .order_by(prefix.c.chain, prefix.c.path, prefix.c.length)
+)
+#: The first other path of a chain with the same digest after as many states.
+twin = select(func.min(prefix.c.path)).where(
+    *(column == bindparam(column.name) for column in _beginning), prefix.c.path != bindparam("path")
 )
 add_prefix = _insert(prefix)
 get_prefixes = select(prefix).where(prefix.c.chain == bindparam("chain")).order_by(*prefix.primary_key.columns)

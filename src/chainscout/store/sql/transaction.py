@@ -49,15 +49,12 @@ class SqlTransaction:
         floor: bool,
         now: float,
         study: StudyRecord,
-        before: Sequence[Any],
         foreseen: Mapping[str, list[Any]],
     ) -> None:
-        """``before``: the fields of the study's record."""
         self.study = study
         self.now = now
         self._database = database
         self._floor = floor
-        self._before = before
         self._cache = cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
@@ -225,12 +222,22 @@ class SqlTransaction:
     def twins(self) -> Iterator[Twins]:
         return (Twins(*found) for found in self._all(statements.twins))
 
+    def twin(self, path: PathRecord) -> int | None:
+        wanted = Prefix(path.chain, path.steps, path.digest, path.number)._asdict()
+        ((found,),) = self._database.run(statements.twin, wanted).fetchall()
+        return None if found is None else int(found)
+
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
         return (Prefix(*found) for found in self._all(statements.get_prefixes, chain=chain.number))
 
-    def walk(self, chain: ChainRecord, path: int) -> Iterator[int]:
-        pages = self._pages(statements.path_log_after, 0, 0, chain=chain.number, path=path)
-        return (state for page in pages for _, state in page)
+    def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
+        after, wanted = 0, {"chain": chain.number, "path": path}
+        while steps > 0:
+            page = {**wanted, "after": after, "limit": min(steps, _PAGE)}
+            found = self._database.run(statements.path_log_after, page).fetchall()
+            yield from (state for _, state in found)
+            steps = steps - len(found) if len(found) == page["limit"] else 0
+            after = found[-1][0] if found else after
 
     # -- rows and states
 
@@ -469,14 +476,14 @@ class SqlTransaction:
 
     def finish(self) -> None:
         """Writes everything; the commit follows."""
-        changes = self._changes()
-        if self._saved or codec.study_values(self.study) != self._before:
-            self.study.changes += 1
-            columns = codec.study_columns(self.study)
+        changes, study, cache = self._changes(), self.study, self._cache
+        if self._saved or codec.study_values(study) != codec.study_fields(cache.known_row):
+            study.changes += 1
+            columns = codec.study_columns(study)
             changes.append((statements.set_study, [columns]))
-            self._cache.known_row = self._cache.own_row = tuple(columns)
+            cache.note(tuple(columns), study, is_own=True)
         self._database.conclude(changes)
-        self._cache.changes = self.study.changes
+        cache.changes = study.changes
 
 
 def _sparingly(
