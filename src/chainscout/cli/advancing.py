@@ -113,8 +113,7 @@ def give_back(where: str, chain: str, token: str, lost: bool) -> None:
     """End a lease before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)
-        reason, over = study.stop_reason, finished(study)
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{over}")
+        say({"chain": chain, "stop_reason": study.stop_reason}, f"{chain} is free{finished(study)}")
 
 
 @click.command(cls=StudyCommand)
@@ -123,8 +122,7 @@ def take_up(where: str, chain: str) -> None:
     """Ask again for a chain that was set aside, because its process works again."""
     with opened(where) as study:
         study.take_up(chain)
-        reason, over = study.stop_reason, finished(study)
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{over}")
+        say({"chain": chain, "stop_reason": study.stop_reason}, f"{chain} is no longer set aside{finished(study)}")
 
 
 def _standard_input() -> list[str]:

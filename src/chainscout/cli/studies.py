@@ -160,8 +160,7 @@ def audit(where: str) -> None:
     with opened(where, read_only=True) as study:
         study.audit()
         number = study.progress().observations
-    content = {"observations": number, "damaged": False}
-    say(content, f"{where}: all is what the {number:,} logged observations say")
+    say({"observations": number, "damaged": False}, f"{where}: all is what the {number:,} logged observations say")
 
 
 @click.command(cls=JsonCommand)

@@ -127,7 +127,6 @@ def _with_errors(row: dict[str, Any]) -> dict[str, Any]:
 
 def _table(title: str, records: list[dict[str, Any]], notes: list[str]) -> Table:
     columns = tuple(records[0]) if records else ()
-    left_out = len(records) - MOST_ROWS
-    if left_out > 0:
-        notes = [*notes, f"{left_out:,} more rows are left out"]
+    if len(records) > MOST_ROWS:
+        notes = [*notes, f"{len(records) - MOST_ROWS:,} more rows are left out"]
     return Table(title, columns, tuple(tuple(record.values()) for record in records[:MOST_ROWS]), tuple(notes), keys=2)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
     from .study_data import StudyReport
 
-
 #: The columns of a lease, of a question, and of a check.
 LEASE: Columns = {
     "chain": "label", "path": "path", "worker": "worker", "runs out in": lambda lease: duration(lease.seconds_left),

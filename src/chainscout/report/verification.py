@@ -24,9 +24,8 @@ def table(findings: Sequence[Finding], effort: Effort, delta: float) -> Table:
     claims = list(dict.fromkeys(f.claim for f in findings))
     notes = [f"δ = {delta:g} unless the setting says otherwise; 'holds' is meant for these settings, not for all"]
     surprises = [f for f in findings if f.surprising(effort.thorough)]
-    notes += [f"surprising: '{f.claim}' ({f.setting}): {f.verdict}, expected was: {f.expected}" for f in surprises]
-    if not surprises:
-        notes.append("every verdict is the expected one")
+    said = [f"surprising: '{f.claim}' ({f.setting}): {f.verdict}, expected was: {f.expected}" for f in surprises]
+    notes += said or ["every verdict is the expected one"]
     ordered = sorted(findings, key=lambda f: claims.index(f.claim))
     return Table.of("the paper's claims on trial", ordered, COLUMNS, notes)
 
