@@ -51,7 +51,7 @@ def test_reading(client: Client, where: Path) -> None:
         ("/api/numbered/0?size=61", 400, "'size': input should be less than or equal to 60"),
         ("/api/chains?search=" + "x" * 201, 400, "'search': string should have at most 200 characters"),
         ("/api/curves?" + "&".join(["chain=1"] * 13), 400, "'chain': tuple should have at most 12 items"),
-        ("/part/study?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
+        ("/part/charts?chain=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/part/chain?number=99", 404, "the chains have the numbers 0 to 2, and there is no 99"),
         ("/part/chain", 400, "'number': field required"),
         ("/part/chain?number=0&row=-1", 400, "'row': input should be greater than or equal to 0"),

@@ -271,7 +271,124 @@ def test_a_card_a_question(browser: Browser, run: Start, tmp_path: Path) -> None
         browser.until(lambda: len(browser.all("#cards figure")) == 2)
         assert "nothing to draw yet" in browser.text("#cards")
         study.tell_many([("north", int(t % 3 == 0)) for t in range(400)])
-        browser.until(lambda: browser.all("#cards polyline"))
+        browser.until(
+            lambda: all(figure.find_elements(By.CSS_SELECTOR, "polyline") for figure in browser.all("#cards figure"))
+        )
         assert "north: time to 1 from 0" in browser.text("#cards")
         assert "and is to be 0.01 wide" in browser.text("#cards")
         assert "the replay waits for an exit of" in browser.text("#cards")
+
+
+def delay(browser: Browser, part: str, seconds: float) -> None:
+    """The server's answers for a part come later, as on a slow line; with a negative number they do not come."""
+    script = """
+const [part, seconds, known] = [arguments[0], arguments[1], window.fetchOfThePage ?? window.fetch];
+window.fetchOfThePage = known;
+window.fetch = async (address, ...others) => {
+  if (!address.startsWith(`/part/${part}?`)) return known(address, ...others);
+  if (seconds < 0) throw new TypeError("no such server");
+  const answer = await known(address, ...others);
+  const text = answer.text.bind(answer);
+  answer.text = async () => { await new Promise((done) => setTimeout(done, 1000 * seconds)); return text(); };
+  return answer;
+};
+"""
+    browser.run(script, part, seconds)
+
+
+def test_a_chain_that_was_closed_stays_closed(browser: Browser, run: Start, where: Path) -> None:
+    """Also if its answer comes later; and what happened in the meantime is shown."""
+    browser.show(run(where))
+    delay(browser, "chain", 1)
+    browser.one("#table tbody button").click()
+    browser.run("document.activeElement.blur(); document.getElementById('close')?.click()")
+    time.sleep(0.3)
+    assert not browser.one("#chain").is_displayed()
+    delay(browser, "chain", 0)
+    browser.one("#table tbody button").click()
+    browser.until(lambda: browser.one("#chain").is_displayed())
+    delay(browser, "chain", 1)
+    browser.all("#table tbody button")[1].click()
+    time.sleep(0.3)
+    browser.one("#close").click()
+    time.sleep(1.5)
+    assert not browser.one("#chain").is_displayed()
+
+
+def test_a_study_that_ends_while_a_chain_is_closed(browser: Browser, run: Start, tmp_path: Path) -> None:
+    with new_study(tmp_path / "study.db", budget=50) as study:
+        advance(study, 40)
+        browser.show(run(tmp_path / "study.db"))
+        browser.one("#table tbody button").click()
+        browser.until(lambda: browser.one("#chain").is_displayed())
+        delay(browser, "study", 1)
+        advance(study, 10)
+        time.sleep(0.9)  # the answer is under way
+        browser.one("#close").click()
+        browser.until(lambda: browser.text("#state") == "finished: the budget is spent")
+
+
+def test_the_table_is_what_the_search_says(browser: Browser, run: Start, tmp_path: Path) -> None:
+    browser.show(run(many(tmp_path / "study.db")))
+    delay(browser, "chains", 0.5)
+    browser.one("#search").send_keys("chain 07")
+    browser.one("#by-observations").click()  # before the table shows what was searched
+    browser.until(lambda: browser.text("#found") == "10 chains")
+    time.sleep(1)
+    assert browser.text("#found") == "10 chains"
+    assert browser.one("[aria-sort]").text == "observations ▾"
+
+
+def test_failures_are_said_while_they_last(browser: Browser, run: Start, where: Path) -> None:
+    browser.show(run(where))
+    delay(browser, "chain", -1)
+    browser.one("#table tbody button").click()
+    browser.until(lambda: "the server does not answer" in browser.text("#failure"))
+    time.sleep(1.5)
+    assert browser.one("#failure").is_displayed()
+    assert browser.text("#state") == "running"  # the study itself is well
+    delay(browser, "chain", 0)
+    browser.one("#table tbody button").click()
+    browser.until(lambda: browser.one("#chain").is_displayed())
+    assert not browser.one("#failure").is_displayed()
+    browser.run("document.querySelectorAll('#matrix td.p')[3].focus()")
+    delay(browser, "chains", -1)
+    browser.one("#by-states").click()
+    browser.until(lambda: browser.one("#failure").is_displayed())
+    delay(browser, "chains", 0)
+    browser.one("#by-states").click()
+    browser.until(lambda: not browser.one("#failure").is_displayed())
+
+
+def test_a_panel_that_comes_takes_no_focus_away(browser: Browser, run: Start, where: Path) -> None:
+    browser.show(run(where))
+    browser.run("document.querySelector('#log .scroll').focus()")
+    with Study.open(where) as study:
+        study.worker("rig 7").lease(600)
+        browser.until(lambda: "rig 7" in browser.text("#panels"))
+    assert browser.run("return document.activeElement.matches('#log .scroll')")
+
+
+def test_the_tab_key_leaves_the_matrix(browser: Browser, run: Start, where: Path) -> None:
+    browser.show(run(where))
+    browser.one("#table tbody button").click()
+    browser.until(lambda: browser.all("#matrix td.p"))
+    browser.run("document.querySelector('#matrix td.p').focus()")
+    browser.press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    assert browser.focused().get_attribute("aria-label").startswith("1 → 1:")
+    assert len(browser.all("#matrix [tabindex='0']")) == 1
+    browser.press(Keys.SHIFT + Keys.TAB)
+    assert browser.focused().get_attribute("role") != "gridcell"
+
+
+def test_the_window_stays_if_the_next_one_does_not_come(browser: Browser, run: Start, tmp_path: Path) -> None:
+    with Study.create(tmp_path / "study.db", {"large": 50}, budget=100_000) as study:
+        study.tell_many([("large", (t * t) % 50) for t in range(300)])
+    browser.show(run(tmp_path / "study.db"))
+    browser.one("#table tbody button").click()
+    browser.until(lambda: browser.all("#matrix td.p"))
+    browser.run("document.querySelectorAll('#matrix td.p')[19].focus()")
+    delay(browser, "chain", -1)
+    browser.press(Keys.ARROW_RIGHT)
+    browser.until(lambda: browser.one("#failure").is_displayed())
+    assert browser.focused().get_attribute("aria-label").startswith("0 → 19:")

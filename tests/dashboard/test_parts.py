@@ -10,6 +10,7 @@ from dashboard_servers import connect
 from dashboard_studies import HOSTILE
 from test_report_file import Reader
 
+from chainscout.answers import Reach
 from chainscout.dashboard import parts
 from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
@@ -26,7 +27,8 @@ def buttons(text: str) -> dict[str, tuple[str, dict[str, str]]]:
 
 def test_the_page_shows_what_the_report_shows(where: Path) -> None:
     with Study.open(where, read_only=True) as study:
-        shown, report = parts.study(StudyReport(study, "Study"), ()), study_page(study, "Study")
+        found, report = StudyReport(study, "Study"), study_page(study, "Study")
+        shown = parts.study(found) + parts.charts(found, ())
     moving = re.compile(r"(as of|last observation|time left \(estimate\)|observations a second)</dt><dd>.*?</dd>")
     for name in ("figures", "certificate", "share"):
         (mine,), (its,) = (
@@ -38,7 +40,7 @@ def test_the_page_shows_what_the_report_shows(where: Path) -> None:
 
 def test_a_legend_has_the_value_of_every_point(where: Path) -> None:
     with Study.open(where, read_only=True) as study:
-        text = parts.study(StudyReport(study, "Study"), ())
+        text = parts.charts(StudyReport(study, "Study"), ())
     read = [values.split("|") for values in re.findall('data-read="([^"]*)"', text)]
     points = [places.split() for places in re.findall('<polyline [^>]*points="([^"]*)"', text)]
     assert len(read) == len(points) > 3
@@ -60,7 +62,8 @@ def test_buttons_of_the_table_ask_for_what_they_say(tmp_path: Path) -> None:
         found = buttons(parts.chains(report, **ASKED | {"sort": "states", "descending": True}))
         assert found["states ▾"][1]["descending"] == "false"
     for client in connect(tmp_path / "study.db"):
-        answer = client.get("/part/chains?" + "&".join(f"{k}={v}" for k, v in found["Next"][1].items()))
+        assert found["Next"] == ("chains", {"page": "2"})
+        answer = client.get("/part/chains?sort=states&descending=true&page=2")
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
         assert "page 2 of 3" in answer.text
 
@@ -79,11 +82,18 @@ def test_a_large_matrix_has_buttons_that_stay_inside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_text(name: str) -> None:
-    study = Study.create(None, {name: [name, "other"]}, budget=100, questions={name: []})
+    study = Study.create(
+        None, {name: [name, "other"]}, budget=100, questions={name: [Reach(name, start="other", within=3)]}
+    )
     study.tell(name, name)
     study.tell(name, "other")
     report = StudyReport(study, name)
-    for text in (parts.study(report, (0,)), parts.chains(report, **ASKED), parts.chain(report, 0, 0, 0)):
+    for text in (
+        parts.study(report),
+        parts.charts(report, (0,)),
+        parts.chains(report, **ASKED),
+        parts.chain(report, 0, 0, 0),
+    ):
         read = Reader(text)
         assert not {"script", "img", "iframe"} & set(read.tags)
         assert not [key for key, _ in read.attributes if key.startswith("on") or key in ("style", "src")]

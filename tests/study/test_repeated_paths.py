@@ -21,6 +21,7 @@ from chainscout.study import Browser, EventKind, StopReason, _repetition, export
 from chainscout.study.portrait import ending
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
+QUESTION = "reach 2 from 0 within 3"
 
 
 def walk(seed):
@@ -126,6 +127,19 @@ def test_a_spoilt_study_ends_without_a_certificate():
         study.ask()
 
 
+def test_a_registered_question_about_a_repeated_chain_is_not_answered():
+    study = cs.Study.create(None, {"a": 3, "b": 3}, 800, target_width=0.9, questions=QUESTION)
+    for chain, seeds in (("a", (1, 1)), ("b", (2, 3))):
+        for seed in seeds:
+            study.tell_many([(chain, state) for state in itertools.islice(walk(seed), 200)])
+            if not study.finished:
+                study.restart(chain)
+    of_a, of_b = study.questions()
+    assert (of_a.met, of_a.notes) == (False, study.repeated_paths("a"))
+    assert of_b.met  # its paths differ
+    assert not any("no bound holds" in note for note in of_b.notes)
+
+
 def test_an_export_of_a_spoilt_study_has_no_certificate():
     document = json.loads(export.content(spoilt(), "json"))
     assert document["certificate"]["max"] is None
@@ -137,9 +151,6 @@ def test_the_progress_bar_of_a_spoilt_study_shows_no_bound():
     shown = {}
     _progress_bar._Look(spoilt(), lambda **fields: shown.update(fields), 80)(force=True)
     assert shown["certificate"] == "no bound holds"
-
-
-QUESTION = "reach 2 from 0 within 3"
 
 
 @pytest.mark.parametrize("aim", [{"target_loss": 1e-6}, {"target_width": 1e-6}, {"limit": 0.4}, {"worst": "highest"}])

@@ -23,7 +23,7 @@ from ..report.study_page import study_page
 from ..study.export import COLUMNS, entries, plain
 from . import interface
 from .guard import MOST_BODY
-from .interface import Conflict, NoQuery, Read, StreamQuery, Write, checked, parsed
+from .interface import Conflict, NoQuery, Part, Read, StreamQuery, Write, checked, parsed
 from .openapi import document
 from .streams import Hub
 from .work import Recent, Unknown, change, in_thread, to_json
@@ -75,7 +75,7 @@ register_url_convertor("anything", Anything())
 
 
 class Dashboard:
-    """The routes. Each gives a record of ``report`` as JSON, or a file."""
+    """The routes. Each gives a record of ``report`` as JSON, a part of the page, or a file."""
 
     def __init__(self, study: "Study", title: str, writing: "Study | None" = None) -> None:
         """``study`` is open for reading, and ``writing`` is open for changes."""
@@ -109,7 +109,7 @@ class Dashboard:
         return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
     def _reader(
-        self, read: Read, encode: Callable[[Any], bytes], kind: str
+        self, read: Read | Part, encode: Callable[[Any], bytes], kind: str
     ) -> Callable[[Request], Awaitable[Response]]:
         """Answers a request that changes nothing, with the answer of a moment ago if there is one."""
 

@@ -288,16 +288,23 @@ READS = (
 )
 
 
-def _part(write: Callable[..., str]) -> Callable[[StudyReport, Given], str]:
-    """A part of the page, with its query as the arguments."""
-    return lambda report, given: write(report, **given.model_dump())
+class Part(NamedTuple):
+    """A part of the live page. It is the page's own, and not in the OpenAPI document."""
+
+    path: str
+    query: type[Given]
+    write: Callable[..., str]
+
+    def work(self, report: StudyReport, given: Given) -> str:
+        """The part as HTML."""
+        return self.write(report, **given.model_dump())
 
 
-#: The parts of the live page. They are the page's own, and not in the OpenAPI document.
 PARTS = (
-    Read("/part/study", "the study as a whole", CurvesQuery, str, _part(parts.study)),
-    Read("/part/chains", "a page of the table of chains", PageQuery, str, _part(parts.chains)),
-    Read("/part/chain", "a chain and its matrix", ChainQuery, str, _part(parts.chain)),
+    Part("/part/study", NoQuery, parts.study),
+    Part("/part/charts", CurvesQuery, parts.charts),
+    Part("/part/chains", PageQuery, parts.chains),
+    Part("/part/chain", ChainQuery, parts.chain),
 )
 
 

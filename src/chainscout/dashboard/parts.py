@@ -1,6 +1,6 @@
 """The parts of the live page: the report's own HTML, with buttons.
 
-A button says which part it changes and what to ask the server for. So the page's script needs to know neither.
+A button says which part it changes and what to ask for beside what is shown. So the page's script knows neither.
 """
 
 from html import escape
@@ -9,21 +9,25 @@ from urllib.parse import urlencode
 
 from ..report.html import Markup, facts, grid
 from ..report.study_data import COLUMNS, Chain, Page, Sort, StudyReport
-from ..report.study_page import beside, header, matrix, now, over_time
+from ..report.study_page import happened, header, matrix, now, over_time, panels
 from ..report.tables import Table
 
 #: States of the window of a matrix.
 WINDOW = 20
 
 
-def study(report: StudyReport, chain: tuple[int, ...]) -> str:
-    """The study as a whole. ``chain``: the number of the chain that is open, which is drawn over time too."""
+def study(report: StudyReport) -> str:
+    """The study as a whole."""
     overview = report.overview()
     return (
-        f"<header id=header>{header(overview)}</header>"
-        f"<div id=study>{now(report, overview)}{over_time(report.drawings(chain), live=True)}</div>"
-        f"<div id=panels class=pair>{''.join(beside(report, live=True))}</div>"
+        f"<header id=study>{header(overview)}</header><div id=now>{now(report, overview)}</div>"
+        f"<div id=panels class=pair>{panels(report, live=True)}</div><div id=log>{happened(report)}</div>"
     )
+
+
+def charts(report: StudyReport, chain: tuple[int, ...]) -> str:
+    """The study over time. ``chain``: the chain that is open, which is drawn too."""
+    return f"<div id=charts>{over_time(report.drawings(chain), live=True)}</div>"
 
 
 def chains(report: StudyReport, **asked: Any) -> str:
@@ -39,15 +43,15 @@ def chains(report: StudyReport, **asked: Any) -> str:
     return (
         f"<div id=chains tabindex=-1><p class=dim id=found role=status>{many}</p>"
         f"<div id=table>{grid(Table(found.title, found.columns, rows), heads)}</div>"
-        f'<nav class=pager aria-label="pages of chains">{_pager(page, asked)}</nav></div>'
+        f'<nav class=pager aria-label="pages of chains">{_pager(page)}</nav></div>'
     )
 
 
-def _pager(page: Page, asked: dict[str, Any]) -> str:
+def _pager(page: Page) -> str:
     at, last = page.page, page.pages
     goals = {"first": 1, "previous": at - 1, "next": at + 1, "last": last}
     buttons = [
-        _button("chains", asked | {"page": goal}, name.capitalize(), name, goal == at or not 1 <= goal <= last)
+        _button("chains", {"page": goal}, name.capitalize(), name, goal == at or not 1 <= goal <= last)
         for name, goal in goals.items()
     ]
     return "".join((*buttons[:2], f"<span id=place>page {at:,} of {last:,}</span>", *buttons[2:]))
@@ -58,7 +62,7 @@ def _head(title: str, sort: str, asked: dict[str, Any]) -> tuple[str, str]:
     if sort not in get_args(Sort):
         return "", title
     mine, descending = sort == asked["sort"], asked["descending"]
-    goal = asked | {"sort": sort, "descending": not descending if mine else sort != "name", "page": 1}
+    goal = {"sort": sort, "descending": not descending if mine else sort != "name", "page": 1}
     towards, arrow = ("descending", " ▾") if descending else ("ascending", " ▴")
     return f" aria-sort={towards}" * mine, _button("chains", goal, title + arrow * mine, f"by-{sort}")
 

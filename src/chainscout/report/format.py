@@ -60,7 +60,7 @@ def label(value: Any) -> str:
     text = str(value)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
-    return printable(text) or "(empty)"
+    return printable(text) if text.strip() else "(empty)"
 
 
 def duration(seconds: float | None) -> str:

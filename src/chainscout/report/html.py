@@ -1,6 +1,6 @@
 """A self-contained HTML page of tables and charts: nothing is loaded from anywhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from .format import cell
 from .tables import Table
 
 #: The most characters of a fact that shares its line with others.
-WIDE = 40
+LONGEST_FACT = 40
 STYLE = (Path(__file__).parent / "static" / "common.css").read_text(encoding="utf-8")
 
 
@@ -57,10 +57,11 @@ def _cell(value: Any, kind: str) -> str:
     return f"<td{kind}{direction}>{value if isinstance(value, Markup) else escape(cell(value))}</td>"
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> str:
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """Names with their texts. A sentence has a line to itself."""
+    kinds = (" class=wide" if len(words) > LONGEST_FACT else "" for _, words in pairs)
     shown = (
-        f"<div{' class=wide' * (len(words) > WIDE)}><dt>{escape(name)}</dt><dd><bdi>{escape(words)}</bdi></dd></div>"
-        for name, words in pairs
+        f"<div{kind}><dt>{escape(name)}</dt><dd><bdi>{escape(words)}</bdi></dd></div>"
+        for kind, (name, words) in zip(kinds, pairs, strict=True)
     )
     return f"<dl>{''.join(shown)}</dl>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
 from ..study.settings import deadline_text
+from ..validation import printable
 from .format import cell, duration, finite, given, label, moment, shown_index
 from .panels import PANELS, in_one_line
 from .tables import Drawing, Series, Table
@@ -244,7 +245,7 @@ class StudyReport:
         words = "running" if progress.observations else "nothing observed yet"
         found = Overview.of(
             progress,
-            title=label(self._title),
+            title=printable(self._title),
             state="finished" if progress.finished else "running" if progress.observations else "empty",
             state_words=words if ending is None else f"finished: {ending}",
             used_words=_used(progress),
@@ -294,16 +295,8 @@ class StudyReport:
     ) -> Page:
         """Some chains, searched by name and sorted."""
         total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
-        return Page(total, page, max(1, math.ceil(total / size)), tuple(map(self._line, found)))
-
-    def _line(self, line: ChainLine) -> Line:
-        return Line.of(
-            line,
-            label=label(line.name),
-            aim=self.browser.aims().get(line.number),
-            certificate=finite(line.certificate),
-            index=shown_index(line),
-        )
+        aims = self.browser.aims()
+        return Page(total, page, max(1, math.ceil(total / size)), tuple(_line(line, aims) for line in found))
 
     def words(self, line: ChainLine) -> str:
         """What is known of a chain's single probabilities, in a sentence."""
@@ -329,7 +322,7 @@ class StudyReport:
         )
         tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
         names = tuple(label(state) for state in estimate.states[column : column + size])
-        shown = self._line(line)
+        shown = _line(line, self.browser.aims())
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
         repeated = self._study.repeated_paths()
@@ -373,7 +366,7 @@ class StudyReport:
                 plug_in = own.variability / total if total else None
                 share = own.own / own.observations  # of one moment: the study may have grown by half since
                 points.append((at.observations, at.time, finite(own.certificate), share, plug_in))
-        now = self._line(line)
+        now = _line(line, self.browser.aims())
         if now.share is not None:
             if points and points[-1][0] == progress.observations:
                 points.pop()
@@ -455,6 +448,16 @@ class StudyReport:
         ended = any(event.kind is EventKind.FINISHED for event in found)
         bounded = not (ended and self._study.repeated_paths())
         return tuple(happening(event, bounded) for event in found)
+
+
+def _line(line: ChainLine, aims: dict[int, float]) -> Line:
+    return Line.of(
+        line,
+        label=label(line.name),
+        aim=aims.get(line.number),
+        certificate=finite(line.certificate),
+        index=shown_index(line),
+    )
 
 
 def facts(study: Overview) -> list[tuple[str, Any]]:

@@ -40,7 +40,8 @@ def study_page(study: "Study", title: str) -> str:
         f"<section><h2>Transition matrices</h2><p class=note>{which}</p>",
         *map(_details, drawn),
         "</section>",
-        *beside(report),
+        panels(report),
+        happened(report),
     ]
     return document(title, parts)
 
@@ -83,11 +84,15 @@ def over_time(found: Drawings, live: bool = False) -> str:
     )
 
 
-def beside(report: StudyReport, live: bool = False) -> list[str]:
-    """What else there is, and what happened."""
+def panels(report: StudyReport, live: bool = False) -> str:
+    """The panels that have something to show."""
+    return "".join(section(panel, live) for panel in report.panels())
+
+
+def happened(report: StudyReport) -> str:
+    """The last events."""
     rows = tuple((e.number, moment(e.time), e.kind, e.chain, e.detail) for e in reversed(report.events()))
-    happened = Table("what happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows)
-    return [*(section(panel, live) for panel in report.panels()), f"<div id=log>{section(happened)}</div>"]
+    return section(Table("what happened, the latest first", ("number", "when (UTC)", "what", "chain", "detail"), rows))
 
 
 def _details(chain: Chain) -> str:
@@ -129,8 +134,8 @@ def _row(window: Window, x: int, state: State, sure: str, live: bool) -> str:
         )
         kind = f'class="p p{round(10 * value)}"'
         if live:
-            first = x == 0 and not cells  # which the tab key reaches
-            cells += f'<td {kind} role=gridcell tabindex={first - 1} aria-label="{words}">{value:.2f}</td>'
+            place = -1 if x or cells else 0  # the tab key reaches the first cell
+            cells += f'<td {kind} role=gridcell tabindex={place} aria-label="{words}">{value:.2f}</td>'
         else:
             cells += f"<td {kind} tabindex=0>{value:.2f}<span class=tip><bdi>{words}</bdi></span></td>"
     label, sign = escape(state.label), state.sign and f" <span class=mark aria-hidden=true>{state.sign}</span>"

@@ -80,7 +80,7 @@ class Table:
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers only, and is aligned to the right."""
-        return all(isinstance(row[place], (int, float)) or row[place] is None for row in self.rows)
+        return bool(self.rows) and all(isinstance(row[place], (int, float)) or row[place] is None for row in self.rows)
 
     def records(self) -> list[dict[str, Any]]:
         """One dictionary a row."""

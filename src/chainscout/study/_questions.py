@@ -20,6 +20,7 @@ from . import _paths, _transitions
 from ._cards import ChainCards, Readings
 from ._index import LiveIndex
 from ._labels import Labels
+from ._repetition import repeated_chains
 from .views import QuestionLine
 
 if TYPE_CHECKING:
@@ -308,15 +309,20 @@ class Answering:
 
     def lines(self, transaction: Transaction) -> list[QuestionLine]:
         """The questions with their answers as they are stored."""
-        return [self._line(transaction, record) for record in transaction.questions()]
+        doubts = repeated_chains(transaction)
+        return [self._line(transaction, record, doubts.get(record.chain)) for record in transaction.questions()]
 
-    def _line(self, transaction: Transaction, record: QuestionRecord) -> QuestionLine:
+    def _line(self, transaction: Transaction, record: QuestionRecord, doubt: str | None) -> QuestionLine:
+        """``doubt``: why no bound of this chain holds; None if they hold."""
         chain = transaction.numbered(record.chain)
         waits: Hashable | None = None
         if record.waits is not None:
             waits = self._labels.label(transaction, chain, record.waits)
         notes = tuple(record.notes.split("\n")) if record.notes else ()
-        return QuestionLine.of(record, chain=chain.name, question=record.line, waiting_for=waits, notes=notes)
+        shown = {"chain": chain.name, "question": record.line, "waiting_for": waits}
+        if doubt is not None:
+            return QuestionLine.of(record, **shown, met=False, notes=(doubt,))
+        return QuestionLine.of(record, **shown, notes=notes)
 
 
 class Growth(NamedTuple):

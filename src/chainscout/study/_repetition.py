@@ -64,10 +64,22 @@ def repeated(transaction: Transaction, only: ChainRecord | None = None) -> tuple
     """
     if not transaction.study.spoilt or (only is not None and only.begun < 2):
         return ()
-    return tuple(
+    return tuple(_sentence(*found) for found in islice(unlikely(transaction, only), MOST_NAMED))
+
+
+def repeated_chains(transaction: Transaction) -> dict[int, str]:
+    """The numbers of all chains with such pairs, each with the sentence of the first one."""
+    found: dict[int, str] = {}
+    for chain, pair in unlikely(transaction) if transaction.study.spoilt else ():
+        if chain.number not in found:
+            found[chain.number] = _sentence(chain, pair)
+    return found
+
+
+def _sentence(chain: ChainRecord, pair: Twins) -> str:
+    return (
         f"no bound holds: paths {pair.first} and {pair.second} of {printable(chain.name)} begin with the same"
         f" {pair.length} states (sources with one seed repeat each other)"
-        for chain, pair in islice(unlikely(transaction, only), MOST_NAMED)
     )
 
 

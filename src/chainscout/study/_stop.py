@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _evidence, _history, _repetition, _selection
+from . import _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
 from ._questions import Answering
 from ._solutions import Solutions
@@ -128,7 +128,7 @@ def check_going(transaction: Transaction) -> None:
 
 def words(transaction: Transaction, reason: StopReason) -> str:
     """The reason in words, which promise nothing if paths of the study repeat each other."""
-    return reason.words_without_bound if _repetition.repeated(transaction) else reason.words
+    return reason.words_without_bound if transaction.study.spoilt else reason.words
 
 
 def _finished(transaction: Transaction, reason: StopReason) -> StudyFinished:

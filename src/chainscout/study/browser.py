@@ -5,6 +5,7 @@ A function reads all chains or the whole log only if its docstring says so. A pa
 """
 
 import math
+import threading
 from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ class Browser:
         self._lock, self._store = study._lock, study._store
         #: The observations at which the policy's aim was computed, and chain → its share in that aim.
         self._aims: tuple[int, dict[int, float]] | None = None
+        self._aiming = threading.Lock()
 
     def notes(self) -> tuple[str, ...]:
         """Notes about the place where the study is stored."""
@@ -96,11 +98,12 @@ class Browser:
 
         Empty if the policy has no aim, and in a study for which it would cost too much.
         """
-        observations = self.study.progress().observations
-        known = self._aims
-        if known is None or observations >= known[0] + max(1, known[0] // 100):
-            known = self._aims = observations, self._policy_aims()
-        return known[1]
+        with self._aiming:
+            observations = self.study.progress().observations
+            known = self._aims
+            if known is None or observations >= known[0] + max(1, known[0] // 100):
+                known = self._aims = observations, self._policy_aims()
+            return known[1]
 
     def _policy_aims(self) -> dict[int, float]:
         from ..chains import MarkovChain  # here, because they load slowly

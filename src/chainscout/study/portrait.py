@@ -48,7 +48,7 @@ def ending(study: "Study") -> str:
     if state.stop_reason is None:
         return "The study goes on."
     words = str(Browser(study).ending())
-    if study.repeated_paths():
+    if state.spoilt:
         return f"The study has ended: {words}."
     if state.stop_reason is StopReason.TARGET_WIDTH:
         words = f"every answer is at most {state.target_width:g} wide"

@@ -2,7 +2,10 @@
 
 const one = (id) => document.getElementById(id);
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-const asked = { study: "", chains: "", chain: null }; // part → the query that it shows; null: it is not open
+const AWAY = "the server does not answer; what is shown is from before";
+const asked = { study: "", charts: "", chains: "", chain: null }; // part → the query that it shows; null: it is not open
+const latest = {}; // part → its latest request, which ends when the part is shown
+const failures = new Map(); // a part, or the server → what is wrong with it
 let back = null; // what had the focus before a chain was opened
 let readAgain = () => {}; // shows the values under the pointer in a chart's legend
 
@@ -21,76 +24,99 @@ function morph(old, fresh) {
   }
 }
 
-// Fetches a part. Each of its elements takes the place of the element with the same id.
-async function load(part) {
-  const query = asked[part];
-  if (query === null) return;
-  one(part).setAttribute("aria-busy", "true");
+// Fetches parts and shows them. Each of their elements takes the place of the element with the same id.
+const show = (...parts) => Promise.all(parts.filter((part) => asked[part] !== null).map((part) => {
+  const mine = {};
+  latest[part] = mine;
+  mine.done = load(part, mine);
+  return mine.done;
+}));
+
+async function load(part, mine) {
+  let text = "";
+  let failure = null;
   try {
-    const answer = await fetch(`/part/${part}?${query}`);
-    if (query !== asked[part]) return; // there was a later request in the meantime
-    if (!answer.ok) throw new Error((await answer.json()).error);
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html"); // it runs no script
-    for (const element of [...fresh.body.children]) morph(one(element.id), element);
-    readAgain();
-    document.title = `${one("title").textContent} – chainscout`;
-  } finally {
-    one(part).removeAttribute("aria-busy");
+    const answer = await fetch(`/part/${part}?${asked[part]}`);
+    text = await answer.text();
+    if (!answer.ok) failure = sentence(answer.status, text);
+  } catch {
+    failure = AWAY;
+  }
+  if (latest[part] !== mine) return latest[part]?.done; // there was a later request in the meantime
+  one(part).removeAttribute("aria-busy");
+  fail(part, failure);
+  if (failure !== null) return undefined;
+  if (part === "study") fail("server", null);
+  const fresh = new DOMParser().parseFromString(text, "text/html"); // it runs no script
+  for (const element of [...fresh.body.children]) morph(one(element.id), element);
+  rove(document.activeElement);
+  readAgain();
+  if (one("now").firstChild && one("charts").firstChild) one("main").hidden = false; // there is something to show
+  document.title = `${one("title").textContent} – chainscout`;
+  return undefined;
+}
+
+function sentence(status, text) {
+  try {
+    return JSON.parse(text).error;
+  } catch {
+    return `the server answered ${status}`;
   }
 }
 
-async function show(...parts) {
-  try {
-    await Promise.all(parts.map(load));
-    if (parts.includes("study")) fail(null);
-  } catch (error) {
-    fail(error.message);
-  }
-}
-
-function fail(sentence) {
-  one("failure").hidden = sentence === null;
-  one("failure").textContent = sentence ?? "";
-  if (sentence === null) one("main").hidden = false; // it is hidden until there is something to show
-  else Object.assign(one("state"), { textContent: "failed", className: "state failed" });
+function fail(what, why) {
+  failures.delete(what);
+  if (why !== null) failures.set(what, why);
+  const last = [...failures.values()].at(-1) ?? "";
+  one("failure").hidden = last === "";
+  one("failure").textContent = last;
+  if (failures.has("server") || failures.has("study")) Object.assign(one("state"), { textContent: "failed", className: "state failed" });
 }
 
 // Buttons say which part they change and what to ask for.
+function ask(part, query) {
+  asked[part] = query;
+  one(part).setAttribute("aria-busy", "true");
+  return show(part);
+}
+
 document.addEventListener("click", ({ target }) => {
-  const { part, ask } = target.closest("[data-part]")?.dataset ?? {};
-  if (part === "chains") askChains(ask);
-  if (part === "chain") openChain(ask, target.closest("[data-part]"));
+  const button = target.closest("[data-part]");
+  if (button?.dataset.part === "chains") askChains(button.dataset.ask);
+  if (button?.dataset.part === "chain") openChain(button.dataset.ask, button);
   if (target.id === "close") close();
 });
 
-function askChains(query) {
-  asked.chains = query;
-  return show("chains");
+// What changes, beside what is asked already and what stands in the search box.
+let waiting = null;
+function askChains(changes) {
+  clearTimeout(waiting);
+  const query = new URLSearchParams([...new URLSearchParams(asked.chains), ["search", one("search").value], ...new URLSearchParams(changes)]);
+  return ask("chains", new URLSearchParams(Object.fromEntries(query)).toString()); // the last of several values counts
 }
 
-let waiting = null;
-one("search").addEventListener("input", ({ target }) => {
+one("search").addEventListener("input", () => {
   clearTimeout(waiting);
-  const query = new URLSearchParams(asked.chains);
-  query.set("search", target.value);
-  query.delete("page");
-  waiting = setTimeout(() => askChains(query.toString()), 120);
+  waiting = setTimeout(askChains, 120, "page=1");
 });
 one("find").addEventListener("submit", (event) => event.preventDefault());
 
 async function openChain(query, from = null) {
   if (from !== null && !one("chain").contains(from)) back = from;
-  asked.chain = query;
-  asked.study = `chain=${new URLSearchParams(query).get("number")}`;
-  await show("chain");
+  asked.charts = `chain=${new URLSearchParams(query).get("number")}`;
+  await ask("chain", query);
+  if (asked.chain !== query || failures.has("chain")) return;
   if (!one("chain").contains(document.activeElement)) one("chain").focus();
-  show("study");
+  show("charts");
 }
 
 function close() {
+  latest.chain = null; // an answer that is under way comes too late
   one("chain").hidden = one("tip").hidden = true;
-  Object.assign(asked, { study: "", chain: null });
+  Object.assign(asked, { charts: "", chain: null });
+  fail("chain", null);
   back?.focus();
+  show("charts");
 }
 
 // The matrix is a grid: the arrow keys move from cell to cell, and the window moves along.
@@ -111,8 +137,17 @@ document.addEventListener("keydown", async (event) => {
   if (x < 0 || y < 0 || x >= states || y >= states) return;
   const [top, left] = [x, y].map((place) => Math.floor(place / size) * size);
   if (top !== row || left !== column) await openChain(`number=${number}&row=${top}&column=${left}`);
+  const shown = one("matrix")?.dataset ?? {};
+  if (shown.number !== String(number) || shown.row !== String(top) || shown.column !== String(left)) return; // it did not come
   one("matrix").tBodies[0].rows[x - top].cells[y - left + 1].focus();
 });
+
+// The tab key reaches one cell of the matrix: the one that had the focus last.
+function rove(cell) {
+  if (!cell.matches("td.p")) return;
+  for (const other of one("matrix").querySelectorAll("td.p[tabindex='0']")) other.tabIndex = -1;
+  cell.tabIndex = 0;
+}
 
 // A cell that has the focus or is under the pointer shows its interval: below it, or above if there is no room.
 function showTip(cell) {
@@ -137,6 +172,7 @@ function read(chart, place) {
   });
 }
 
+document.addEventListener("focusin", ({ target }) => rove(target));
 for (const name of ["focusin", "mouseover", "focusout", "mouseout"]) {
   document.addEventListener(name, ({ target }) => { if (target.matches?.("td.p")) showTip(name.endsWith("out") ? null : target); });
 }
@@ -161,7 +197,7 @@ async function look() {
     again = false;
     await pause(300); // the server may give answers of a moment ago
     // The table does not change while it has the focus, because a row that moves under a finger is another row.
-    await show("study", "chain", ...(one("chains").querySelector("tbody:focus-within") ? [] : ["chains"]));
+    await show("study", "charts", "chain", ...(one("chains").querySelector("tbody:focus-within") ? [] : ["chains"]));
     await pause(700);
   }
   looking = false;
@@ -170,16 +206,17 @@ async function look() {
 function listen() {
   const source = new EventSource("/api/events");
   source.addEventListener("study", look);
-  source.addEventListener("failed", (message) => fail(JSON.parse(message.data).error));
+  source.addEventListener("failed", (message) => fail("server", JSON.parse(message.data).error));
   source.addEventListener("error", () => {
-    fail("the server does not answer; what is shown is from before");
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+    if (source.readyState !== EventSource.CLOSED) return fail("server", AWAY);
+    setTimeout(listen, 2000);
+    return show("study"); // it says why the stream was refused
   });
 }
 
 // The cookie lets the browser in now, so the address need not show the token any more.
 if (location.search) history.replaceState(null, "", location.pathname);
-await show("study");
-await show("chains");
+await show("study", "charts");
+await show("chains"); // then nothing above the table changes its height
 performance.mark("chainscout-shown");
 listen();
