@@ -18,6 +18,7 @@ from chainscout.report import studies
 from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
 from chainscout.study import Browser, EventKind, StopReason, _repetition, export
+from chainscout.study.portrait import ending
 
 CHAIN = cs.MarkovChain([[0.6, 0.4, 0.0], [0.3, 0.3, 0.4], [0.5, 0.0, 0.5]])
 QUESTION = "reach 2 from 0 within 3"
@@ -117,7 +118,7 @@ def test_a_spoilt_study_ends_without_a_certificate():
     assert study.repeated_paths("b") == ()
     words = "the budget is spent, but no bound holds"
     assert f"finished ({words})" in repr(study)
-    assert studies.ending(study) == f"The study has ended: {words}."
+    assert ending(study) == f"The study has ended: {words}."
     report = StudyReport(study, "")
     assert report.overview().state_words == f"finished: {words}"
     assert report.events()[-1].detail == f"reason {words}"
@@ -209,7 +210,7 @@ def test_a_study_that_stopped_by_its_target_before_its_paths_repeated_promises_n
         held[1].tell(state)
     words = "the target loss was reached, but no bound holds"
     assert study.repeated_paths()
-    assert studies.ending(study) == f"The study has ended: {words}."
+    assert ending(study) == f"The study has ended: {words}."
     assert StudyReport(study, "").events()[-2].detail == f"reason {words}"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +25,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():  # a warning is one line, without the place in the code
+                warnings.showwarning = lambda message, *_, **__: echo(f"chainscout: {message}", err=True)
+                return super().invoke(ctx)
         except ChainscoutError as error:
             echo(*f"chainscout: {error}".split("\n"), err=True)  # a file may have several mistakes, a line for each
             ctx.exit(error.exit_status)
@@ -40,7 +43,7 @@ class Commands(click.Group):
             os._exit(130)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="chainscout")
 def main() -> None:
     """Learn many Markov chains equally well from one sampling budget, and know how well."""

@@ -21,7 +21,7 @@ def _seconds(ctx: click.Context, option: click.Parameter, value: float | str) ->
     return seconds(value, "--seconds", meaning="how long a lease lasts")
 
 
-_how_long = partial(click.option, "--seconds", type=duration, default="60", show_default=True, callback=_seconds)
+_how_long = partial(click.option, "--seconds", type=duration, default="60", callback=_seconds)
 _token = click.option("--token", required=True, help="The token of the lease, as 'ask --lease' printed it.")
 
 
@@ -31,7 +31,7 @@ _token = click.option("--token", required=True, help="The token of the lease, as
     "--lease", "worker", metavar="WORKER", help="Lease the next step of this worker's own path, and print a token."
 )
 @_how_long(help="How long a lease lasts, as 60 or 5min.")
-@click.option("--steps", type=int, default=1, show_default=True, help="How many observations a lease is for.")
+@click.option("--steps", type=int, default=1, help="How many observations a lease is for.")
 def ask(where: str, number: int | None, worker: str | None, seconds: float, steps: int) -> None:
     """Print the chain to advance next."""
     if worker is not None:
@@ -113,8 +113,7 @@ def give_back(where: str, chain: str, token: str, lost: bool) -> None:
     """End a lease before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)
-        reason, over = study.stop_reason, finished(study)
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is free{over}")
+        say({"chain": chain, "stop_reason": study.stop_reason}, f"{chain} is free{finished(study)}")
 
 
 @click.command(cls=StudyCommand)
@@ -123,8 +122,7 @@ def take_up(where: str, chain: str) -> None:
     """Ask again for a chain that was set aside, because its process works again."""
     with opened(where) as study:
         study.take_up(chain)
-        reason, over = study.stop_reason, finished(study)
-    say({"chain": chain, "stop_reason": reason}, f"{chain} is no longer set aside{over}")
+        say({"chain": chain, "stop_reason": study.stop_reason}, f"{chain} is no longer set aside{finished(study)}")
 
 
 def _standard_input() -> list[str]:

@@ -45,9 +45,7 @@ def opened(where: str, read_only: bool = False) -> "Study":
     return Study.open(where, read_only=read_only, continuing=True)
 
 
-delta_option = click.option(
-    "--delta", type=float, default=0.05, show_default=True, help="Probability that a guarantee fails."
-)
+delta_option = click.option("--delta", type=float, default=0.05, help="Probability that a guarantee fails.")
 
 
 def duration(text: str) -> float | str:

@@ -34,7 +34,7 @@ SEEDS = (1, 2, 3)
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", show_default=True, help="Directory.")
+@click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", help="Directory.")
 def demo(out: Path) -> None:
     """Learn three simulated processes, and tell what is known of them, what is not, and what it cost."""
     from rich.console import Console

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @click.command(cls=JsonCommand)
 @click.argument("problem", metavar="FILE|NAME")
-@click.option("--policies", default="uniform,ba-mc,scout,oracle", show_default=True, help="Names, as a,b:key=value,c.")
-@click.option("--budgets", default="1000,10000", show_default=True, help="Observations, as 1000,10000.")
-@click.option("--replications", type=int, default=1000, show_default=True, help="How often each policy is run.")
-@click.option("--seed", type=int, default=0, show_default=True, help="What all randomness follows from.")
-@click.option("--engine", default="cpu", show_default=True, help="python, cpu, gpu, gpu:float32, or auto.")
+@click.option("--policies", default="uniform,ba-mc,scout,oracle", help="Names, as a,b:key=value,c.")
+@click.option("--budgets", default="1000,10000", help="Observations, as 1000,10000.")
+@click.option("--replications", type=int, default=1000, help="How often each policy is run.")
+@click.option("--seed", type=int, default=0, help="What all randomness follows from.")
+@click.option("--engine", default="cpu", help="python, cpu, gpu, gpu:float32, or auto.")
 @delta_option
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for data, figures and report.html.")
 @click.option("--resume", is_flag=True, help="Go on with the interrupted run in --out.")
@@ -114,12 +114,10 @@ def split_budgets(text: str) -> list[int]:
 
 
 @click.command(cls=JsonCommand)
-@click.option("--quick/--full", "quick", default=True, help="Under a minute (the default), or the documentation's run.")
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Multiplies all numbers of replications.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option(
-    "--engine", default="auto", show_default=True, help="cpu, gpu or auto: a full run takes the GPU if there is one."
-)
+@click.option("--quick/--full", "quick", default=True, help="Under a minute, or the documentation's run.")
+@click.option("--scale", type=float, default=1.0, help="Multiplies all numbers of replications.")
+@click.option("--seed", type=int, default=0)
+@click.option("--engine", default="auto", help="cpu, gpu or auto: a full run takes the GPU if there is one.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the table there, as Markdown.")
 @click.pass_context
 def verify(context: click.Context, quick: bool, scale: float, seed: int, engine: str, out: Path | None) -> None:

@@ -41,10 +41,10 @@ def _labels(text: str) -> list[str] | list[int]:
 @click.option("--path", help="Column that tells unbroken paths of a chain apart.")
 @click.option("--order", help="Column that says which of two rows of the same time came first.")
 @click.option("--table", help="Table of a database; table, view or files on Spark.")
-@click.option("--lag", type=int, default=1, show_default=True, help="Steps between the two states of a transition.")
+@click.option("--lag", type=int, default=1, help="Steps between the two states of a transition.")
 @click.option("--sliding", is_flag=True, help="Count overlapping transitions too; nothing can be certified then.")
 @click.option("--gap", type=duration, help="A longer step in time begins a new path: a number, or 30s, 5min, 2h, 1d.")
-@click.option("--missing", type=click.Choice(["error", "break"]), default="error", show_default=True,
+@click.option("--missing", type=click.Choice(["error", "break"]), default="error",
               help="What a row without a state is.")  # fmt: skip
 @click.option("--states", multiple=True, metavar="[NAME=]STATES", callback=_states,
               help="All states, as up,down; or for each chain, as a=up,down. Default: those that occur.")  # fmt: skip
@@ -78,11 +78,9 @@ def count(
     for path in out:
         if path.suffix not in (".parquet", ".toml", ".json"):
             raise InputError(f"--out must end in .parquet (counts) or .toml or .json (matrices), not {str(path)!r}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CorrelatedCountsWarning)  # the table says so
-        place = where[0] if len(where) == 1 else list(where)
-        counts = count_transitions(place, **options)
-    with counts:
+    warnings.simplefilter("ignore", CorrelatedCountsWarning)  # the table says so
+    place = where[0] if len(where) == 1 else list(where)
+    with count_transitions(place, **options) as counts:
         tables = report.counted(counts, delta, budget, target_loss, most=None if is_json() else MOST)
         for path in out:
             if path.suffix == ".parquet":

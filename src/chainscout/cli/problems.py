@@ -46,8 +46,7 @@ def plan(problem: str, target_width: float | None, **options: Any) -> None:
         if options["budget"] is not None or given is ParameterSource.COMMANDLINE:
             raise InputError("a study that exists is planned for a target alone: it has its own delta and budget")
         with opened(problem, read_only=True) as study:
-            most = None if is_json() else studies.MOST
-            show([studies.plan(study, options["target_loss"], target_width, most=most)])
+            show([studies.plan(study, options["target_loss"], target_width, most=None if is_json() else studies.MOST)])
         return
     if target_width is not None:
         raise InputError("--target-width is for a study that exists, with questions")

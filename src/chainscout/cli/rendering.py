@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,35 +91,25 @@ def show(tables: "list[Table]", content: Any = None) -> None:
             console.print()
 
 
-@dataclass
 class _Column:
     """A column as text, and its least and largest width. Between the two its cells wrap at blanks."""
 
-    name: str
-    cells: list[str]
-    justify: Literal["left", "right"]
-    least: int
-    most: int
+    def __init__(self, table: "Table", place: int, width: int) -> None:
+        from rich.cells import cell_len
 
+        from ..report.format import cell
+        from ..validation import printable
 
-def _columns(table: "Table", width: int) -> list[_Column]:
-    from rich.cells import cell_len
-
-    from ..report.format import cell
-    from ..validation import printable
-
-    found = []
-    for place, name in enumerate(map(printable, table.columns)):
-        cells = [printable(cell(row[place])) for row in table.rows]
+        self.name = printable(table.columns[place])
+        self.cells = [printable(cell(row[place])) for row in table.rows]
         is_numeric = table.is_numeric(place)
-        stays_whole = is_numeric or all(map(NUMBERS.fullmatch, cells))
-        most = max(map(cell_len, (name, *cells)))
-        whole = [*name.split(), *(cells if stays_whole else (word for text in cells for word in text.split()))]
-        least = max(map(cell_len, whole), default=1)
+        self.justify: Literal["left", "right"] = "right" if is_numeric else "left"
+        stays_whole = is_numeric or all(map(NUMBERS.fullmatch, self.cells))
+        parts = self.cells if stays_whole else [word for text in self.cells for word in text.split()]
+        self.least = max(map(cell_len, (*self.name.split(), *parts)), default=1)
         if not stays_whole:  # a word that is longer than half a line is broken
-            least = min(least, max(1, (width - EDGES - 2 * BETWEEN) // 2))
-        found.append(_Column(name, cells, "right" if is_numeric else "left", least, most))
-    return found
+            self.least = min(self.least, max(1, (width - EDGES - 2 * BETWEEN) // 2))
+        self.most = max(map(cell_len, (self.name, *self.cells)))
 
 
 def _parts(table: "Table", width: int) -> "Iterator[RichTable]":
@@ -128,7 +117,7 @@ def _parts(table: "Table", width: int) -> "Iterator[RichTable]":
 
     rich has no such parts: it cuts the cells of a table that is too wide.
     """
-    columns = _columns(table, width)
+    columns = [_Column(table, place, width) for place in range(len(table.columns))]
     keys, others = columns[: table.keys], columns[table.keys :]
     room = width - EDGES - sum(key.least + BETWEEN for key in keys)
     part: list[_Column] = []

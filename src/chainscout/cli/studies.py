@@ -2,8 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from .command import JsonCommand, StudyCommand, delta_option, is_json, opened, p
 from .rendering import echo, say, show, writing
 
 if TYPE_CHECKING:
-    from ..chains import MarkovChain
     from ..study import Study
 
 
@@ -43,14 +41,6 @@ _number_of = partial(click.option, multiple=True, metavar="NAME=NUMBER", callbac
 _target_loss = click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 _target_width = click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
 _deadline = click.option("--deadline", metavar="TIME", callback=_moment, help="Stop then; as 2026-05-01T18:00+02:00.")
-
-
-@contextmanager
-def _warnings_in_words() -> Iterator[None]:
-    """Warnings as one line each, without the place in the code."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: echo(f"chainscout: {message}", err=True)
-        yield
 
 
 @click.command(cls=StudyCommand)
@@ -82,14 +72,13 @@ def new(
     from ..study import Study
 
     states = pairs(chains, "--chain")
-    with _warnings_in_words():
-        Study.create(
-            where,
-            {name: _states(text) for name, text in states.items()},
-            open_states=[name for name, text in states.items() if text == "?"],
-            questions=_questions(lines, own, states),
-            **settings,
-        ).close()
+    Study.create(
+        where,
+        {name: _states(text) for name, text in states.items()},
+        open_states=[name for name, text in states.items() if text == "?"],
+        questions=_questions(lines, own, states),
+        **settings,
+    ).close()
     say({"where": where, "chains": len(states)}, f"{where}: a study of {len(states)} chain{'s' * (len(states) != 1)}")
 
 
@@ -105,19 +94,14 @@ def extend(where: str, **ends: Any) -> None:
     with opened(where) as study:
         study.extend(**ends)
         state, over = study.progress(), finished(study)
-    ends = {
-        "budget": state.budget,
-        "target_loss": state.target_loss,
-        "target_width": state.target_width,
-        "deadline": None if state.deadline is None else deadline_text(state.deadline),
-    }
+    ends = {name: getattr(state, name) for name in ("budget", "target_loss", "target_width")}
+    ends["deadline"] = None if state.deadline is None else deadline_text(state.deadline)
     words = (
         f"{key.replace('_', ' ')} {end if isinstance(end, str) else f'{end:,.10g}'}"
         for key, end in ends.items()
         if end is not None
     )
-    answer = {**ends, "stop_reason": state.stop_reason}
-    say(answer, f"{where}: {', '.join(words)}{over}")
+    say({**ends, "stop_reason": state.stop_reason}, f"{where}: {', '.join(words)}{over}")
 
 
 @click.command(cls=StudyCommand)
@@ -136,7 +120,7 @@ def status(where: str, chain: str | None) -> None:
 @click.option("--delta", type=float, help="The probability that the bounds fail. Without it, the study's.")
 @click.option("--method", help="replay, row-likelihood, delta or posterior. Without it, what the log allows.")
 @click.option("--asked", type=int, help="Read only draws issued after this number: the question was asked then.")
-@click.option("--losses", default="checked", show_default=True, help="checked, or independent of all that was drawn.")
+@click.option("--losses", default="checked", help="checked, or independent of all that was drawn.")
 def answer(where: str, chain: str, question: str, **options: Any) -> None:
     """Answer a question about a chain, as 'reach down from idle within 100', with bounds."""
     with opened(where, read_only=True) as study:
@@ -153,13 +137,19 @@ def answer(where: str, chain: str, question: str, **options: Any) -> None:
 @click.option("--delta", type=float, help="The probability with which a check may be wrong; without it, the study's.")
 def diagnose(where: str, reference: str | None, other: str | None, delta: float | None) -> None:
     """Check whether the chains of a study are Markov chains that do not change. Look as often as you like."""
+    from .. import problems
     from ..report.panels import check_tables
 
     with (
         opened(where, read_only=True) as study,
         nullcontext() if other is None else opened(other, read_only=True) as second,
     ):
-        known = None if reference is None else _known_chains(reference, study)
+        known = None
+        if reference is not None:
+            names, chains = set(study.names), problems.find(reference).chains
+            known = {name: chain for name, chain in chains.items() if name in names}
+            if not known:
+                raise InputError(f"--reference must name a problem with a chain of the study, and {reference} has none")
         found = study.diagnose(reference=known, other=second, delta=delta)
     show(check_tables(found), found.to_json())
 
@@ -170,8 +160,7 @@ def audit(where: str) -> None:
     with opened(where, read_only=True) as study:
         study.audit()
         number = study.progress().observations
-    content = {"observations": number, "damaged": False}
-    say(content, f"{where}: all is what the {number:,} logged observations say")
+    say({"observations": number, "damaged": False}, f"{where}: all is what the {number:,} logged observations say")
 
 
 @click.command(cls=JsonCommand)
@@ -223,7 +212,7 @@ def export(where: str, kind: str | None, out: Path | None, chain: str | None, st
 
 @click.command()
 @click.argument("where", metavar="WHERE")
-@click.option("--out", type=click.Path(path_type=Path), default="report.html", show_default=True, help="The file.")
+@click.option("--out", type=click.Path(path_type=Path), default="report.html", help="The file.")
 def report(where: str, out: Path) -> None:
     """Write a page of a study or of a saved experiment (run.nc): one file, nothing is loaded from elsewhere."""
     if Path(where).suffix == ".nc":
@@ -244,12 +233,9 @@ def report(where: str, out: Path) -> None:
 @click.command()
 @click.argument("where", metavar="WHERE")
 @click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Where to listen; anything else than this machine only if you mean it.",
+    "--host", default="127.0.0.1", help="Where to listen; another address than this machine's only if you mean it."
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, help="0: any that is free.")
 @click.option("--token", envvar="CHAINSCOUT_TOKEN", help="What readers must know; a random one if it is not given.")
 @click.option("--writable", is_flag=True, help="Let programs ask, tell, restart and hold leases over HTTP.")
 def serve(where: str, **options: Any) -> None:
@@ -275,6 +261,7 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     from ..learning import read_study_file
     from ..report import studies
     from ..study import Browser
+    from ..study.portrait import ending
     from ..validation import whole_number
 
     if workers is not None:
@@ -282,17 +269,16 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     found = read_study_file(file)
     executor = None if workers is None else ThreadPoolExecutor(workers)
     try:
-        with _warnings_in_words():
-            for said in (SetAsideWarning, RepeatedPathsWarning):  # the lines below say it, with a remedy
-                warnings.simplefilter("ignore", said)
-            study = learn_study(
-                found.sources,
-                where=found.where,
-                states=found.states,
-                executor=executor,
-                progress=not quiet and not is_json() and sys.stderr.isatty(),
-                **found.settings.given(),
-            )
+        for said in (SetAsideWarning, RepeatedPathsWarning):  # the lines below say it, with a remedy
+            warnings.simplefilter("ignore", said)
+        study = learn_study(
+            found.sources,
+            where=found.where,
+            states=found.states,
+            executor=executor,
+            progress=not quiet and not is_json() and sys.stderr.isatty(),
+            **found.settings.given(),
+        )
     except KeyboardInterrupt:
         echo(f"chainscout: interrupted; 'chainscout learn {file}' goes on", err=True)
         raise SystemExit(130) from None
@@ -313,20 +299,9 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
         reasons = Browser(study).set_aside().values()
         nothing_works = len(reasons) == state.chains and not all(why.ended for why in reasons)
         if not is_json():
-            echo(studies.ending(study))
+            echo(ending(study))
     if repeated or nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
-
-
-def _known_chains(reference: str, study: "Study") -> "dict[str, MarkovChain]":
-    """The chains of a problem that the study has too."""
-    from ..problems import find
-
-    names = set(study.names)
-    known = {name: chain for name, chain in find(reference).chains.items() if name in names}
-    if not known:
-        raise InputError(f"--reference must name a problem with a chain of the study, and {reference} has none")
-    return known
 
 
 def _states(text: str) -> int | list[str]:

@@ -122,6 +122,10 @@ NOTHING_FOUND = (
 )
 
 
+#: The share of the transitions that must have been checked before nothing is said to speak against the assumption.
+MOST_OF_THEM = 0.9
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis(Sequence[Check]):
     """The checks of the data at one moment: a sequence of `Check`, first all chains together, then chain by chain."""
@@ -172,6 +176,18 @@ class Diagnosis(Sequence[Check]):
             "the bound assumes that the next state depends on the state alone and that the law does not change; "
             f"the data speak against it: {kinds}"
         )
+
+    def in_one_line(self) -> str:
+        """Whether the data contradict the assumptions, and how many transitions were checked."""
+        judged = max((check.cards for check in self), default=0)
+        many = f"{judged:,} of {judged + self.waiting:,} transitions"
+        if self.against:
+            kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in self.against)
+            return f"the data speak against a Markov chain that does not change: {kinds} ({many})"
+        if judged < MOST_OF_THEM * (judged + self.waiting):
+            rest = "nothing in these speaks against a Markov chain that does not change"
+            return f"only {many} were checked ('chainscout diagnose' checks each chain to its end): {rest}"
+        return f"nothing speaks against a Markov chain that does not change ({many})"
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as plain data."""

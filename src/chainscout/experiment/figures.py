@@ -76,8 +76,8 @@ def plain(name: str) -> str:
 def _losses(axes: "Axes", results: "Results", statistic: str, title: str) -> None:
     budgets = np.array(results.budgets, dtype=float)
     for p, policy in enumerate(results.policies):
-        found = [results.statistics[policy, n][statistic].times(results.scale(n)) for n in results.budgets]
-        low, high = np.array([(s.value, s.value) if np.isnan(s.error) else s.interval for s in found]).T
+        found = results.shown(policy, statistic)
+        low, high = np.array([s.band for s in found]).T
         colour, marker = COLOURS[p % len(COLOURS)], MARKERS[p % len(MARKERS)]
         axes.fill_between(budgets, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(budgets, [s.value for s in found], color=colour, marker=marker, markersize=4, label=f"policy {p}")

@@ -91,6 +91,10 @@ class Results:
         """The factor by which a loss at this budget is multiplied for display: n/Λ, or one."""
         return budget / self.problem.variability if self.is_normalised else 1.0
 
+    def shown(self, policy: str, statistic: str) -> list[Statistic]:
+        """A statistic of a policy at every budget, multiplied for display."""
+        return [self.statistics[policy, n][statistic].times(self.scale(n)) for n in self.budgets]
+
     def label(self, statistic: str) -> str:
         """The displayed name of a statistic."""
         return f"n·{statistic}/Λ" if self.is_normalised else statistic

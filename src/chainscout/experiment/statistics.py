@@ -39,6 +39,11 @@ class Statistic:
         """The 95 % interval of the normal approximation."""
         return self.value - NORMAL * self.error, self.value + NORMAL * self.error
 
+    @property
+    def band(self) -> tuple[float, float]:
+        """The interval; the value alone if there is a single replication."""
+        return (self.value, self.value) if math.isnan(self.error) else self.interval
+
     def over(self, other: "Statistic") -> "Statistic":
         """The ratio of two statistics of the same replications; nan if the second is zero."""
         divisor = other.value or math.nan

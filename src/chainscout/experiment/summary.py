@@ -1,11 +1,13 @@
 """Results as rows of plain numbers."""
 
+import math
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..engine.gpu import at_home
+from .statistics import most_bias
 
 if TYPE_CHECKING:
     from .results import Results
@@ -32,6 +34,15 @@ def summary(results: "Results") -> list[dict[str, Any]]:
                     row[f"± {name} / oracle"] = ratio.error
             rows.append(row)
     return rows
+
+
+def oracle_bias(results: "Results") -> float:
+    """The largest part by which ratios to the oracle's max E[L] can be too low; 0 if there are no such ratios."""
+    if ORACLE not in results.policies:
+        return 0.0
+    found = [results.statistics[ORACLE, budget]["max E[L]"] for budget in results.budgets]
+    relative = [s.error / s.value for s in found if s.value > 0 and math.isfinite(s.error)]
+    return most_bias(len(results.problem)) * max(relative, default=0.0)
 
 
 def differences(results: "Results", statistic: str) -> list[dict[str, Any]]:

@@ -2,24 +2,21 @@
 
 import math
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..experiment.statistics import most_bias
-from ..experiment.summary import ORACLE
+from ..experiment import Results
+from ..experiment.summary import oracle_bias
 from .charts import Group, bar_chart, line_chart
 from .format import cell, finite, label
 from .html import document, section
 from .tables import Drawing, Series, Table
-
-if TYPE_CHECKING:
-    from ..experiment import Results
 
 #: The most rows of a table and the most chains of a chart. Files hold everything.
 MOST_ROWS = 200
 MOST_BARS = 12
 
 
-def tables(results: "Results") -> list[Table]:
+def tables(results: Results) -> list[Table]:
     """All tables of an experiment, the summary first."""
     delta = results.settings["delta"]
     notes = [
@@ -28,7 +25,11 @@ def tables(results: "Results") -> list[Table]:
     ]
     if results.is_normalised:
         notes.append("under the oracle's allocation n·max E[L]/Λ tends to 1; the other two tend to more than 1")
-    notes += _bias(results)
+    if bias := oracle_bias(results):
+        notes.append(
+            "max E[L] is the largest of several estimated means, and too large on average where chains come close to"
+            f" it, as all do under the oracle: ratios to the oracle's can be low, here by up to {100 * bias:.2g} %"
+        )
     if min(results.budgets) < 2 * len(results.problem):
         notes.append("— where some chain has no transition yet: each needs two observations")
     last = max(results.budgets)
@@ -41,22 +42,7 @@ def tables(results: "Results") -> list[Table]:
     ]
 
 
-def _bias(results: "Results") -> list[str]:
-    """A note about the bias of ratios to the oracle's largest mean, if there are any."""
-    if ORACLE not in results.policies or len(results.problem) == 1:
-        return []
-    found = [results.statistics[ORACLE, budget]["max E[L]"] for budget in results.budgets]
-    relative = [s.error / s.value for s in found if s.value > 0 and math.isfinite(s.error)]
-    if not relative:
-        return []
-    most = most_bias(len(results.problem)) * max(relative)
-    return [
-        "max E[L] is the largest of several estimated means, and too large on average where chains come close to it, as"
-        f" all do under the oracle: ratios to the oracle's can be low, here by up to {100 * most:.2g} %"
-    ]
-
-
-def experiment_page(results: "Results") -> str:
+def experiment_page(results: Results) -> str:
     """A self-contained page: charts, tables, and everything that is needed to repeat the run."""
     title = f"Experiment: {results.problem.name or 'problem'}"
     parts = [
@@ -72,15 +58,11 @@ def experiment_page(results: "Results") -> str:
     return document(title, parts)
 
 
-def _losses(results: "Results", statistic: str, title: str) -> str:
+def _losses(results: Results, statistic: str, title: str) -> str:
     lines = []
     for policy in results.policies:
-        found = ((n, results.statistics[policy, n][statistic].times(results.scale(n))) for n in results.budgets)
-        known = [
-            (n, s.value, *(s.interval if math.isfinite(s.error) else (s.value, s.value)))
-            for n, s in found
-            if math.isfinite(s.value)
-        ]
+        found = zip(results.budgets, results.shown(policy, statistic), strict=True)
+        known = [(n, s.value, *s.band) for n, s in found if math.isfinite(s.value)]
         lines.append(Series(label(policy), *(zip(*known, strict=True) if known else [()] * 4)))
     return line_chart(
         Drawing(
@@ -96,7 +78,7 @@ def _losses(results: "Results", statistic: str, title: str) -> str:
     )
 
 
-def _shares(results: "Results") -> str:
+def _shares(results: Results) -> str:
     """Each chain's share of the largest budget beside η and each policy's aim."""
     groups = []
     rows = results.allocation()
@@ -113,7 +95,7 @@ def _shares(results: "Results") -> str:
     )
 
 
-def settings(results: "Results") -> Table:
+def settings(results: Results) -> Table:
     """Everything that is needed to repeat the run."""
     rows: list[tuple[str, Any]] = [
         ("problem", results.problem.name or ", ".join(results.problem.names[:20])),
@@ -145,7 +127,6 @@ def _with_errors(row: dict[str, Any]) -> dict[str, Any]:
 
 def _table(title: str, records: list[dict[str, Any]], notes: list[str]) -> Table:
     columns = tuple(records[0]) if records else ()
-    left_out = len(records) - MOST_ROWS
-    if left_out > 0:
-        notes = [*notes, f"{left_out:,} more rows are left out"]
+    if len(records) > MOST_ROWS:
+        notes = [*notes, f"{len(records) - MOST_ROWS:,} more rows are left out"]
     return Table(title, columns, tuple(tuple(record.values()) for record in records[:MOST_ROWS]), tuple(notes), keys=2)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
     from .study_data import StudyReport
 
-
 #: The columns of a lease, of a question, and of a check.
 LEASE: Columns = {
     "chain": "label", "path": "path", "worker": "worker", "runs out in": lambda lease: duration(lease.seconds_left),
@@ -70,10 +69,6 @@ MOST_CHECKS = 50
 DRAWN = (1e-6, 1e30)
 #: A note about levels and e-values.
 OF_CHANGE = "a level is 1 over the largest e-value; that of change can be smaller, because it has a second test"
-#: The share of the transitions that must have been checked before nothing is said to speak against the assumption.
-MOST_OF_THEM = 0.9
-#: What is shown of a study that keeps no checks.
-NOT_KEPT = "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
 
 
 def check_tables(found: "Diagnosis") -> list[Table]:
@@ -92,18 +87,9 @@ def _notes(found: "Diagnosis") -> list[str]:
 
 
 def in_one_line(found: "Diagnosis | None") -> str:
-    """Whether the data speak against what the bounds assume."""
-    if found is None:
-        return NOT_KEPT
-    judged = max((check.cards for check in found), default=0)
-    many = f"{judged:,} of {judged + found.waiting:,} transitions"
-    if not found.against and judged < MOST_OF_THEM * (judged + found.waiting):
-        rest = "nothing in these speaks against a Markov chain that does not change"
-        return f"only {many} were checked ('chainscout diagnose' checks each chain to its end): {rest}"
-    if not found.against:
-        return f"nothing speaks against a Markov chain that does not change ({many})"
-    kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in found.against)
-    return f"the data speak against a Markov chain that does not change: {kinds} ({many})"
+    """Whether the data speak against what the bounds assume. Of so few or so many data a study keeps no checks."""
+    none_kept = "none kept of so few observations or so many chains: 'chainscout diagnose' reads the log"
+    return none_kept if found is None else found.in_one_line()
 
 
 def checks(report: "StudyReport") -> Table | None:
@@ -117,11 +103,7 @@ def checks(report: "StudyReport") -> Table | None:
         f"evidence against a Markov chain that does not change (e-values, up to {DRAWN[1]:g})",
         "draws of the whole study",
         tuple(
-            Series(
-                f"{check.kind.value} ({check.by})",
-                [n for n, _ in check.history],
-                [_within(e) for _, e in check.history],
-            )
+            Series(f"{check.kind.value} ({check.by})", *zip(*((n, _within(e)) for n, e in check.history), strict=True))
             for check in found
             if check.history
         ),

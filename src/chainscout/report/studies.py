@@ -3,18 +3,15 @@
 import math
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..counts import never_left
 from ..errors import InputError
-from ..study import Browser, StopReason, StudyPlan
+from ..study import Browser, Study, StudyPlan
 from .format import finite
 from .study_data import Overview, StudyReport
 from .study_data import facts as study_facts
 from .tables import Table
-
-if TYPE_CHECKING:
-    from ..study import Study
 
 #: The most chains in the table: those with the largest certificates.
 MOST = 50
@@ -27,7 +24,7 @@ COLUMNS = {
 MOST_STATES = 1_000
 
 
-def status(study: "Study") -> list[Table]:
+def status(study: Study) -> list[Table]:
     """Where a study stands, and its chains."""
     report = StudyReport(study, "")
     overview = report.overview()
@@ -38,26 +35,7 @@ def status(study: "Study") -> list[Table]:
     return [facts, _chains(report, overview), *report.panels()]
 
 
-def ending(study: "Study") -> str:
-    """A sentence that says why a study has ended, and which chain is the worst if the study aims at that."""
-    state = study.progress()
-    if state.stop_reason is None:
-        return "The study goes on."
-    words = str(Browser(study).ending())
-    if state.spoilt:
-        return f"The study has ended: {words}."
-    if state.stop_reason is StopReason.TARGET_WIDTH:
-        words = f"every answer is at most {state.target_width:g} wide"
-    elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
-        below = sum(line.upper < state.limit for line in study.questions())
-        words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
-    elif state.stop_reason is StopReason.WORST:
-        (line,) = (line for line in study.questions() if not line.met)
-        words = f"chain {line.chain!r} has the {state.worst} answer: {line.lower:.6g} to {line.upper:.6g}"
-    return f"The study has ended: {words}."
-
-
-def set_aside(study: "Study") -> list[str]:
+def set_aside(study: Study) -> list[str]:
     """A sentence for each chain that was set aside, with the stored reason."""
     return [f"chain {chain!r} was set aside: {why.reason}" for chain, why in Browser(study).set_aside().items()]
 
@@ -77,7 +55,7 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
 
 
 def plan(
-    study: "Study", target_loss: float | None = None, target_width: float | None = None, most: int | None = None
+    study: Study, target_loss: float | None = None, target_width: float | None = None, most: int | None = None
 ) -> Table:
     """How many more observations a loss or the questions need, and of which chains. ``most``: the most rows."""
     found = study.plan(target_loss, target_width=target_width)
@@ -98,7 +76,7 @@ def plan(
     return Table("how many more", columns, rows, tuple(notes))
 
 
-def estimate(study: "Study", chain: str) -> Table:
+def estimate(study: Study, chain: str) -> Table:
     """The estimated matrix of a chain, entry by entry, with intervals."""
     from ..study.export import entries  # here, because it loads slowly
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..verification import Effort, Finding
 from .format import cell
 from .tables import Columns, Table
-
-if TYPE_CHECKING:
-    from ..verification import Effort, Finding
 
 COLUMNS: Columns = {
     "claim": "claim",
@@ -21,19 +19,18 @@ COLUMNS: Columns = {
 }
 
 
-def table(findings: "Sequence[Finding]", effort: "Effort", delta: float) -> Table:
+def table(findings: Sequence[Finding], effort: Effort, delta: float) -> Table:
     """One row for each claim and setting, ordered by claim. The notes name surprising verdicts."""
     claims = list(dict.fromkeys(f.claim for f in findings))
     notes = [f"δ = {delta:g} unless the setting says otherwise; 'holds' is meant for these settings, not for all"]
     surprises = [f for f in findings if f.surprising(effort.thorough)]
-    notes += [f"surprising: '{f.claim}' ({f.setting}): {f.verdict}, expected was: {f.expected}" for f in surprises]
-    if not surprises:
-        notes.append("every verdict is the expected one")
+    said = [f"surprising: '{f.claim}' ({f.setting}): {f.verdict}, expected was: {f.expected}" for f in surprises]
+    notes += said or ["every verdict is the expected one"]
     ordered = sorted(findings, key=lambda f: claims.index(f.claim))
     return Table.of("the paper's claims on trial", ordered, COLUMNS, notes)
 
 
-def records(findings: "Sequence[Finding]", effort: "Effort") -> list[dict[str, Any]]:
+def records(findings: Sequence[Finding], effort: Effort) -> list[dict[str, Any]]:
     """One dictionary a row."""
     return [{**asdict(f), "surprising": f.surprising(effort.thorough)} for f in findings]
 

@@ -15,12 +15,13 @@ from ..markup import MOST, html_table, text_table
 from ..validation import printable, real_number
 from ._repetition import as_sentence
 from .browser import Browser
+from .views import StopReason
 
 if TYPE_CHECKING:
     from .study import Study
     from .views import Progress
 
-__all__ = ["following", "html", "line", "live", "text"]
+__all__ = ["ending", "following", "html", "line", "live", "text"]
 
 #: A live table takes at most this share of the time.
 _SHARE = 0.05
@@ -39,6 +40,25 @@ def line(study: "Study") -> str:
     end = "" if state.budget is None else f" of {state.budget:,.10g}"
     reason = "going on" if ending is None else f"finished ({ending})"
     return f"Study({chains}, {state.used:,.10g}{end} {state.unit}, {reason})"
+
+
+def ending(study: "Study") -> str:
+    """A sentence that says why a study has ended, and which chain is the worst if the study aims at that."""
+    state = study.progress()
+    if state.stop_reason is None:
+        return "The study goes on."
+    words = str(Browser(study).ending())
+    if state.spoilt:
+        return f"The study has ended: {words}."
+    if state.stop_reason is StopReason.TARGET_WIDTH:
+        words = f"every answer is at most {state.target_width:g} wide"
+    elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
+        below = sum(line.upper < state.limit for line in study.questions())
+        words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
+    elif state.stop_reason is StopReason.WORST:
+        (line,) = (line for line in study.questions() if not line.met)
+        words = f"chain {line.chain!r} has the {state.worst} answer: {line.lower:.6g} to {line.upper:.6g}"
+    return f"The study has ended: {words}."
 
 
 def text(study: "Study") -> str:
