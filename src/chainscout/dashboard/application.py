@@ -37,14 +37,6 @@ STATIC = Path(__file__).parent / "static"
 SLOWEST_BODY = 10.0
 
 
-class TooLarge(Exception):
-    """The body has too many bytes."""
-
-
-class WrongKind(Exception):
-    """The body is not JSON."""
-
-
 #: Errors and their HTTP status. The first that fits counts.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownChain, 404),
@@ -55,8 +47,6 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.NothingFree, 409),
     (errors.OutcomeUnknown, 504),
     (errors.ChainscoutError, 503),
-    (TooLarge, 413),
-    (WrongKind, 415),
     (TimeoutError, 503),
     (Unknown, 504),
 )
@@ -176,13 +166,13 @@ def _writer(write: Write, study: "Study") -> Callable[[Request], Awaitable[Respo
 async def _body(request: Request) -> bytes:
     """The body. It must be JSON, arrive in time, and not be too long."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise WrongKind("the body must be JSON, with the content-type application/json")
+        raise HTTPException(415, "the body must be JSON, with the content-type application/json")
     body = bytearray()
     async with asyncio.timeout(SLOWEST_BODY):
         async for chunk in request.stream():
             body += chunk
             if len(body) > MOST_BODY:
-                raise TooLarge(f"a request has at most {MOST_BODY:,} bytes")
+                raise HTTPException(413, f"a request has at most {MOST_BODY:,} bytes")
     return bytes(body)
 
 

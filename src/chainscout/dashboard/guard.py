@@ -5,10 +5,8 @@ import ipaddress
 import logging
 import secrets
 import socket
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -63,7 +61,7 @@ class Guard:
             return
         refusal = self._refusal(scope)
         cookie = b"set-cookie", f"{self.cookie}={self._session.decode()}; Path=/; HttpOnly; SameSite=Strict".encode()
-        enters = refusal is None and scope["path"] == "/" and self._matches(_asked_token(scope))
+        enters = refusal is None and self._enters(Request(scope))
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -84,18 +82,17 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and sentence of a refusal, or None."""
-        given = scope["headers"]
-        # If a header is given twice, the first one counts. A Host that is given twice is refused.
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(given)}
+        request = Request(scope)
+        headers = request.headers  # if one is given twice, the first one counts
         host = headers.get("host", "")
-        if sum(name == b"host" for name, _ in given) != 1 or not self._is_own_name(host):
+        if len(headers.getlist("host")) != 1 or not self._is_own_name(host):
             return 421, "this server is not the one that the Host header names"
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{host}":
             return 403, "requests from other sites are refused"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
             return 403, "requests from other sites are refused"
-        if not self._is_known(scope, headers):
+        if not self._is_known(request):
             return 401, "the token is missing or wrong: use the address that 'chainscout serve' printed"
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:12]) > MOST_BODY:
@@ -115,17 +112,15 @@ class Guard:
             return False
         return address.is_loopback or not self._local
 
-    def _is_known(self, scope: Scope, headers: Mapping[str, str]) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._matches(given.strip()):
             return True
-        try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            morsel = None
-        if morsel is not None and _same(morsel.value, self._session):
-            return True
-        return scope["path"] == "/" and self._matches(_asked_token(scope))
+        return _same(request.cookies.get(self.cookie, ""), self._session) or self._enters(request)
+
+    def _enters(self, request: Request) -> bool:
+        """Whether the request is for the page and has the token in its address."""
+        return request.scope["path"] == "/" and self._matches(request.query_params.get("token", ""))
 
     def _matches(self, given: str) -> bool:
         return _same(given, self._token)
@@ -143,11 +138,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _asked_token(scope: Scope) -> str:
-    query: bytes = scope.get("query_string", b"")
-    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
 def _split(host: str) -> tuple[str, int | None]:

@@ -29,6 +29,9 @@ _readers = ThreadPoolExecutor(4, "chainscout-reader")
 _writers = ThreadPoolExecutor(1, "chainscout-writer")
 
 
+QUEUED = "too many changes wait for other writers of the study: nothing was changed"
+
+
 class Unknown(Exception):
     """A change began and did not end in time. Nobody knows whether it was stored."""
 
@@ -51,7 +54,7 @@ async def change(work: Callable[[], Answer]) -> Answer:
     def at_its_turn() -> Answer:
         nonlocal begun
         if time.monotonic() > asked + IN_QUEUE:
-            raise Busy("too many changes wait for other writers of the study: nothing was changed")
+            raise Busy(QUEUED)
         begun = True
         return work()
 
@@ -64,7 +67,7 @@ async def change(work: Callable[[], Answer]) -> Answer:
                 f"the change was begun and did not end within {PATIENCE:g} seconds: whether it was stored is not "
                 "known; to tell the same observation again is safe with its path and step"
             ) from None
-        raise Busy("too many changes wait for other writers of the study: nothing was changed") from None
+        raise Busy(QUEUED) from None
 
 
 def to_json(value: Any) -> bytes:

@@ -379,12 +379,9 @@ class StudyReport:
     def cards(self) -> tuple[Card, ...]:
         """A card for each of the first questions."""
         progress = self._study.progress()
-        lines = self._study.questions()[:MOST_CARDS]
-        spoilt = bool(lines and self._study.repeated_paths())
-        return tuple(self._card(line, progress, spoilt) for line in lines)
+        return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
 
-    def _card(self, line: QuestionLine, progress: Progress, spoilt: bool) -> Card:
-        """The card of a question. ``spoilt``: paths of the study repeat each other, perhaps those of this chain."""
+    def _card(self, line: QuestionLine, progress: Progress) -> Card:
         points: list[tuple[int, float, float, float | None]] = []
         for at in self.browser.answers(line.number):
             if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
@@ -394,7 +391,7 @@ class StudyReport:
         observations, lowers, uppers, estimates = zip(*points, strict=True) if points else ((),) * 4
         width = "infinitely wide" if line.width == math.inf else f"{cell(line.width)} wide"
         wanted = "" if progress.target_width is None else f", and is to be {progress.target_width:g} wide"
-        repeated = self._study.repeated_paths(line.chain) if spoilt else ()
+        repeated = self._study.repeated_paths(line.chain) if progress.spoilt else ()
         sure = f" with probability {1 - line.delta:.6g}"
         return Card.of(
             line,
@@ -444,10 +441,8 @@ class StudyReport:
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        found = self._study.events(after, limit)
-        ended = any(event.kind is EventKind.FINISHED for event in found)
-        bounded = not (ended and self._study.repeated_paths())
-        return tuple(happening(event, bounded) for event in found)
+        spoilt = self._study.progress().spoilt
+        return tuple(_happening(event, spoilt) for event in self._study.events(after, limit))
 
 
 def _line(line: ChainLine, aims: dict[int, float]) -> Line:
@@ -578,12 +573,12 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
 HIDDEN = frozenset({"lost", "issued", "told", "ended"})
 
 
-def happening(event: "EventLine", bounded: bool) -> Happening:
-    """An event as it is shown. ``bounded``: no paths of the study repeat each other."""
+def _happening(event: "EventLine", spoilt: bool) -> Happening:
+    """An event as it is shown. ``spoilt``: paths of the study repeat each other, and nothing is certified."""
     details = {key: value for key, value in event.detail.items() if value is not None and key not in HIDDEN}
     if event.kind is EventKind.FINISHED:
         reasons = {key: StopReason(value) for key, value in details.items()}
-        details = {key: why.words if bounded else why.words_without_bound for key, why in reasons.items()}
+        details = {key: why.words_without_bound if spoilt else why.words for key, why in reasons.items()}
     parts = [f"{key} {label(cell(value))}" for key, value in details.items()]
     if event.detail.get("lost"):
         parts.append("an observation was lost")

@@ -38,7 +38,7 @@ async function load(part, mine) {
   try {
     const answer = await fetch(`/part/${part}?${asked[part]}`);
     text = await answer.text();
-    if (!answer.ok) failure = sentence(answer.status, text);
+    if (!answer.ok) failure = JSON.parse(text).error;
   } catch {
     failure = AWAY;
   }
@@ -54,14 +54,6 @@ async function load(part, mine) {
   if (one("now").firstChild && one("charts").firstChild) one("main").hidden = false; // there is something to show
   document.title = `${one("title").textContent} – chainscout`;
   return undefined;
-}
-
-function sentence(status, text) {
-  try {
-    return JSON.parse(text).error;
-  } catch {
-    return `the server answered ${status}`;
-  }
 }
 
 function fail(what, why) {
