@@ -90,7 +90,7 @@ def test_hostile_names(tmp_path: Path) -> None:
                 found = client.get("/api/chains", params={"search": part}).json()
                 assert name in [line["name"] for line in found["chains"]]
         text = client.get("/download/chains.csv").text
-        assert "\r\n9,'=1+2," in text
+        assert "\n9,'=1+2," in text
         assert client.get("/download/report.html").status_code == 200
 
 

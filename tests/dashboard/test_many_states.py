@@ -72,7 +72,7 @@ from chainscout.dashboard.application import matrix_lines
 from chainscout.study import Study
 with Study.open(sys.argv[1], read_only=True) as study:
     lines = matrix_lines(study, study.names[0])
-    entries = sum(part.count(b"\\r\\n") for part in itertools.islice(lines, 11))
+    entries = sum(part.count(b"\\n") for part in itertools.islice(lines, 11))
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
 print(entries, int(peak[1]) // 1024)
 """

@@ -1,9 +1,7 @@
 """The routes: the page, the interface, the downloads."""
 
 import asyncio
-import csv
-import io
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +16,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from .. import errors
-from ..report.study_data import MOST_LINES, Line, StudyReport
+from ..report.study_data import Line, StudyReport
 from ..report.study_page import study_page
-from ..study.export import COLUMNS, entries, plain
+from ..study.export import COLUMNS, as_csv, entries
 from . import interface
 from .guard import MOST_BODY
-from .interface import Conflict, NoQuery, Part, Read, StreamQuery, Write, checked, parsed
+from .interface import MOST_LINES, Conflict, NoQuery, Part, Read, StreamQuery, Write, checked, parsed
 from .openapi import document
 from .streams import Hub
 from .work import Recent, Unknown, change, in_thread, to_json
@@ -88,11 +86,8 @@ class Dashboard:
         ]
         if writing is not None:
             routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in interface.WRITES]
-        handlers: dict[Any, Callable[[Request, Exception], Response | Awaitable[Response]]] = {
-            kind: failed for kind, _ in STATUS
-        }
-        handlers[HTTPException] = refused
-        self.application = Starlette(routes=routes, exception_handlers=handlers)
+        kinds: list[Any] = [HTTPException, *(kind for kind, _ in STATUS)]
+        self.application = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, failed))
 
     def _signature(self) -> Any:
         progress = self._study.progress()
@@ -177,17 +172,12 @@ async def _body(request: Request) -> bytes:
 
 
 def failed(request: Request, error: Exception) -> Response:
-    """An error of the library, with its own sentence."""
+    """An error of the library with its own sentence, or a request that fits no route or is refused here."""
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": error.detail, "kind": "Refused"}, error.status_code, headers=error.headers)
     status = next(status for kind, status in STATUS if isinstance(error, kind))
-    sentence = str(error) or "this took too long"
     kind = "InputError" if isinstance(error, errors.InputError) else type(error).__name__
-    return JSONResponse({"error": sentence, "kind": kind}, status)
-
-
-def refused(request: Request, error: Exception) -> Response:
-    """A request that fits no route, or that this module refuses."""
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail, "kind": "Refused"}, error.status_code, headers=error.headers)
+    return JSONResponse({"error": str(error) or "this took too long", "kind": kind}, status)
 
 
 def _attached(name: str) -> dict[str, str]:
@@ -200,21 +190,15 @@ def _csv(name: str, lines: Iterator[bytes]) -> Response:
 
 def _chain_lines(report: StudyReport) -> Iterator[bytes]:
     """Every chain as comma-separated values, a page at a time."""
-    yield _encoded([[field.name for field in fields(Line)]])
+    yield as_csv([[field.name for field in fields(Line)]])
     number, pages = 1, 1
     while number <= pages:
         page = report.page(page=number, size=MOST_LINES)
-        yield _encoded(tuple(asdict(line).values()) for line in page.chains)
+        yield as_csv(tuple(asdict(line).values()) for line in page.chains)
         number, pages = number + 1, page.pages
 
 
 def matrix_lines(study: "Study", chain: str) -> Iterator[bytes]:
     """A chain's matrix with its intervals as comma-separated values, a row of the matrix at a time."""
-    yield _encoded([COLUMNS])
-    yield from map(_encoded, entries(study.estimate(chain)))
-
-
-def _encoded(lines: Iterable[Sequence[Any]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerows(map(plain, values) for values in lines)
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    yield as_csv([COLUMNS])
+    yield from map(as_csv, entries(study.estimate(chain)))

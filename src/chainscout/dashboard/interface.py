@@ -20,6 +20,8 @@ from . import parts
 
 #: The largest whole number that JSON keeps exactly in every language.
 MOST = 2**53
+#: The most chains on a page.
+MOST_LINES = 200
 
 
 class Given(BaseModel):
@@ -75,11 +77,11 @@ class NoQuery(Given):
 class PageQuery(Given):
     """Some of the chains."""
 
-    search: str = Field("", max_length=study_data.LONGEST_SEARCH, description="a part of the chains' names")
+    search: str = Field("", max_length=200, description="a part of the chains' names")
     sort: study_data.Sort = Field("number", description="what to sort by")
     descending: Annotated[bool, BeforeValidator(_value)] = Field(False, description="largest first")
     page: Number = Field(1, ge=1, le=10**9, description="the page, from 1")
-    size: Number = Field(25, ge=1, le=study_data.MOST_LINES, description="chains on a page")
+    size: Number = Field(25, ge=1, le=MOST_LINES, description="chains on a page")
 
 
 class WindowQuery(Given):
@@ -87,7 +89,7 @@ class WindowQuery(Given):
 
     row: Number = Field(0, ge=0, le=10**9, description="the first state whose row is shown")
     column: Number = Field(0, ge=0, le=10**9, description="the first state whose column is shown")
-    size: Number = Field(30, ge=1, le=study_data.MOST_STATES, description="states of the window")
+    size: Number = Field(30, ge=1, le=60, description="states of the window")
 
 
 class ChainQuery(Given):
@@ -101,9 +103,7 @@ class ChainQuery(Given):
 class CurvesQuery(Given):
     """Chains over time."""
 
-    chain: Chains = Field(
-        (), max_length=study_data.MOST_CURVES, description="numbers of chains; without any, the least known"
-    )
+    chain: Chains = Field((), max_length=12, description="numbers of chains; without any, the least known")
 
 
 class LogQuery(Given):

@@ -19,18 +19,12 @@ if TYPE_CHECKING:
     from ..store import HistoryLine
     from ..study import EventLine, Study
 
-#: The most chains on a page, chains drawn over time, and states of a window.
-MOST_LINES = 200
-MOST_CURVES = 12
-MOST_STATES = 60
 #: The most chains whose certificates are put into words together.
 FEW = 100
 #: The chains that are drawn unless others are asked for.
 DRAWN = 6
 #: The most questions that have a card.
 MOST_CARDS = 24
-#: The most characters of a search.
-LONGEST_SEARCH = 200
 #: A row is known if none of its intervals is wider than this.
 WIDE = 0.5
 #: A curve has a point whenever the observations have grown by this factor.

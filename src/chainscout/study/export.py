@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..validation import one_of, shown
 from .browser import Browser
 from .study import Study
 
-__all__ = ["COLUMNS", "FORMATS", "content", "entries", "plain", "problem", "write"]
+__all__ = ["COLUMNS", "FORMATS", "as_csv", "content", "entries", "problem", "write"]
 
 #: The columns of a table of estimates.
 COLUMNS = ("from", "to", "transitions", "estimate", "lower", "upper")
@@ -89,13 +89,8 @@ def entries(estimate: RowEstimates) -> Iterator[list[tuple[Any, ...]]]:
 def _export_csv(study: Study) -> bytes:
     """One line for each entry: chain, states, count, estimate and interval."""
     _check_size(study)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("chain", *COLUMNS))
-    for name in study.names:
-        for row in entries(study.estimate(name)):
-            writer.writerows((plain(name), *map(plain, entry)) for entry in row)
-    return text.getvalue().encode()
+    rows = ([(name, *entry) for entry in row] for name in study.names for row in entries(study.estimate(name)))
+    return b"".join(map(as_csv, ([("chain", *COLUMNS)], *rows)))
 
 
 def _export_npz(study: Study) -> bytes:
@@ -191,7 +186,14 @@ def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
     return formats.Model.of_states(states, found.lower, found.upper, initial, " ".join(note.split()))
 
 
-def plain(value: Any) -> Any:
+def as_csv(lines: Iterable[Sequence[Any]]) -> bytes:
+    """Lines of comma-separated values."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(_plain, values) for values in lines)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _plain(value: Any) -> Any:
     """A value for a CSV file. If a spreadsheet would read a text as a formula, an apostrophe is put before it."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
