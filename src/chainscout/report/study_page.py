@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 MOST_LISTED = 200
 MOST_DRAWN = 20
 MOST_STATES = 30
-BOUND = "An upper bound on the chain's loss, which holds at all times at once."
+BOUND = "The upper bound on each chain's loss."
 ALLOCATION = (
     "The same chains: share of all observations; η̂: the share that the paper's rule gives the chain with the estimates"
     " at that time; aim: the share that the policy tends to if these estimates are the truth."
 )
-ANSWERS = "The interval of each answer over time. It holds at all times at once."
+ANSWERS = "The interval of each answer."
 
 
 def study_page(study: "Study", title: str) -> str:
