@@ -557,7 +557,7 @@ def test_paths_of_one_seed_are_found_alike_in_every_place(place):
     with study._store.reading() as transaction:
         found = list(transaction.twins())
         prefixes = [list(transaction.prefixes(chain)) for chain in transaction.every()]
-        walks = [list(transaction.walk(transaction.numbered(1), path)) for path in (2, 5, 6)]
+        walks = [list(transaction.walk(transaction.numbered(1), path, 1000)) for path in (2, 5, 6)]
     short, long = (16, 32), (16, 32, 64)
     assert found == [
         *((0, 1, 2, length) for length in long),

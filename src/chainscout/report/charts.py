@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ..validation import printable
 from .format import cell
 from .tables import Drawing, Series
 
@@ -46,7 +47,7 @@ def line_chart(drawing: Drawing, live: bool = False) -> str:
 
 def notes(sentences: Iterable[str]) -> str:
     """Sentences below a chart or a table."""
-    return "".join(f"<p class=note>{escape(sentence)}</p>" for sentence in sentences)
+    return "".join(f"<p class=note>{escape(printable(sentence))}</p>" for sentence in sentences)
 
 
 def _lines(drawing: Drawing, points: list[list[tuple[float, float]]], wide: int, high: int) -> list[str]:

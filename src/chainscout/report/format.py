@@ -31,7 +31,7 @@ def cell(value: Any) -> str:
             return f"{value:.3e}"
         digits = 4 if not value else max(0, 3 - math.floor(math.log10(abs(value))))
         return f"{value:,.{min(digits, 7)}f}"
-    return str(value)
+    return printable(str(value))
 
 
 def finite(value: Any) -> Any:

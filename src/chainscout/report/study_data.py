@@ -544,7 +544,7 @@ def _draw_answer(card: Card) -> Drawing:
     ends = (("at most", card.uppers), ("estimate", card.estimates), ("at least", card.lowers))
     lines = tuple(Series.of(name, card.observations, values) for name, values in ends)
     return Drawing(
-        f"{card.chain}: {card.question}",
+        f"{card.chain}: {printable(card.question)}",
         ACROSS,
         lines,
         notes=(card.words, *card.notes),
