@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 import chainscout as cs
 from chainscout.errors import FileError, InputError
 from chainscout.formats import SUFFIXES, Model
+from chainscout.formats.model import _RESERVED, _WORDS
 
 NAMES = st.one_of(
     st.text(max_size=6),
@@ -56,8 +57,8 @@ def test_labels_are_names_that_checkers_take(states):
     for state, label in zip(states, labels, strict=True):
         assert re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", label)
         assert label not in ("init", "deadlock", "A", "C", "P", "label", "true")
-        if isinstance(state, str) and re.fullmatch("[b-z][a-z]{4,}", state) and state not in ("label", "module"):
-            assert label == state or state in ("const", "double", "false", "filter", "formula", "global", "deadlock")
+        if isinstance(state, str) and re.fullmatch("[b-z][a-z]{4,}", state):
+            assert (label == state) == (state not in _WORDS | _RESERVED)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
