@@ -132,7 +132,7 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         raise InputError(f"{name} must be one of {', '.join(known)}, not {shown(value)}{did_you_mean(value, known)}")
-    return value
+    return known[known.index(value)]
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:
@@ -157,10 +157,10 @@ def printable(text: str) -> str:
 
 
 def unicode_text(text: str, what: str) -> str:
-    """``text``, which must be text that UTF-8 can hold."""
+    """``text``, which must be text that UTF-8 can hold, as a plain ``str``."""
     if not is_unicode(text):
         raise InputError(f"{what} must be text that UTF-8 can hold, not {shown(text)}")
-    return str(text)
+    return str.__str__(text)  # of a subclass, such as NumPy's, a plain copy
 
 
 def unique_labels(states: Any) -> tuple[Hashable, ...]:

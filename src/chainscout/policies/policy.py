@@ -120,7 +120,8 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError(f"a policy's name must be a string that is not empty, not {shown(self.name)}")
-        unicode_text(self.name, "a policy's name")
+        object.__setattr__(self, "name", unicode_text(self.name, "a policy's name"))
+        object.__setattr__(self, "version", int(self.version))
         if not callable(self.index) or (self.terms is None) == (self.summary is None):
             raise InputError(f"the policy {self.name!r} needs an index function and either terms or summary")
         for function, parameters in PARAMETERS.items():

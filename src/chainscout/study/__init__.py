@@ -7,6 +7,7 @@ from .browser import Browser
 from .settings import StudySettings
 from .study import Study
 from .views import (
+    Aside,
     ChainLine,
     ChainProgress,
     EventKind,
@@ -22,6 +23,7 @@ from .views import (
 
 __all__ = [
     "AnswerPlan",
+    "Aside",
     "Browser",
     "ChainLine",
     "ChainProgress",

@@ -95,7 +95,7 @@ def audit(transaction: Transaction) -> None:
         raise _damaged(f"the history has {lines} lines, and the study says {study.lines}")
     if study.spoilt != any(True for _ in unlikely(transaction)):
         says = "repeat" if study.spoilt else "do not repeat"
-        raise _damaged(f"the study says that its paths {says} each other, and its log does not")
+        raise _damaged(f"the study says that its paths {says} each other, and its log says otherwise")
     _evidence.check(transaction)
 
 

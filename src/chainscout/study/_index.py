@@ -43,7 +43,7 @@ class LiveIndex:
         """The index for these sums after ``transitions`` transitions."""
         if transitions == 0:
             return math.inf
-        value = self.policy.index(sums, float(transitions), chain.constants) * self._factor(chain.weight)
+        value = float(self.policy.index(sums, float(transitions), chain.constants) * self._factor(chain.weight))
         if value != value:
             raise _no_number(self.policy, chain)
         return value
@@ -116,7 +116,7 @@ class LiveIndex:
                 else:
                     terms = row_terms(view, chain.size, float(exits), float(squares), constants)
                 sums = _renewed_sums(chain.sums, row.terms, terms)
-                value = index(sums, float(transitions + chain.pending), constants)
+                value = float(index(sums, float(transitions + chain.pending), constants))
                 if value != value:
                     raise _no_number(self.policy, chain)
             except BaseException:

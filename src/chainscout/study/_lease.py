@@ -86,6 +86,7 @@ class Worker:
             except (ConnectionLost, Cancelled):  # if a lease was granted after all, it expires by itself
                 if time.monotonic() > patience:
                     raise
+                time.sleep(POLL[0])
             except NothingFree:
                 if limit is not None and time.monotonic() + pause > limit:
                     raise
@@ -226,6 +227,7 @@ class Lease:
             except (ConnectionLost, Cancelled):
                 if time.monotonic() > patience:
                     raise
+                time.sleep(POLL[0])
         if self._worker is not None:
             self._worker._walker.remember(self.chain, told)
         self.state = state

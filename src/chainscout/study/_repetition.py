@@ -52,7 +52,7 @@ def keep_beginning(transaction: Transaction, chain: ChainRecord, path: PathRecor
     if other is None:
         return
     needed = needed_surprise(study.chains, max(other, path.number))
-    if surprise(transaction.walk(chain, other, path.steps), needed) >= needed:
+    if most_surprise(path.steps) >= needed and surprise(transaction.walk(chain, other, path.steps), needed) >= needed:
         study.spoilt = True
         transaction.happened(EventKind.REPEATED.value, chain, path=path.number, repeats=other, states=path.steps)
 
@@ -93,6 +93,11 @@ def needed_surprise(chains: int, path: int) -> float:
     return math.log(chains * path * (path - 1) ** 2 / UNLIKELY)
 
 
+def most_surprise(states: int) -> float:
+    """How unlikely so many states can be at most, in nats: n transitions are never less likely than n^−n."""
+    return (states - 1) * math.log(states - 1)
+
+
 def unlikely(transaction: Transaction, only: ChainRecord | None = None) -> Iterator[tuple[ChainRecord, Twins]]:
     """The pairs of paths that began alike, each with the longest common beginning, unless it is likely.
 
@@ -107,8 +112,8 @@ def unlikely(transaction: Transaction, only: ChainRecord | None = None) -> Itera
         for second, same in groupby(pairs, key=lambda pair: pair.second):
             *_, pair = same  # the longest common beginning is the least likely one
             needed = needed_surprise(chains, second)
-            if (pair.length - 1) * math.log(pair.length - 1) < needed:
-                continue  # n transitions are never less likely than n^−n
+            if most_surprise(pair.length) < needed:
+                continue
             chain = chain or transaction.numbered(number)
             common = pair.first, pair.length
             if common not in known:

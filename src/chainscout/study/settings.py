@@ -151,7 +151,7 @@ class StudySettings:
         live = LiveIndex(policy.facing(horizon(study)))
 
         def records() -> Iterator[ChainRecord]:
-            for number, name in enumerate(chains):
+            for number, name in enumerate(states.names):
                 place = states.places[number]
                 chain = ChainRecord(number, name, states.sizes[number], place, open=number in states.open)
                 chain.labels = None if place is None else states.lists[place]

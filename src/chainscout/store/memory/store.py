@@ -75,8 +75,8 @@ class MemoryStore:
         #: Chain → its paths, by number − 1; and the paths under a lease.
         self._paths: dict[int, list[PathRecord]] = {}
         self._held: dict[tuple[int, int], PathRecord] = {}
-        #: Chain → the prefixes of its paths.
-        self._prefixes: dict[int, list[Prefix]] = {}
+        #: Chain → length and digest of a prefix → the paths that begin with it.
+        self._prefixes: dict[int, dict[tuple[int, int], list[int]]] = {}
         #: The log: the chain, the path, the step, the state, the time, the issue and the teller of each observation.
         self._log: tuple[array[int], array[int], array[int], array[int], array[float], array[int], array[int]] = (
             array("q"), array("q"), array("q"), array("q"), array("d"), array("q"), array("q"),
@@ -218,21 +218,19 @@ class MemoryStore:
 
     def twins(self) -> Iterator[Twins]:
         found = []
-        for kept in self._prefixes.values():
-            first: dict[tuple[int, int], int] = {}
-            for chain, length, digest, path in sorted(kept):
-                earliest = first.setdefault((length, digest), path)
-                if earliest != path:
-                    found.append(Twins(chain, earliest, path, length))
+        for chain, kept in self._prefixes.items():
+            for (length, _), paths in kept.items():
+                first, *others = sorted(paths)
+                found += [Twins(chain, first, path, length) for path in others]
         return iter(sorted(found, key=itemgetter(0, 2, 3)))
 
     def twin(self, path: PathRecord) -> int | None:
-        wanted = path.chain, path.steps, path.digest
-        kept = self._prefixes.get(path.chain, ())
-        return min((line.path for line in kept if line[:3] == wanted and line.path != path.number), default=None)
+        alike = self._prefixes.get(path.chain, {}).get((path.steps, path.digest), ())
+        return min((other for other in alike if other != path.number), default=None)
 
     def prefixes(self, chain: ChainRecord) -> Iterator[Prefix]:
-        return iter(sorted(self._prefixes.get(chain.number, ())))
+        kept = self._prefixes.get(chain.number, {})
+        return iter(sorted(Prefix(chain.number, *begun, path) for begun, paths in kept.items() for path in paths))
 
     def walk(self, chain: ChainRecord, path: int, steps: int) -> Iterator[int]:
         _, paths, _, states, *_ = self._log
@@ -339,8 +337,7 @@ class MemoryStore:
             self._held.pop((path.chain, path.number), None)
 
     def keep_prefix(self, path: PathRecord) -> None:
-        kept = self._prefixes.setdefault(path.chain, [])
-        kept.append(Prefix(path.chain, path.steps, path.digest, path.number))
+        self._prefixes.setdefault(path.chain, {}).setdefault((path.steps, path.digest), []).append(path.number)
 
     def append(self, path: PathRecord, issued: int) -> None:
         chains, paths, steps, states, times, issues, tellers = self._log
@@ -397,8 +394,12 @@ class MemoryStore:
                 del self._paths[number][chain.paths :]
             if number in self._prefixes:
                 steps = {path.number: path.steps for path in self._paths.get(number, ())}
-                kept = self._prefixes[number]
-                self._prefixes[number] = [line for line in kept if line.length <= steps.get(line.path, 0)]
+                for begun, paths in list(self._prefixes[number].items()):
+                    left = [path for path in paths if begun[0] <= steps.get(path, 0)]
+                    if left:
+                        self._prefixes[number][begun] = left
+                    else:
+                        del self._prefixes[number][begun]
             if chain.open:
                 for label in self._labels[number][chain.size :]:
                     self._positions[number].pop(label, None)

@@ -13,7 +13,8 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from ...errors import FileError
+from ...errors import FileError, InputError
+from ...validation import shown
 from ..records import AnswerLine, ChainRecord, Event, HistoryLine, PathRecord, QuestionRecord, RowRecord, StudyRecord
 from . import schema
 
@@ -325,15 +326,28 @@ def _unpack_discoveries(blob: bytes) -> dict[int, tuple[int, int, int]]:
 _MARSHAL = 2
 
 
-def _with_check_sum(values: list[Any]) -> list[Any]:
-    """A row's values and their CRC-32. So a changed bit in a database page is noticed before its numbers are used.
+#: The kinds of values that a database gives back as they were. `marshal` would take others for bytes.
+_KINDS = frozenset({int, float, str, bytes, type(None)})
 
-    Every observation computes four of these, and `marshal` takes a fifth of the time of `repr`.
-    """
-    values.append(zlib.crc32(marshal.dumps(values, _MARSHAL)))
+
+def _with_check_sum(values: list[Any]) -> list[Any]:
+    """A row's values and their check sum."""
+    if not _KINDS.issuperset(map(type, values)):
+        strange = next(value for value in values if type(value) not in _KINDS)
+        kind = type(strange).__name__
+        raise InputError(f"a study stores Python's own numbers and texts, not {shown(strange)} of the kind {kind}")
+    values.append(_check_sum(values))
     return values
 
 
+def _check_sum(values: list[Any]) -> int:
+    """CRC-32 of a row's values. So a changed bit in a database page is noticed before its numbers are used.
+
+    Every observation computes four of these, and `marshal` takes a fifth of the time of `repr`.
+    """
+    return zlib.crc32(marshal.dumps(values, _MARSHAL))
+
+
 def _check(values: Sequence[Any], columns: list[str], what: str) -> None:
-    if len(values) != len(columns) or _with_check_sum([*values[:-1]])[-1] != values[-1]:
+    if len(values) != len(columns) or _check_sum([*values[:-1]]) != values[-1]:
         raise FileError(f"the study is damaged: {what} is not what was written")

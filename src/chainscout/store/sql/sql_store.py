@@ -57,8 +57,10 @@ class SqlStore:
         try:
             with self.database.transaction(False, self._first(), self._wanted(best=True)) as begun:
                 yield self._begun(begun)
-        except FileError:
-            self.cache.forget()  # the records may have been read at two different moments
+        except BaseException as error:
+            self.database.undo()  # an interruption may come before the transaction's own end
+            if isinstance(error, FileError):
+                self.cache.forget()  # the records may have been read at two different moments
             raise
 
     @contextmanager
@@ -70,6 +72,7 @@ class SqlStore:
                 yield transaction
                 transaction.finish()
         except BaseException:
+            self.database.undo()  # an interruption may come before the transaction's own end
             self.cache.forget()  # the records were changed, but the stored study was not
             raise
 
@@ -117,6 +120,7 @@ class SqlStore:
                     raise
                 transaction.finish()
         except BaseException:
+            database.undo()
             self.cache.forget()
             raise
         return found

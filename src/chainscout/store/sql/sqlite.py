@@ -106,8 +106,8 @@ class Sqlite(Database):
                 before = files.identity(self.path)
                 if self._file is not None:
                     self._check_same(before)
-                self._connection = self._open()
-                self._cursor = self._connection.cursor()
+                connection = self._open()
+                self._connection, self._cursor = connection, connection.cursor()
                 _IN_USE[self.path] += 1
             if not self.read_only:
                 self._file = self._file or before
