@@ -244,7 +244,9 @@ def test_an_audit_finds_a_study_that_says_wrongly_whether_its_paths_repeat():
     study = spoilt()
     study.audit()
     study._store.study.spoilt = False
-    with pytest.raises(FileError, match="the study says that its paths do not repeat each other, and its log says otherwise"):
+    with pytest.raises(
+        FileError, match="the study says that its paths do not repeat each other, and its log says otherwise"
+    ):
         study.audit()
 
 
