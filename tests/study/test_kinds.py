@@ -21,7 +21,14 @@ class Name(str):
 
 def own(kind: Callable[[float], Any]) -> Policy:
     """A policy whose index is a number of this kind: the chain with the fewest transitions first."""
-    return Policy(Name("own"), lambda s, t, c: kind(1 / (1 + t)), lambda row, n, q, c: (n,), version=np.int64(2))  # type: ignore[arg-type]
+    version: Any = np.int64(2)
+    return Policy(Name("own"), lambda s, t, c: kind(1 / (1 + t)), lambda row, n, q, c: (n,), version=version)
+
+
+@pytest.mark.parametrize("version", ["two", None, 1.5, -1])
+def test_a_version_that_is_no_number_is_refused(version: Any) -> None:
+    with pytest.raises(InputError, match=r"version \(the number of the rule's version\) must be a whole number"):
+        Policy("own", lambda s, t, c: 1.0, lambda row, n, q, c: (n,), version=version)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..validation import real_number, shown, unicode_text
+from ..validation import real_number, shown, unicode_text, whole_number
 
 if TYPE_CHECKING:
     from ..problems import Problem
@@ -121,7 +121,8 @@ class Policy:
         if not isinstance(self.name, str) or not self.name:
             raise InputError(f"a policy's name must be a string that is not empty, not {shown(self.name)}")
         object.__setattr__(self, "name", unicode_text(self.name, "a policy's name"))
-        object.__setattr__(self, "version", int(self.version))
+        version = whole_number(self.version, "version", least=0, meaning="the number of the rule's version")
+        object.__setattr__(self, "version", version)
         if not callable(self.index) or (self.terms is None) == (self.summary is None):
             raise InputError(f"the policy {self.name!r} needs an index function and either terms or summary")
         for function, parameters in PARAMETERS.items():
