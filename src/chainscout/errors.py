@@ -129,6 +129,10 @@ class MixedUnitsWarning(UserWarning):
     """A study has one target width for answers in different units."""
 
 
+class PolicyWarning(UserWarning):
+    """A study's policy does not look at what the study is for."""
+
+
 class RenormalisedWarning(UserWarning):
     """A table's rows did not sum to one. They were divided by their sums, as requested."""
 

@@ -131,7 +131,7 @@ class Crew:
         while len(self._working) < self._workers:
             try:
                 found = self._lease(main)
-            except NothingFree:
+            except (NothingFree, Held):
                 return True
             if found is None:
                 return False

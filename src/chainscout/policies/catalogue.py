@@ -8,7 +8,7 @@ from typing import Any
 from .. import specs
 from ..errors import InputError
 from ..validation import real_number, shown
-from . import bamc, bandits, certified, fixed, scout, widest
+from . import bamc, bandits, certified, fixed, furthest, scout
 from .policy import Policy
 
 _FACTORIES: dict[str, Callable[..., Policy]] = {
@@ -27,21 +27,37 @@ _FACTORIES: dict[str, Callable[..., Policy]] = {
     "certifier": certified.certifier,
 }
 
-#: Rules that allocate for answers. A study with questions can use them. An experiment has only counts and cannot.
-_ANSWERING: dict[str, Callable[..., Policy]] = {"widest": widest.widest}
+#: Rules for studies alone: an experiment has no aim.
+_AIMING: dict[str, Callable[..., Policy]] = {"furthest": furthest.furthest}
 
-#: The default rule of a study.
-DEFAULT = "scout"
+#: Rules for experiments alone: they allocate for a certificate, and a study never advances a chain whose own bound has
+#: reached the target. So in a study any rule needs as many observations as these.
+_EXPERIMENTAL = ("gini-ucb", "certifier")
+
+#: The default rule of a study: without a target, and with one.
+DEFAULT, WITH_TARGET = "scout", "furthest"
 
 
 def names() -> tuple[str, ...]:
-    """The names of the rules whose index depends on counts alone: every study and experiment can use them."""
+    """The names of the rules whose index depends on counts alone: every experiment can use them."""
     return tuple(_FACTORIES)
 
 
 def is_built_in(name: str) -> bool:
     """Whether ``get`` knows this name."""
-    return name in _FACTORIES or name in _ANSWERING
+    return name in _FACTORIES or name in _AIMING
+
+
+def for_study(policy: "str | Policy") -> Policy:
+    """The policy of a study, by name or as it is. Raises ``InputError`` for a rule that is for experiments alone."""
+    found = get(policy)
+    name = found.name.partition(":")[0]
+    if found is not policy and name in _EXPERIMENTAL:
+        raise InputError(
+            f"the policy {name!r} is for experiments: a study leaves out each chain whose bound has reached the target,"
+            " so there every rule needs the same number of observations; leave the policy out"
+        )
+    return found
 
 
 def get(policy: "str | Policy", **parameters: Any) -> Policy:
@@ -58,7 +74,7 @@ def get(policy: "str | Policy", **parameters: Any) -> Policy:
             )
         return policy
     name, given = specs.merged(policy, parameters)
-    factory = specs.look_up(name, _FACTORIES | _ANSWERING, "policy", "the policies are")
+    factory = specs.look_up(name, _FACTORIES | _AIMING, "policy", "the policies are")
     specs.check_keys(given, [*inspect.signature(factory).parameters, "block"], f"the policy {name}")
     own = {key: value for key, value in given.items() if key != "block"}
     made = factory(**own)

@@ -104,8 +104,8 @@ class Policy:
     floor: Callable[[float], float] | None = None
     #: The chosen chain is advanced max(1, ⌊block·T⌋) times before indices are compared again (MATH §6, Blocks).
     block: float = 0.0
-    #: Whether the sums belong to answers: they are not a function of the counts; the replay of the chain sets them.
-    answering: bool = False
+    #: Whether the sums belong to a study's aim: they are not a function of the counts; the study sets them.
+    aiming: bool = False
     #: A chain's weight ω multiplies the index as ω**power.
     power: float = 1.0
     #: The shares of the budget that the rule aims at, from the true matrices; None if it has no fixed aim.

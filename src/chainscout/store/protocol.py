@@ -112,10 +112,10 @@ class Transaction(Protocol):
     def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
         """The counts that the chain was warm-started from. The caller must not change them."""
 
-    def top(self, number: int) -> list[ChainRecord]:
+    def top(self, number: int, below: float | None = None) -> list[ChainRecord]:
         """The ``number`` free chains with the largest indices, largest first, equal ones by chain number.
 
-        A chain is free if it is neither blocked nor set aside.
+        A chain is free if it is neither blocked nor resting nor set aside. ``below``: only those with a smaller index.
         """
 
     def least(self, number: int) -> list[ChainRecord]:
@@ -162,12 +162,6 @@ class Transaction(Protocol):
 
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
-
-    def stale(self) -> Iterator[ChainRecord]:
-        """The chains that moved since their certificate was computed, by number.
-
-        The caller may save a chain while it iterates.
-        """
 
     def observation(self, path: PathRecord, step: int) -> Observation | None:
         """The observation with this number in its path, or None. Reads the log of the chain."""

@@ -56,7 +56,9 @@ class StudyRecord:
     shared: bool = False
     #: In observations, or in cost units if the observations are priced; None: open-ended.
     budget: float | None = None
+    #: The smallest and the largest of the chains' target losses, `ChainRecord.target`; None: the aim is another one.
     target_loss: float | None = None
+    target_most: float | None = None
     #: The aim of the answers, one of three: a width, a limit that each answer is on one side of, or the worst chain
     #: ('highest' or 'lowest').
     target_width: float | None = None
@@ -82,6 +84,11 @@ class StudyRecord:
     reserved: float = 0.0
     lost: int = 0
     aside: int = 0
+    #: How many chains have not reached the study's aim: of those that are sampled, and of those that are set aside.
+    behind: int = 0
+    missed: int = 0
+    #: Whether several walkers advanced one chain at a time: what the bounds then assume is said beside them.
+    side_by_side: bool = False
     events: int = 0
     #: Λ of the estimates: the sum of `ChainRecord.variability`.
     variability: float = 0.0
@@ -145,8 +152,16 @@ class ChainRecord:
     certified: int = 0
     #: At that T, the largest error of a probability out of a state that was left 100 times; infinite: no bound.
     error: float = math.inf
-    #: The T at which the answers to its questions are computed next; 0: it has no questions.
-    asking: int = 0
+    #: ω_k·L_k is to be at most this; 0: the chain has no target loss.
+    target: float = 0.0
+    #: How far the chain is from the study's aim, in units of transitions (MATH §16), and the T of this look; at most 1:
+    #: it has reached the aim. Infinite in a study without an aim.
+    ratio: float = math.inf
+    looked: int = 0
+    #: The T at which the next look is due; 0: never.
+    due: int = 0
+    #: Whether nobody advances it: it has reached the aim, or will have when the draws under way are told.
+    resting: bool = False
     #: How many leases there are, and how many observations their holders may still tell.
     leases: int = 0
     pending: int = 0
@@ -159,6 +174,11 @@ class ChainRecord:
     discovered: int = 0
     #: None for states numbered from 0.
     labels: tuple[Hashable, ...] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has reached the study's aim."""
+        return self.ratio <= 1.0
 
     @property
     def begun(self) -> int:

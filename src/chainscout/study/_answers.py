@@ -21,7 +21,7 @@ def answered(study: "Study", chain: str, question: Question | str, delta: float 
     with study._lock, study._store.reading() as transaction:
         record = study._find(transaction, chain)
         doubts = _repetition.repeated(transaction, record)
-        if delta is None and options == _PLAIN and isinstance(question, Question) and record.asking:
+        if transaction.study.questions and delta is None and options == _PLAIN and isinstance(question, Question):
             known = study._answering.answered(transaction, record, question)
     if known is None:
         share = study.progress().delta if delta is None else delta

@@ -1,4 +1,4 @@
-"""The certificate in a live study: stored, and refreshed on a 1 % schedule. An old one is never relied on (MATH §7)."""
+"""The certificate in a live study: stored at each look, and computed when somebody asks for it (MATH §7, §16)."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,15 +11,9 @@ from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ..validation import printable
+from ._aim import FEW, LONG
 from ._labels import Labels
 from ._repetition import as_sentence, repeated
-from ._solutions import NEAR, Solutions
-
-#: Without a target, certificates are stored from this T on. Before, they say little, and each costs as much time as two
-#: or three observations.
-LONG = 100
-#: A study with at most this many chains computes all certificates when it stops.
-FEW = 100
 
 #: The number of chains whose counts are in memory at once.
 _BATCH = 1_000
@@ -116,82 +110,23 @@ def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int,
     return found
 
 
-def refresh(transaction: Transaction, chain: ChainRecord, solutions: Solutions | None = None) -> None:
-    """Computes and stores the chain's certificate and variability. ``solutions``: the last searches, as a start."""
+def refresh(transaction: Transaction, chain: ChainRecord) -> None:
+    """Computes the chain's certificate and variability from its counts. The caller saves the chain."""
     study, rows = transaction.study, transaction.rows(chain)
-    loss, error = math.inf, math.inf
-    if solutions is not None and rows and chain.size > 1 and _has_sharp(study, chain):
-        loss, error = solutions.bound(study, chain, rows)
-    if loss == math.inf or study.target_loss is None or chain.weight * loss <= NEAR * study.target_loss:
-        (found,) = _bounds(study, [(chain, rows)])
-        loss, error = _loss(found), _error(found)
-    chain.certificate, chain.error = chain.weight * loss, error
+    (found,) = _bounds(study, [(chain, rows)])
+    chain.certificate, chain.error = chain.weight * _loss(found), _error(found)
     before, chain.variability = chain.variability, chain.weight * plug_in_variability(chain.size, rows)
     study.variability += chain.variability - before
     chain.certified = chain.transitions
-    transaction.save(chain)
 
 
 def is_shown(study: StudyRecord, chain: ChainRecord) -> bool:
-    """Whether the chain's certificate is stored without a target, and drawn over time."""
+    """Whether the chain's certificate is drawn over time."""
     return chain.transitions >= (1 if study.chains <= FEW and study.target_loss is not None else LONG)
 
 
-def refresh_due(
-    transaction: Transaction, moved: Iterable[ChainRecord], solutions: Solutions | None
-) -> list[ChainRecord]:
-    """Refreshes the chains that are due, and returns them.
-
-    With a target, a chain is due if its T has grown by 1 % since its certificate was computed. Without a target,
-    certificates are only shown and must cost little: a chain is due if T has grown by `LONG` and by half. A chain
-    that is set aside is due at once.
-    """
-    study, found = transaction.study, []
-    share, least = (2, LONG) if study.target_loss is None else (100, 1)
-    for chain in moved:
-        known = chain.certified
-        due = chain.transitions >= known + least and chain.transitions >= known + known // share
-        if (due or chain.aside) and (study.target_loss is not None or is_shown(study, chain)):
-            refresh(transaction, chain, None if study.target_loss is None else solutions)
-            found.append(chain)
-    return found
-
-
-def refresh_all(transaction: Transaction, until: float = math.inf) -> list[ChainRecord]:
-    """Refreshes every chain that moved since its certificate was computed; stops at one that is above ``until``.
-
-    Returns the chains that it refreshed.
-    """
-    found = []
-    for chain in transaction.stale():
-        refresh(transaction, chain)
-        found.append(chain)
-        if chain.certificate > until and not chain.aside:
-            break
-    return found
-
-
-def refresh_each(transaction: Transaction) -> list[ChainRecord]:
-    """Computes every chain's certificate from the counts alone. Returns the chains that had moved since then."""
-    moved = []
-    for chain in transaction.every():
-        if chain.transitions > chain.certified:
-            moved.append(chain)
-        if chain.transitions:
-            refresh(transaction, chain)
-    return moved
-
-
-def is_met(transaction: Transaction, target: float) -> bool:
-    """Whether every chain that is not set aside has a fresh certificate of at most ``target``."""
-    if transaction.worst() > target:
-        return False
-    refresh_all(transaction, target)
-    return transaction.worst() <= target
-
-
 def largest(transaction: Transaction) -> float:
-    """The largest stored certificate of all chains. The certificate of a moving chain is less than 1 % old."""
+    """The largest stored certificate of all chains, each of its last look."""
     if transaction.study.spoilt:
         return math.inf
     found = transaction.worst()

@@ -13,12 +13,12 @@ from . import _certificate
 LEAST = 10
 
 
-def draw(transaction: Transaction, refreshed: Iterable[ChainRecord]) -> None:
-    """Adds the lines that are due. ``refreshed``: the chains whose certificates were just computed again."""
+def draw(transaction: Transaction, looked: Iterable[ChainRecord]) -> None:
+    """Adds the lines that are due. ``looked``: the chains that were just looked at."""
     study = transaction.study
     if study.observations >= study.drawn + max(LEAST, study.drawn // 100):
         study.drawn = study.observations
         transaction.draw(None, _certificate.largest(transaction), study.variability)
-    for chain in refreshed:
-        if _certificate.is_shown(study, chain):
+    for chain in looked:
+        if chain.certified == chain.transitions and _certificate.is_shown(study, chain):
             transaction.draw(chain, _certificate.bound_of(study, chain), chain.variability)

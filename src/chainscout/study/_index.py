@@ -16,6 +16,7 @@ from ..policies import Policy, Setting
 from ..policies.policy import replaced
 from ..store import ChainRecord, RowRecord, RowView, StudyRecord, Transaction
 from . import _budget
+from ._aim import rests
 
 #: Twice the index of a chain that has no transition yet and one pending observation: above every real index.
 UNSEEN = 1e300
@@ -174,8 +175,9 @@ class LiveIndex:
         return terms, sums
 
     def reindex(self, chain: ChainRecord) -> None:
-        """Computes the index again after the number of pending observations has changed."""
+        """Computes the index again after the ratio or the number of pending observations has changed."""
         chain.index = self.expected_index(chain, chain.pending)
+        chain.resting = rests(chain)
 
     # -- whole chains
 
@@ -211,7 +213,7 @@ class LiveIndex:
                 row = rows[position]
                 row.terms, row.stale = self._terms(chain, row), False
                 sums = _renewed_sums(sums, (), row.terms)
-        if not (self.policy.answering and chain.sums):  # the sums of answers are not a function of the counts
+        if not (self.policy.aiming and chain.sums):  # the sums of an aim are not a function of the counts
             chain.sums = sums
         chain.look = self._next_look(chain.transitions)
         self.reindex(chain)

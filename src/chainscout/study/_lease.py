@@ -306,6 +306,13 @@ def choose(
     affordable = 0 if chain is None else int(min(steps, _budget.remaining(transaction) / chain.cost))
     if chain is None or affordable < 1:
         raise _stop.nothing_free(transaction, len(without))
+    if first := _selection.ahead(transaction, live, chain, without):
+        named = ", ".join(repr(other.name) for other in first[: _budget.MOST_NAMED])
+        if all(walker.holds(transaction, other) for other in first):
+            raise Held(
+                f"the worker {walker.name!r} holds {named}, which come first: it must tell them before {chain.name!r}"
+            )
+        raise NothingFree(f"nothing is free: {named} come before {chain.name!r}, and are at work")
     return chain, affordable
 
 
@@ -338,6 +345,7 @@ def grant(
 ) -> None:
     """Grants a path of the chain to its worker, for ``steps`` observations within ``seconds``."""
     study = transaction.study
+    study.side_by_side = study.side_by_side or chain.leases > 0
     path.token, path.expires, path.promised = token, transaction.now + seconds, steps
     _transitions.issue(transaction, path)
     chain.leases += 1

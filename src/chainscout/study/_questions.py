@@ -1,22 +1,23 @@
 """Registered questions: a study gets them before its first draw, and keeps their answers up to date (MATH §11).
 
-An answer is computed again when its chain's T has grown by 1 %. It is a function of the chain's cards alone. So it does
+An answer is computed again at each look at its chain (`_aim`). It is a function of the chain's cards alone. So it does
 not matter which process computes it, or whether the study was reopened in between. Its bounds hold at all times at
 once, so a study may use them to decide when to stop.
 """
 
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers import Answer, Question, answer, parse
 from ..answers.replay import BLOCKED
-from ..answers.running import Running, next_look
-from ..errors import InputError, MixedUnitsWarning
+from ..answers.running import Running
+from ..errors import InputError, MixedUnitsWarning, PolicyWarning
+from ..policies import Policy
 from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
 from ..validation import did_you_mean, one_of, real_number, shown
-from . import _paths, _transitions
+from . import _aim, _paths, _transitions
 from ._cards import ChainCards, Readings
 from ._index import LiveIndex
 from ._labels import Labels
@@ -26,8 +27,11 @@ from .views import QuestionLine
 if TYPE_CHECKING:
     from .settings import StudySettings
 
-#: Under `widest`, a chain is set aside after this many paths without an exit of the state that its replay waits for.
-MOST_BARREN = _transitions.MOST_BARREN
+#: A chain is set aside if the state that its replay waits for was not left during this many transitions, or during this
+#: share of all transitions of the chain, whichever is more.
+MOST_WAITED, MOST_WAITED_SHARE = 1_000, 0.5
+#: The ratio of a question that is not answered well enough is more than 1, however close its answer is.
+ABOVE = math.nextafter(1.0, 2.0)
 #: Which answer is the worst.
 WORST = ("highest", "lowest")
 
@@ -89,11 +93,22 @@ def check_goals(settings: "StudySettings", asked: Mapping[str, Sequence[Question
     aims = [name for name in ("target_loss", "target_width", "limit", "worst") if getattr(settings, name) is not None]
     if len(aims) > 1:
         raise InputError(f"a study aims at one thing, and {' and '.join(aims)} are given")
-    if not asked:
-        if aims and aims != ["target_loss"]:
-            raise InputError(f"{aims[0]} is about the answers to questions, and the study has none")
-        if getattr(settings.policy, "answering", False):
-            raise InputError("the policy 'widest' allocates for the answers to questions, and the study has none")
+    if not asked and aims and aims != ["target_loss"]:
+        raise InputError(f"{aims[0]} is about the answers to questions, and the study has none")
+    policy = settings.policy
+    assert isinstance(policy, Policy)
+    if policy.aiming and not aims:
+        raise InputError(
+            f"the policy {policy.name!r} advances the chain that is furthest from a target, and the study has none: give"
+            " a target, or another policy"
+        )
+    if aims and aims != ["target_loss"] and not policy.aiming:
+        warnings.warn(
+            f"the policy {policy.name!r} chooses chains by their counts, and not by how far their answers are from the"
+            " aim: if the budget ends first, some may be far from it; without policy=, the furthest goes first",
+            PolicyWarning,
+            stacklevel=2,
+        )
     if aims == ["worst"] and (len(asked) < 2 or any(len(questions) != 1 for questions in asked.values())):
         raise InputError("worst compares chains: at least two of them must have one question each")
     units = {question.unit: None for questions in asked.values() for question in questions}
@@ -152,21 +167,8 @@ class Answering:
         #: Question → its replay over the known states.
         self._running: dict[int, Running] = {}
 
-    def refresh_due(self, transaction: Transaction, live: LiveIndex, moved: Iterable[ChainRecord]) -> bool:
-        """Computes the answers that are due. Returns whether there were any."""
-        found = False
-        for chain in moved:
-            if chain.asking and chain.transitions >= chain.asking:
-                self._refresh(transaction, live, chain)
-                found = True
-        return found
-
-    def refresh_all(self, transaction: Transaction, live: LiveIndex) -> None:
-        """Computes the answers to the questions about all chains that have any."""
-        for number in dict.fromkeys(record.chain for record in transaction.questions()):
-            self._refresh(transaction, live, transaction.numbered(number))
-
-    def _refresh(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> None:
+    def look(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> float:
+        """Computes the answers about a chain. Returns how far they are from the study's aim, in transitions."""
         study = transaction.study
         cards = self._readings.of(transaction, chain)
         records = transaction.questions(chain)
@@ -178,21 +180,16 @@ class Answering:
             record.transitions = chain.transitions
             self._wait(transaction, chain, record, cards, found)
             if study.worst is None:
-                met = _is_met(transaction, record)
+                met = _is_met(study, record)
                 study.unmet += record.met - met
                 record.met = met
             transaction.save_question(record)
-        own = chain.transitions - chain.prior  # the counts of a warm start are not replayed
-        chain.asking = chain.prior + next_look(own)
-        if cards.unordered is not None:  # every answer then reads the whole log, so wait until T has grown by a quarter
-            chain.asking = max(chain.asking, chain.transitions + chain.transitions // 4)
         if study.worst is not None:
-            self._compare(transaction, live)
-            records = transaction.questions(chain)
-        set_index(transaction, live, chain, records)
-        transaction.save(chain)
-        if live.policy.answering and not chain.aside:
+            self._compare(transaction, live, chain)
+        if _aim.aims_at_answers(study) and not chain.aside:
             self._set_aside(transaction, chain, records, cards)
+        between = None if study.worst is None else _between(transaction.questions(), study.worst)
+        return max(_ratio(study, record, between) for record in records)
 
     def _answered(
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
@@ -231,12 +228,12 @@ class Answering:
             waits = self._labels.position(transaction, chain, found.waiting_for)
         number = 0 if waits is None or cards.unordered is not None else int(cards.decks.count[waits])
         if (waits, number) != (record.waits, record.cards):
-            record.waits, record.cards, record.since = waits, number, chain.begun
+            record.waits, record.cards, record.since = waits, number, chain.transitions
 
     def _set_aside(
         self, transaction: Transaction, chain: ChainRecord, records: Sequence[QuestionRecord], cards: ChainCards
     ) -> None:
-        """Sets a chain aside if its paths never reach an awaited state, because it would take the whole budget."""
+        """Sets a chain aside if an awaited state is not left any more, because it would take the whole budget."""
         for record in records:
             if record.met or record.waits is None:
                 continue
@@ -247,25 +244,31 @@ class Answering:
                 )
                 _transitions.set_aside(transaction, chain, why)
                 return
-            if chain.begun - record.since >= MOST_BARREN:
+            waited = chain.transitions - record.since
+            if waited >= max(MOST_WAITED, MOST_WAITED_SHARE * chain.transitions):
                 state = shown(self._labels.label(transaction, chain, record.waits))
-                why = f"a question waits for an exit of {state}, and its last {MOST_BARREN} paths brought none"
+                why = f"a question waits for an exit of {state}, and the last {waited:,} transitions brought none"
                 _transitions.set_aside(transaction, chain, why)
                 return
 
-    def _compare(self, transaction: Transaction, live: LiveIndex) -> None:
-        """Checks whether one chain is known to be the worst. Questions of chains that cannot be the worst are met."""
+    def _compare(self, transaction: Transaction, live: LiveIndex, looked: ChainRecord) -> None:
+        """Checks whether one chain is known to be the worst. Questions of chains that cannot be the worst are met.
+
+        ``looked``: the chain whose answer is new. The others are placed again here.
+        """
         study = transaction.study
         records = transaction.questions()
         left = contenders(records, study.worst == "highest")
         study.unmet = len(left) - 1
+        between = _between(records, str(study.worst))
         for record in records:
             met = record.number not in left
             if met != record.met:
                 record.met = met
                 transaction.save_question(record)
-                chain = transaction.numbered(record.chain)
-                set_index(transaction, live, chain, [record])
+            chain = transaction.numbered(record.chain)
+            if chain is not looked and chain.looked:
+                _aim.set_ratio(study, live, chain, _ratio(study, record, between))
                 transaction.save(chain)
 
     def answered(self, transaction: Transaction, chain: ChainRecord, question: Question) -> Answer | None:
@@ -349,8 +352,7 @@ def contenders(records: Sequence[QuestionRecord], highest: bool) -> set[int]:
     return {record.number for record in records if record.lower <= limit}
 
 
-def _is_met(transaction: Transaction, record: QuestionRecord) -> bool:
-    study = transaction.study
+def _is_met(study: StudyRecord, record: QuestionRecord) -> bool:
     if study.target_width is not None:
         return record.width <= study.target_width
     if study.limit is not None:
@@ -358,36 +360,28 @@ def _is_met(transaction: Transaction, record: QuestionRecord) -> bool:
     return False
 
 
-def reached(records: Iterable[QuestionRecord], target_width: float | None, decides: bool) -> float:
-    """target/width of the widest answer of a chain (MATH §11): 0 if it is infinite, infinite if nothing is left to do.
+def _ratio(study: StudyRecord, record: QuestionRecord, between: float | None) -> float:
+    """How far an answer is from the study's aim, in transitions: the squared ratio of a width (MATH §16).
 
-    If the aim is a decision, the width itself counts, and only for questions that are not decided.
+    For a decision, the width is the distance from the estimate to the end that must not reach the limit. ``between``:
+    what stands for the limit if the worst chain is wanted.
     """
-    found = math.inf
-    for record in records:
-        if decides and record.met:
-            continue
-        width = record.width
-        if width > 0:
-            found = min(found, (1.0 if target_width is None else target_width) / width)
-    return found
+    limit = between if study.limit is None else study.limit
+    if study.target_width is not None:
+        found = (record.width / study.target_width) ** 2
+    elif limit is None or record.estimate is None or record.estimate == limit:
+        found = math.inf
+    else:
+        far = record.upper if record.estimate < limit else record.lower
+        found = ((far - record.estimate) / (limit - record.estimate)) ** 2
+    return min(found, 1.0) if record.met else max(found, ABOVE)
 
 
-def set_index(transaction: Transaction, live: LiveIndex, chain: ChainRecord, records: Sequence[QuestionRecord]) -> None:
-    """Sets the chain's sums to the numbers that `widest` uses."""
-    if not live.policy.answering:
-        return
-    study = transaction.study
-    part = reached(records, study.target_width, study.limit is not None or study.worst is not None)
-    chain.sums = part, float(chain.transitions), float(chain.asking)
-    live.reindex(chain)
-
-
-def check_new_aim(study: StudyRecord, target_loss: float | None, target_width: float | None) -> None:
+def check_new_aim(study: StudyRecord, target_loss: Any, target_width: float | None) -> None:
     """Raises ``InputError`` for a new aim of another kind."""
     if target_width is not None and not study.questions:
         raise InputError("target_width is about the answers to questions, and the study has none")
-    by_answers = (study.target_width, study.limit, study.worst) != (None, None, None)
+    by_answers = _aim.aims_at_answers(study)
     if (target_width is not None and target_loss is not None) or (target_loss is not None and by_answers):
         raise InputError("a study aims at one thing: at a target loss, or at answers to its questions")
     if target_width is not None and study.target_loss is not None:
@@ -395,7 +389,7 @@ def check_new_aim(study: StudyRecord, target_loss: float | None, target_width: f
 
 
 def aim_at_width(transaction: Transaction, width: float) -> None:
-    """Gives a study another aim: every answer is at most ``width`` wide. Its answers must be computed afterwards."""
+    """Gives a study another aim: every answer is at most ``width`` wide. Its chains must be looked at afterwards."""
     study = transaction.study
     study.target_width, study.limit, study.worst = width, None, None
     records = transaction.questions()
@@ -403,3 +397,4 @@ def aim_at_width(transaction: Transaction, width: float) -> None:
         record.met = False
         transaction.save_question(record)
     study.unmet = len(records)
+    _aim.begin_all(transaction)

@@ -4,18 +4,22 @@ import heapq
 import math
 from collections.abc import Set
 
+from ..policies.furthest import LARGEST, UNBOUNDED
 from ..store import ChainRecord, Transaction
-from . import _budget
-from ._index import LiveIndex
+from . import _aim, _budget
+from ._index import UNSEEN, LiveIndex
 from ._transitions import Walker
 
-#: Another path is cheap while first observations are at most this part of a chain's transitions. If it is not cheap, a
-#: worker stays with a chain whose index is at least that part of the largest one (benchmarks/bench_workers.py).
-CHEAP, CLOSE = 0.05, 0.5
+#: Another path is cheap while first observations are at most this part of a chain's transitions.
+CHEAP = 0.05
+#: A worker advances a chain only if its index is at least this part of the largest one; else it waits.
+CLOSE = 0.95
 #: The number of a worker's chains that are checked, because other workers may have changed their indices.
 MOST_COMPARED = 8
 #: The number of chains without a transition that are compared.
 MOST_UNSEEN = 64
+#: Below the index of every chain without a transition, however many workers walk it.
+UNSEEN_LEAST = math.sqrt(UNSEEN * UNBOUNDED)
 
 
 def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozenset()) -> ChainRecord | None:
@@ -32,8 +36,30 @@ def first(transaction: Transaction, live: LiveIndex, without: Set[int] = frozens
     found = transaction.top(1 + len(without))
     if ended or without:
         found = [chain for chain in found + ended if chain.number not in without]
-        return min(found, key=lambda c: (-_free_index(live, c), c.number), default=None)
-    return found[0] if found else None
+        found.sort(key=lambda c: (-_free_index(live, c), c.number))
+    if not found:
+        return None
+    if live.policy.aiming and LARGEST < found[0].index < UNSEEN_LEAST:
+        # An infinite ratio counts as the largest finite one, and the chain with fewer transitions goes first.
+        finite = transaction.top(1 + len(without), LARGEST)
+        found = [found[0], *(chain for chain in finite if chain.number not in without)][:2]
+        return min(found, key=lambda c: (_expected(c), c.number))
+    return found[0]
+
+
+def ahead(
+    transaction: Transaction, live: LiveIndex, chain: ChainRecord, without: Set[int] = frozenset()
+) -> list[ChainRecord]:
+    """The chains at work, or free, that come so far before a free chain that a worker waits for them.
+
+    Advancing this chain would spend what those need. An infinite index holds nobody up, because the first draws of a
+    chain say nothing of its index.
+    """
+    at_work = {path.chain for path in transaction.held()} if transaction.study.leases else set()
+    rivals = [other for other in map(transaction.numbered, at_work) if not (other.aside or other.resting)]
+    rivals += [other for other in transaction.top(1 + len(without)) if other.number not in without | at_work]
+    own = _free_index(live, chain)
+    return [other for other in rivals if other.index < LARGEST and own < CLOSE * other.index]
 
 
 def _expired(transaction: Transaction) -> list[ChainRecord]:
@@ -134,10 +160,11 @@ def batch(transaction: Transaction, live: LiveIndex, number: int, without: Set[i
 
 
 def _pending_index(live: LiveIndex, chain: ChainRecord, pending: int) -> float:
-    """The index with this many more observations pending.
+    """The index with this many more observations pending; −∞: they bring the look that says whether it is done.
 
     A chain without a transition gets only the observations that bring its first one.
     """
     if chain.transitions == 0:
         return math.inf if pending + min(chain.observations, 1) < 2 else -math.inf
-    return live.expected_index(chain, _pending(chain) + pending)
+    expected = _pending(chain) + pending
+    return -math.inf if _aim.rests(chain, expected) else live.expected_index(chain, expected)

@@ -1,13 +1,13 @@
-"""The end of a study: the rule that finds a reason to stop, and what lets the study continue."""
+"""Looks at bounds, and the end of a study: the rule that finds a reason to stop, and what lets the study continue."""
 
+import math
 from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
-from ..store import ChainRecord, StudyRecord, Transaction
-from . import _budget, _certificate, _evidence, _history, _selection
+from ..store import ChainRecord, Transaction
+from . import _aim, _budget, _certificate, _evidence, _history, _selection
 from ._index import LiveIndex
 from ._questions import Answering
-from ._solutions import Solutions
 from .views import EventKind, StopReason
 
 #: What lets a stopped study continue.
@@ -26,49 +26,97 @@ _WAYS_ON = {
 }
 
 
-def settle(
-    transaction: Transaction,
-    live: LiveIndex,
-    moved: Iterable[ChainRecord] = (),
-    solutions: Solutions | None = None,
-    answering: Answering | None = None,
-) -> None:
-    """Stops the study if there is a reason to. ``moved``: the chains that were just advanced."""
+def settle(transaction: Transaction, live: LiveIndex, answering: Answering, moved: Iterable[ChainRecord] = ()) -> None:
+    """Looks at the bounds that are due, and stops the study if there is a reason to. ``moved``: the chains that were
+    just advanced.
+    """
     study = transaction.study
-    looked = study.aside > 0 and not moved
-    if study.questions and answering is not None and answering.refresh_due(transaction, live, moved):
-        looked = True
-    _history.draw(transaction, _certificate.refresh_due(transaction, moved, solutions))
+    looked = [chain for chain in moved if _aim.is_due(chain)]
+    for chain in looked:
+        look(transaction, live, answering, chain)
+    _history.draw(transaction, looked)
     _evidence.keep_if_due(transaction)
     if study.stop_reason is not None:
         return
-    reason = _reason(transaction, live, looked)
-    if reason is not None:
-        if study.chains <= _certificate.FEW:  # a small stopped study shows the certificates of its last moment
-            _history.draw(transaction, _certificate.refresh_each(transaction))
-            _evidence.keep(transaction)
-        if study.unmet and answering is not None and study.chains <= _certificate.FEW:
-            answering.refresh_all(transaction, live)
-            reason = _answered(transaction, True) or reason
-        study.stop_reason = reason.value
-        transaction.happened(EventKind.FINISHED.value, reason=reason.value)
+    reason = _reason(transaction, live, answering)
+    if reason is None:
+        return
+    if study.chains <= _aim.FEW:  # a small stopped study shows the bounds of its last moment
+        stale = [chain for chain in transaction.every() if chain.transitions > min(chain.looked, chain.certified)]
+        for chain in stale:
+            look(transaction, live, answering, chain, whole=True)
+        _history.draw(transaction, stale)
+        _evidence.keep(transaction)
+        reason = _reached(transaction, live, answering) or reason
+    study.stop_reason = reason.value
+    transaction.happened(EventKind.FINISHED.value, reason=reason.value)
 
 
-def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReason | None:
-    """The reason to stop now, or None. ``looked``: answers were just computed, or a chain was set aside."""
+def look(
+    transaction: Transaction, live: LiveIndex, answering: Answering, chain: ChainRecord, *, whole: bool = False
+) -> None:
+    """Computes a chain's bounds as far as the study's aim needs them, and how far the chain is from the aim.
+
+    The certificate of a study that aims at answers is for the history only. ``whole``: it is computed all the same.
+    """
+    study, ratio = transaction.study, math.inf
+    asked = study.questions > 0 and bool(transaction.questions(chain))
+    seldom = chain.transitions >= max(_aim.LONG, _aim.CALM * chain.certified)
+    wanted = study.target_loss is not None or whole or (seldom and study.chains <= _aim.FEW)
+    if wanted and chain.certified < chain.transitions:
+        _certificate.refresh(transaction, chain)
+    if asked:
+        ratio = answering.look(transaction, live, chain)
+    if study.target_loss is not None:
+        ratio = chain.certificate / chain.target
+    elif not _aim.aims_at_answers(study):
+        ratio = math.inf
+    elif not asked:
+        ratio = 0.0
+    _aim.place(study, live, chain, ratio, asked=asked)
+    transaction.save(chain)
+
+
+def look_at_all(transaction: Transaction, live: LiveIndex, answering: Answering) -> None:
+    """Looks at every chain that has a transition, because the study's aim is new."""
+    for chain in transaction.every():
+        if chain.transitions:
+            look(transaction, live, answering, chain)
+
+
+#: The reason to stop when the aim is reached: for every chain, or for all but the chains that were set aside.
+_REACHED = {
+    "target_loss": (StopReason.TARGET_LOSS, StopReason.TARGET_LOSS_OF_THE_REST),
+    "target_width": (StopReason.TARGET_WIDTH, StopReason.TARGET_WIDTH_OF_THE_REST),
+    "limit": (StopReason.LIMIT, StopReason.LIMIT_OF_THE_REST),
+}
+
+
+def _reached(transaction: Transaction, live: LiveIndex, answering: Answering) -> StopReason | None:
+    """The reason to stop if every chain, or every chain that is not set aside, has reached the study's aim."""
     study = transaction.study
-    if study.spoilt and study.budget is None and study.deadline is None and _has_aim(study):
+    if study.spoilt or not _aim.has_aim(study):
+        return None
+    if study.worst is not None:
+        return StopReason.WORST if study.unmet == 0 else None
+    if study.behind or study.missed == study.chains:
+        return None
+    if study.missed:  # they may have moved since the last look
+        for chain in transaction.every():
+            if chain.aside and chain.transitions > chain.looked:
+                look(transaction, live, answering, chain)
+    whole, rest = next(reasons for aim, reasons in _REACHED.items() if getattr(study, aim) is not None)
+    return rest if study.missed else whole
+
+
+def _reason(transaction: Transaction, live: LiveIndex, answering: Answering) -> StopReason | None:
+    """The reason to stop now, or None."""
+    study = transaction.study
+    if study.spoilt and _aim.has_aim(study) and (study.behind == 0 or (study.budget, study.deadline) == (None, None)):
         return StopReason.REPEATED
-    if study.questions:
-        answered = _answered(transaction, looked)
-        if answered is not None:
-            return answered
-    if study.target_loss is not None and not study.spoilt and _certificate.is_met(transaction, study.target_loss):
-        if _certificate.largest(transaction) <= study.target_loss:
-            return StopReason.TARGET_LOSS
-        # A chain that was set aside does not move any more and may never meet the target: nothing is left to do.
-        if study.aside < study.chains:
-            return StopReason.TARGET_LOSS_OF_THE_REST
+    reached = _reached(transaction, live, answering)
+    if reached is not None:
+        return reached
     if study.budget is not None:
         left = _budget.unspent(study)
         if left < study.least_cost:
@@ -82,31 +130,6 @@ def _reason(transaction: Transaction, live: LiveIndex, looked: bool) -> StopReas
     if study.aside == study.chains:
         return StopReason.ALL_SET_ASIDE
     return None
-
-
-def _has_aim(study: StudyRecord) -> bool:
-    """Whether the study stops when bounds are small enough."""
-    return any(aim is not None for aim in (study.target_loss, study.target_width, study.limit, study.worst))
-
-
-def _answered(transaction: Transaction, looked: bool) -> StopReason | None:
-    """The reason to stop if the questions of all chains, or of all that are not set aside, are answered well enough."""
-    study = transaction.study
-    if study.spoilt:  # no answer of a repeated chain has bounds, however narrow they look
-        return None
-    if study.worst is not None:
-        return StopReason.WORST if study.unmet == 0 else None
-    whole, rest = StopReason.TARGET_WIDTH, StopReason.TARGET_WIDTH_OF_THE_REST
-    if study.limit is not None:
-        whole, rest = StopReason.LIMIT, StopReason.LIMIT_OF_THE_REST
-    elif study.target_width is None:
-        return None
-    if study.unmet == 0:
-        return whole
-    if not looked or not 0 < study.aside < study.chains:
-        return None
-    left = (record for record in transaction.questions() if not record.met)
-    return rest if all(transaction.numbered(record.chain).aside for record in left) else None
 
 
 def stop_reason(transaction: Transaction) -> StopReason | None:

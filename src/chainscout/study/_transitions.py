@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import BarePathsWarning, InputError, OutOfStep
 from ..store import ChainRecord, PathRecord, Transaction
-from . import _certificate
+from . import _aim
 from ._index import LiveIndex
 from ._repetition import CHECKPOINTS, digested, keep_beginning
 from .views import EventKind
@@ -321,10 +321,8 @@ def set_aside(transaction: Transaction, chain: ChainRecord, reason: str, *, ende
     """Excludes the chain from the choice. ``ended``: its source has given all its states."""
     if not chain.aside:
         chain.aside = True
-        transaction.study.aside += 1
+        _aim.set_aside(transaction.study, chain)
         transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason, ended=ended)
-        if chain.transitions:
-            _certificate.refresh(transaction, chain)  # later moves of other chains do not refresh it
         transaction.save(chain)
 
 
@@ -332,6 +330,6 @@ def take_up(transaction: Transaction, chain: ChainRecord) -> None:
     """Includes a chain that was set aside in the choice again."""
     if chain.aside:
         chain.aside, chain.barren = False, 0
-        transaction.study.aside -= 1
+        _aim.set_aside(transaction.study, chain)
         transaction.happened(EventKind.TAKEN_UP.value, chain)
         transaction.save(chain)

@@ -1,20 +1,19 @@
 """The settings of a study: one record, the check of each setting, and the stored records made from them."""
 
 import json
-import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from .. import policies
-from ..answers.running import next_look
 from ..certificates.certificate import need_certifiable
 from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy
 from ..store import ChainRecord, Content, RowRecord, StudyRecord, plug_in_variability
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
+from ._aim import begin, targets
 from ._budget import check_affordable, checked_budget, horizon
 from ._evidence import first_look
 from ._index import LiveIndex
@@ -55,8 +54,8 @@ class StudySettings:
 
     #: Observations, or cost units if ``costs`` are given; no end if not given.
     budget: float | None = None
-    #: The study stops when this loss is certified with probability 1 − ``delta``.
-    target_loss: float | None = None
+    #: The study stops when this loss is certified with probability 1 − ``delta``; or name → the loss of each chain.
+    target_loss: float | Mapping[str, float] | None = None
     #: A datetime with a time zone, or seconds since 1970.
     deadline: Any = None
     #: The probability that a guarantee fails; 0.05 if not given.
@@ -64,7 +63,7 @@ class StudySettings:
     #: The certificate that the study promises and stops by: 'sharp' (if not given) or 'mixture'. A chain with open
     #: states has 'mixture' in both cases.
     certificate: str | None = None
-    #: The rule that chooses the next chain; if not given, 'widest' where the study aims at answers, and else 'scout'.
+    #: The rule that chooses the next chain; if not given, 'furthest' where the study has a target, and else 'scout'.
     policy: str | Policy | None = None
     #: How much a chain's loss counts; 1 for a chain that is not named.
     weights: Mapping[str, float] | None = None
@@ -91,14 +90,19 @@ class StudySettings:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
 
+    @property
+    def has_target(self) -> bool:
+        """Whether the study stops when bounds are small enough."""
+        return any(aim is not None for aim in (self.target_loss, self.target_width, self.limit, self.worst))
+
     def checked(self) -> "StudySettings":
         """The same settings, checked and with the defaults.
 
         Raises ``InputError`` for the first bad one. ``content`` checks the settings that depend on the chains.
         """
         values = _DEFAULTS | self.given()
-        if self.policy is None and (self.target_width, self.limit, self.worst) != (None, None, None):
-            values["policy"] = "widest"
+        if self.policy is None and self.has_target:
+            values["policy"] = policies.WITH_TARGET
         return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
 
     def content(self, chains: Mapping[str, int | Sequence[Hashable]]) -> Content:
@@ -113,6 +117,7 @@ class StudySettings:
         assert method is not None
         weights = numbers_by_chain(self.weights, "weights", chains)
         costs = numbers_by_chain(self.costs, "costs", chains)
+        losses = {} if self.target_loss is None else targets(self.target_loss, chains)
         prices = {*costs.values(), 1.0} if len(costs) < len(chains) else {*costs.values()}
         budget = checked_budget(self.budget, priced=self.costs is not None)
         check_affordable(budget, min(prices))
@@ -131,7 +136,8 @@ class StudySettings:
             version=policy.version,
             shared=self.paths == "shared",
             budget=budget,
-            target_loss=self.target_loss,
+            target_loss=min(losses.values(), default=None),
+            target_most=max(losses.values(), default=None),
             target_width=self.target_width,
             limit=self.limit,
             worst=self.worst,
@@ -157,12 +163,10 @@ class StudySettings:
                 chain.labels = None if place is None else states.lists[place]
                 chain.weight, chain.cost = weights.get(name, 1.0), costs.get(name, 1.0)
                 chain.constants = live.constants(study, chain)
+                chain.target = losses.get(name, 0.0)
                 _begin_warm(chain, rows.get(number, {}))
-                chain.asking = chain.transitions + next_look(0) if name in asked else 0
                 live.begin(chain, rows.get(number, {}))
-                if policy.answering and name not in asked:  # no question is about this chain
-                    chain.sums = (math.inf, 0.0, 0.0)
-                    live.reindex(chain)
+                begin(study, chain, asked=name in asked)
                 chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
                 study.variability += chain.variability
                 yield chain
@@ -171,11 +175,18 @@ class StudySettings:
         return Content(study, records(), states.lists, states.open, rows, floor, questions)
 
 
-_DEFAULTS: dict[str, Any] = {"delta": 0.05, "certificate": _CERTIFICATES[0], "policy": "scout", "paths": _PATHS[0]}
+_DEFAULTS: dict[str, Any] = {
+    "delta": 0.05, "certificate": _CERTIFICATES[0], "policy": policies.DEFAULT, "paths": _PATHS[0]
+}  # fmt: skip
 
 
-def _checked_target(value: Any) -> float | None:
+def _checked_target(value: Any) -> float | dict[str, float] | None:
     meaning = "the loss whose certificate ends the study"
+    if isinstance(value, Mapping):
+        return {
+            name: real_number(one, f"target_loss of chain {name!r}", above=0.0, meaning=meaning)
+            for name, one in value.items()
+        }
     return None if value is None else real_number(value, "target_loss", above=0.0, meaning=meaning)
 
 
@@ -192,7 +203,7 @@ def _checked_deadline(value: Any) -> float | None:
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "delta": failure_probability,
     "certificate": lambda value: one_of(value, "certificate", _CERTIFICATES),
-    "policy": policies.get,
+    "policy": policies.for_study,
     "target_loss": _checked_target,
     "target_width": checked_width,
     "limit": checked_limit,

@@ -19,6 +19,7 @@ from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Trans
 from ..validation import Duration, did_you_mean, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import (
+    _aim,
     _answers,
     _audit,
     _batch,
@@ -42,7 +43,6 @@ from ._lease import Lease, Worker
 from ._lock import StudyLock
 from ._plan import AnswerPlan, StudyPlan
 from ._questions import Answering
-from ._solutions import Solutions
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
 from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, QuestionLine, Step, StopReason
@@ -72,7 +72,7 @@ class Study:
         self._policy = policy
         self._labels = Labels()
         self._main = Walker(MAIN)
-        self._solutions, self._answering = Solutions(), Answering(self._labels)
+        self._answering = Answering(self._labels)
         self._lock = StudyLock()
         # A rule may need other functions without a budget, and a budget can be added while the study is open.
         self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
@@ -80,7 +80,8 @@ class Study:
     @classmethod
     def create(
         cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
-        policy: str | Policy | None = None, delta: float | None = None, *, target_loss: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, *,
+        target_loss: float | Mapping[str, float] | None = None,
         deadline: Any = None, certificate: str | None = None, weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None, paths: str | None = None,
         open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
@@ -111,8 +112,10 @@ class Study:
         study._main.is_first = True
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
-            if given.target_loss is not None:
-                _certificate.refresh_all(transaction)
+            if given.target_loss is not None and given.warm_start:
+                live = study._live(transaction.study)
+                _stop.look_at_all(transaction, live, study._answering)
+                study._settle(transaction, live)
         return study
 
     @classmethod
@@ -168,8 +171,10 @@ class Study:
     ) -> None:
         self.close()
 
-    def extend(self, *, budget: float | None = None, target_loss: float | None = None, deadline: Any = None,
-               target_width: float | None = None) -> None:  # fmt: skip
+    def extend(
+        self, *, budget: float | None = None, target_loss: float | Mapping[str, float] | None = None,
+        deadline: Any = None, target_width: float | None = None,
+    ) -> None:  # fmt: skip
         """Sets another budget (the whole, not the increase), target or deadline. A finished study continues."""
         given = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline, target_width=target_width)
         if not given.given():
@@ -186,15 +191,15 @@ class Study:
             study.stop_reason = None
             if end is not None:
                 study.deadline = end
-            if target is not None:
-                study.target_loss = target
-                _certificate.refresh_all(transaction)
             if limit is not None:
                 endless, study.budget = study.budget is None, limit
                 renew(transaction, self._live(study), always=endless)
+            if target is not None:
+                _aim.aim_at_loss(transaction, target)
             if checked.target_width is not None:
                 _questions.aim_at_width(transaction, checked.target_width)
-                self._answering.refresh_all(transaction, self._live(study))
+            if target is not None or checked.target_width is not None:
+                _stop.look_at_all(transaction, self._live(study), self._answering)
             transaction.happened(
                 EventKind.EXTENDED.value, budget=study.budget, target_loss=study.target_loss, deadline=study.deadline,
                 target_width=study.target_width,
@@ -217,7 +222,7 @@ class Study:
         )
 
     def _settle(self, transaction: Transaction, live: LiveIndex, moved: Sequence[ChainRecord] = ()) -> None:
-        _stop.settle(transaction, live, moved, self._solutions, self._answering)
+        _stop.settle(transaction, live, self._answering, moved)
 
     def _live(self, study: StudyRecord) -> LiveIndex:
         return self._without_budget if study.budget is None else self._with_budget
@@ -526,9 +531,27 @@ class Study:
             return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
-        """The bound on each chain's loss, times its weight, at this moment."""
-        with self._lock, self._store.reading() as transaction:
-            return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
+        """The bound on each chain's loss, times its weight, at this moment.
+
+        A chain whose bound has reached its target is not advanced any more. So a study whose bounds have all reached
+        their targets is finished, unless it is read only.
+        """
+        with self._lock:
+            with self._store.reading() as transaction:
+                found = _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
+                news = _aim.news(transaction, found.loss)
+            self._look_at(news)
+        return found
+
+    def _look_at(self, chains: Sequence[str]) -> None:
+        """Stores the bounds of these chains, which were just computed, and stops the study if they reach its aim."""
+        if not chains or self._store.read_only:
+            return
+        with self._store.writing() as transaction:
+            live = self._live(transaction.study)
+            for name in chains:
+                _stop.look(transaction, live, self._answering, self._find(transaction, name))
+            self._settle(transaction, live)
 
     def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
         """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
+from heapq import nsmallest
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -68,8 +69,9 @@ class MemoryStore:
         self._prior = {k: {x: dict(row.counts) for x, row in found.items()} for k, found in content.rows.items()}
         self._labels: dict[int, list[Hashable]] = {k: list(found) for k, found in content.open_labels.items()}
         self._positions = {k: {label: x for x, label in enumerate(found)} for k, found in self._labels.items()}
-        self._order = Heap([-chain.index for chain in self.chains])
-        self._fewest = Heap([float(chain.transitions) for chain in self.chains]) if self.floor else None
+        self._order = Heap([-chain.index if _is_free(chain) else None for chain in self.chains])
+        fewest = [float(chain.transitions) if _is_free(chain) else None for chain in self.chains]
+        self._fewest = Heap(fewest) if self.floor else None
         #: The certificates of the chains that are not set aside; made when a study with a target first asks.
         self._certificates: Heap | None = None
         #: Chain → its paths, by number − 1; and the paths under a lease.
@@ -168,8 +170,11 @@ class MemoryStore:
     def prior(self, chain: ChainRecord) -> Mapping[int, Mapping[int, int]]:
         return self._prior.get(chain.number, {})
 
-    def top(self, number: int) -> list[ChainRecord]:
-        return self._firsts(self._order, number)
+    def top(self, number: int, below: float | None = None) -> list[ChainRecord]:
+        if below is None:
+            return self._firsts(self._order, number)
+        smaller = (chain for chain in self.chains if _is_free(chain) and chain.index < below)
+        return [self.numbered(c.number) for c in nsmallest(number, smaller, key=lambda c: (-c.index, c.number))]
 
     def least(self, number: int) -> list[ChainRecord]:
         return [] if self._fewest is None else self._firsts(self._fewest, number)
@@ -245,9 +250,6 @@ class MemoryStore:
         first = self._certificates.first()
         return 0.0 if first is None else self.chains[first].certificate
 
-    def stale(self) -> Iterator[ChainRecord]:
-        return (self.numbered(chain.number) for chain in self.chains if chain.certified < chain.transitions)
-
     def observation(self, path: PathRecord, step: int) -> Observation | None:
         lines = self.log(self.chains[path.chain], 0)
         return next((line for line in lines if (line.path, line.step) == (path.number, step)), None)
@@ -306,7 +308,7 @@ class MemoryStore:
 
     def save(self, chain: ChainRecord) -> None:
         number = chain.number
-        free = not (chain.aside or chain.blocked)
+        free = _is_free(chain)
         self._order.set(number, -chain.index if free else None)
         if self._fewest is not None:
             self._fewest.set(number, float(chain.transitions + chain.pending) if free else None)
@@ -480,6 +482,11 @@ class _Writing:
             for (chain, number), path in held.items()
             if path.token is not None and number <= store.chains[chain].paths
         }
+
+
+def _is_free(chain: ChainRecord) -> bool:
+    """Whether `top` and `least` know the chain."""
+    return not (chain.aside or chain.blocked or chain.resting)
 
 
 def _put_back(record: Any, names: list[str], values: tuple[Any, ...]) -> None:

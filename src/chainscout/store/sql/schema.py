@@ -41,7 +41,7 @@ __all__ = [
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 11
+FORMAT = 12
 
 metadata = MetaData()
 
@@ -101,8 +101,6 @@ chain = Table(
     #: T plus the observations that leases will bring, if the policy asks for the least sampled chain. Otherwise NULL,
     #: and the index of this column is empty.
     Column("least", BigInteger),
-    #: Whether it moved since its certificate was computed.
-    _column("stale", Integer),
     _column("check_sum", BigInteger),
     UniqueConstraint("name"),
 )
@@ -113,12 +111,11 @@ def _partial(name: str, condition: Any, *columns: Any) -> None:
     Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
-_free = (chain.c.aside == 0) & (chain.c.blocked == 0)
+_free = (chain.c.aside == 0) & (chain.c.blocked == 0) & (chain.c.resting == 0)
 
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
 _partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
-_partial("chain_stale", chain.c.stale == 1, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
 _partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
 

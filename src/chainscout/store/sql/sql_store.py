@@ -157,8 +157,6 @@ class SqlStore:
                 wanted["best"] = statements.best, {}
             if self._last is not None and self._last.leases:
                 wanted["expired"] = statements.expired_now, {}
-            if self._last is not None and self._last.target_loss is not None:
-                wanted["worst"] = statements.worst, {"limit": statements.WORST}
         return wanted
 
     def _begun(self, begun: Begun) -> SqlTransaction:

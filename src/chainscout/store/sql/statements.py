@@ -55,7 +55,6 @@ __all__ = [
     "SELDOM_OF_CHAIN",
     "SELDOM_OF_PATH",
     "STAMP",
-    "WORST",
     "Bulk",
     "add_answer",
     "add_chain",
@@ -122,8 +121,8 @@ __all__ = [
     "set_question",
     "set_row",
     "set_study",
-    "stale_after",
     "top",
+    "top_below",
     "twin",
     "twins",
     "whole_glance",
@@ -211,19 +210,23 @@ get_label_list = select(label_list).where(label_list.c.number == bindparam("numb
 # -- chains
 
 _number = chain.c.number
-_free = select(chain).where(chain.c.aside == literal("0"), chain.c.blocked == literal("0"))
+_free = select(chain).where(*(column == literal("0") for column in (chain.c.aside, chain.c.blocked, chain.c.resting)))
 
 add_chain = _insert(chain)
 set_chain = _update(chain, ("number",), ChainRecord.FIXED)
 #: The columns of a chain and of a path that have indices and that an observation seldom changes. A statement that does
 #: not name them does not touch the pages of these indices. This saves a third of what a commit writes.
-SELDOM_OF_CHAIN = ("certificate", "variability", "certified", "error", "aside", "blocked", "stale")
+SELDOM_OF_CHAIN = (
+    "certificate", "variability", "certified", "error", "target", "ratio", "looked", "due", "resting", "aside",
+    "blocked",
+)  # fmt: skip
 SELDOM_OF_PATH = ("worker",)
 move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
 chain_by_name = _lookup(chain, "name")
 chain_by_number = _lookup(chain, "number")
 chains_after = _ordered(select(chain).where(_number > bindparam("after")), _number)
 top = _ordered(_free, chain.c.index.desc(), _number)
+top_below = _ordered(_free.where(chain.c.index < bindparam("below")), chain.c.index.desc(), _number)
 best = _free.order_by(chain.c.index.desc(), _number).limit(literal("1"))
 #: The stamp of the study and the number of its best chain, which comes from an index alone; and with the whole chain.
 _best_number = best.with_only_columns(_number).correlate(None).scalar_subquery()
@@ -234,7 +237,6 @@ least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number
 _worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())
 worst = _worst.where(chain.c.aside == literal("0"))
 worst_aside = _worst.where(chain.c.aside == literal("1"))
-stale_after = _ordered(select(chain).where(chain.c.stale == literal("1"), _number > bindparam("after")), _number)
 
 # -- paths
 
@@ -299,8 +301,6 @@ PARTS_OF_NEEDED = (
 )
 #: The leases that have expired by the server's clock, which is a little later than the beginning of the transaction.
 expired_now = held.where(path.c.expires <= extract("epoch", func.clock_timestamp()))
-#: The number of largest certificates that are read: one more than the chains that a tell changes.
-WORST = 2
 
 # -- rows and states
 

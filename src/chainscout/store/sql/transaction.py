@@ -58,8 +58,8 @@ class SqlTransaction:
         self._cache = cache
         cache.move_to(study.changes)
         self._chains, self._numbers, self._rows, self._paths = cache.chains, cache.numbers, cache.rows, cache.paths
-        #: Whether anything was saved, and whether a part of it was written already.
-        self._saved = self._flushed = False
+        #: Whether anything was saved.
+        self._saved = False
         self._changed: dict[int, ChainRecord] = {}
         self._changed_rows: dict[tuple[int, int], RowRecord] = {}
         self._changed_paths: dict[tuple[int, int], PathRecord] = {}
@@ -144,16 +144,15 @@ class SqlTransaction:
     def every(self) -> Iterator[ChainRecord]:
         return self._by_number(statements.chains_after)
 
-    def stale(self) -> Iterator[ChainRecord]:
-        return self._by_number(statements.stale_after)
-
     def _by_number(self, statement: Executable) -> Iterator[ChainRecord]:
         for page in self._pages(statement, 0, -1):
             yield from map(self._known, page)
             if len(page) == _PAGE and not self._changed:  # a pass over a million chains keeps none of them
                 self._chains.clear()
 
-    def top(self, number: int) -> list[ChainRecord]:
+    def top(self, number: int, below: float | None = None) -> list[ChainRecord]:
+        if below is not None:
+            return [self._known(values) for values in self._all(statements.top_below, limit=number, below=below)]
         if number == 1 and "best" in self._foreseen and not self._saved:
             found = self._foreseen["best"]  # all columns, or only the number
             return [self._known(values) if len(values) > 1 else self.numbered(values[0]) for values in found]
@@ -168,10 +167,8 @@ class SqlTransaction:
             return float(found[0][1]) if found else 0.0
         # Chains that were saved but not written yet are removed from the result of the database.
         known = [chain.certificate for chain in self._changed.values() if not chain.aside]
-        foreseen = None if self._flushed else self._foreseen.get("worst")
-        if foreseen is None or len(self._changed) >= statements.WORST:
-            foreseen = self._database.run(statements.worst, {"limit": 1 + len(self._changed)}).fetchall()
-        others = (value for number, value in foreseen if number not in self._changed)
+        found = self._database.run(statements.worst, {"limit": 1 + len(self._changed)}).fetchall()
+        others = (value for number, value in found if number not in self._changed)
         return max([*islice(others, 1), *known], default=0.0)
 
     # -- paths
@@ -423,7 +420,6 @@ class SqlTransaction:
         if self._saved or self._added or self._changed_rows:
             changes = self._changes()
             if changes:
-                self._flushed = True
                 self._database.change(changes)
 
     def _changes(self) -> list[tuple[Bulk, Sequence[Sequence[Any]]]]:

@@ -1,0 +1,153 @@
+"""The aim of a study: how far each chain is from it, when its bounds are looked at next, and which chains rest.
+
+A chain's ratio says how far it is, in units of transitions: bound over target loss, or squared width over squared
+target width (MATH §16). A chain whose ratio is at most 1 has reached the aim, and is never advanced again. The bounds
+hold at all times, so it may stop when it likes; and no rule can reach the aim of a chain without its own observations.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from ..store import ChainRecord, StudyRecord, Transaction
+from ..validation import shown
+
+if TYPE_CHECKING:
+    from ._index import LiveIndex
+
+#: The next look is due when T has grown by the root of the ratio, at least by NEAR and at most by FAR; or when the
+#: ratio is expected to be 1, if that is sooner. But T grows at least by LEAST.
+LEAST, NEAR, FAR = 1.001, 1.01, 2.0
+#: Without an aim, bounds are computed for the history only, in studies of at most FEW chains: from T = LONG on, and
+#: then when T has grown by CALM.
+CALM, LONG, FEW = 1.25, 100, 100
+
+
+def aims_at_answers(study: StudyRecord) -> bool:
+    """Whether the study stops when its questions are answered."""
+    return (study.target_width, study.limit, study.worst) != (None, None, None)
+
+
+def has_aim(study: StudyRecord) -> bool:
+    """Whether the study stops when bounds are small enough."""
+    return study.target_loss is not None or aims_at_answers(study)
+
+
+def next_due(study: StudyRecord, chain: ChainRecord, *, asked: bool) -> int:
+    """The T at which the chain's bounds are looked at next; 0: never. ``asked``: whether it has questions."""
+    transitions = chain.transitions
+    if has_aim(study):
+        if chain.done:  # it moves only if somebody tells more than was asked for
+            return transitions + 1
+        growth = max(LEAST, min(chain.ratio, max(NEAR, min(math.sqrt(chain.ratio), FAR))))
+    elif asked or study.chains <= FEW:
+        growth = CALM
+        transitions = transitions if asked else max(transitions, int(LONG / CALM))
+    else:
+        return 0
+    return max(transitions + 1, math.ceil(transitions * growth))
+
+
+def is_due(chain: ChainRecord) -> bool:
+    """Whether the chain's bounds are to be looked at now."""
+    return 0 < chain.due <= chain.transitions
+
+
+def rests(chain: ChainRecord, pending: int | None = None) -> bool:
+    """Whether nobody advances the chain: it has reached the aim, or the draws under way bring the look that says so.
+
+    ``pending``: how many draws are under way; None: those of leases.
+    """
+    if chain.done:
+        return True
+    pending = chain.pending if pending is None else pending
+    expected = chain.transitions + pending
+    return pending > 0 and chain.due <= expected and chain.ratio * chain.looked <= expected
+
+
+def begin(study: StudyRecord, chain: ChainRecord, *, asked: bool) -> None:
+    """Places a chain before its first look at the study's aim. The caller saves the chain.
+
+    It is done already if it has one state, or if the aim is about answers and no question is about it.
+    """
+    nothing_to_learn = study.target_loss is not None and chain.size == 1 and not chain.open
+    chain.ratio = 0.0 if nothing_to_learn or (aims_at_answers(study) and not asked) else math.inf
+    chain.due = next_due(study, chain, asked=asked)
+    if chain.due and chain.transitions:
+        chain.due = chain.transitions
+    chain.resting = rests(chain)
+    if has_aim(study) and chain.aside:
+        study.missed += not chain.done
+    elif has_aim(study):
+        study.behind += not chain.done
+
+
+def begin_all(transaction: Transaction) -> None:
+    """Places every chain anew, because the study's aim has changed. Its chains must be looked at afterwards."""
+    study = transaction.study
+    study.behind = study.missed = 0
+    asked = {question.chain for question in transaction.questions()}
+    for chain in transaction.every():
+        begin(study, chain, asked=chain.number in asked)
+        transaction.save(chain)
+
+
+def aim_at_loss(transaction: Transaction, target: float | Mapping[str, float]) -> None:
+    """Gives a study another aim: these losses, times the weights. Its chains must be looked at afterwards."""
+    study = transaction.study
+    wanted = targets(target, [chain.name for chain in transaction.every()])
+    study.target_loss, study.target_most = min(wanted.values()), max(wanted.values())
+    for chain in transaction.every():
+        chain.target = wanted[chain.name]
+    begin_all(transaction)
+
+
+def place(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: float, *, asked: bool) -> None:
+    """Gives a chain the ratio of the look that was just made. The caller saves the chain."""
+    chain.looked = chain.transitions
+    set_ratio(study, live, chain, ratio)
+    chain.due = next_due(study, chain, asked=asked)
+
+
+def set_ratio(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: float) -> None:
+    """Gives a chain the ratio of its last look. The caller saves the chain."""
+    before = chain.done
+    chain.ratio = math.inf if study.spoilt else ratio
+    change = before - chain.done
+    if has_aim(study) and chain.aside:
+        study.missed += change
+    elif has_aim(study):
+        study.behind += change
+    if live.policy.aiming:
+        chain.sums = (chain.ratio, float(chain.looked))
+    live.reindex(chain)
+
+
+def set_aside(study: StudyRecord, chain: ChainRecord) -> None:
+    """Counts a chain that was just set aside, or taken up again."""
+    change = 1 if chain.aside else -1
+    study.aside += change
+    if has_aim(study) and not chain.done:
+        study.behind -= change
+        study.missed += change
+
+
+def targets(given: float | Mapping[str, float], names: Collection[str]) -> dict[str, float]:
+    """Chain → its target loss. ``given``: one for all chains, or one for each."""
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, given)
+    unlike = [name for name in given if name not in names] or [name for name in names if name not in given]
+    if unlike:
+        raise InputError(
+            f"target_loss must be one number, or one for each chain of the study, and {shown(unlike)} are not in both:"
+            f" the chains are {shown(list(names))}"
+        )
+    return {name: given[name] for name in names}
+
+
+def news(transaction: Transaction, bounds: Mapping[str, float]) -> list[str]:
+    """The chains whose bounds, times their weights, say something else of the target loss than is stored."""
+    if transaction.study.target_loss is None or transaction.study.stop_reason is not None:
+        return []
+    return [chain.name for chain in transaction.every() if (bounds[chain.name] <= chain.target) != chain.done]
