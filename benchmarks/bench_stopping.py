@@ -1,11 +1,14 @@
-"""Studies that stop at a certified target: which policy needs the fewest observations, and what certificates cost.
+"""Studies that stop at a certified target: how many observations they need, what plans say, what certificates cost.
 
-``python benchmarks/bench_stopping.py`` does all; ``… policies`` and ``… costs`` do one part.
+``python benchmarks/bench_stopping.py`` does all; ``… aims``, ``… plans`` and ``… costs`` do one part. The script uses
+nothing that a commit before it lacks, so ``PYTHONPATH`` shows the same figures of another commit.
 
-*Policies.* Each chain's path is the same under every policy. So T*, the number of transitions after which its ``sharp``
-certificate meets the target, is found once. Then each policy runs until every chain has T* transitions. No policy can
-need fewer than Σ(T* + 1) observations. The figures are the observations over that least number, in the mean over
-replications.
+*Aims.* Each chain's path is the same whatever is advanced. So T*, the first number of transitions at which its own
+``sharp`` bound meets the target, does not depend on the rule, and no rule needs fewer than Σ(T* + 1) observations. The
+figures are the observations of the default rule over that least number; of taking turns until the last chain has T*;
+and of the default rule if the states are not declared.
+
+*Plans.* A study with a fifth of the budget that its target needs is asked how many more observations it needs.
 
 *Costs.* A study with a target that is never met makes 10,000 observations in SQLite. The processor time of its
 certificates is measured inside the study. The rest, asking and durable writes, also waits for the disk. The first tell
@@ -46,82 +49,113 @@ TARGETS = {
     "sparse": 0.1,
     "demo": 0.03,  # the processes of 'chainscout demo'
 }
-POLICIES = ("certifier", "scout", "gini-ucb", "bayes", "ba-mc-tight", "uniform")
+#: Random problems: families and seeds. Their targets are a fixed part of the mean variability.
+RANDOM = tuple(
+    f"{family},seed={seed}"
+    for family in (
+        "dirichlet:chains=3,states=2",
+        "dirichlet:chains=4,states=5",
+        "dirichlet:chains=3,states=4,concentration=0.1",
+        "dirichlet:chains=8,states=3,concentration=0.3",
+        "reversible:chains=4,states=4",
+        "sparse:chains=3,states=8,exits_per_state=2",
+    )
+    for seed in (101, 102, 103, 104)
+)
+PART = 0.006
+#: A plan is made after this part of the whole, and counts as good within these limits of actual ÷ predicted.
+PILOT, GOOD = 0.2, (0.8, 1.25)
 OBSERVATIONS = 10_000
 COMMAND = "python benchmarks/bench_stopping.py"
 
 
-class Walked:
-    """One chain's path, drawn as far as it is needed, and its bound at any place."""
-
-    def __init__(self, source) -> None:
-        self.source, self.states = source, []
-
-    def __getitem__(self, place: int) -> int:
-        while len(self.states) <= place:
-            self.states.append(self.source.advance()[0])
-        return self.states[place]
-
-    def bound(self, transitions: int, states, log_inverse: float) -> float:
-        self[transitions]
-        return loss_bound(cs.Counts.from_path(self.states[: transitions + 1], states), "sharp", log_inverse)
+def problem_of(name: str) -> tuple[cs.Problem, float]:
+    """A problem and its target loss."""
+    problem = demonstrated() if name == "demo" else problems.get(name)
+    return problem, TARGETS.get(name) or PART * problem.variability / len(problem)
 
 
-def first_met(path: Walked, states, target: float, log_inverse: float) -> int:
-    """T*, on a grid of 1 %. The bound falls, but not smoothly."""
-    grid = [1]
-    while path.bound(grid[-1], states, log_inverse) > target:
-        last = grid[-1]
-        grid = [last]
-        while grid[-1] < 1.5 * last + 1:
-            grid.append(grid[-1] + max(1, grid[-1] // 100))
-    low, high = 0, len(grid) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if path.bound(grid[middle], states, log_inverse) <= target else (middle, high)
-    return grid[high]
+def first_met(source, states, target: float, log_inverse: float) -> int:
+    """T*, the first T at which the chain's own ``sharp`` bound meets the target.
+
+    Transitions are left out that the bound cannot meet: a bound that is r times the target needs more than a third of
+    the r − 1 that are missing.
+    """
+    counts = cs.Counts(states)
+    counts.record(source.advance()[0])
+    while True:
+        counts.record(source.advance()[0])
+        ratio = loss_bound(counts, "sharp", log_inverse) / target
+        if ratio <= 1:
+            return counts.total
+        for _ in range(int(counts.total * (ratio - 1) / 3)):
+            counts.record(source.advance()[0])
 
 
-def observations(policy: str, problem: cs.Problem, paths: dict[str, Walked], enough: dict[str, int]) -> int:
-    """How many observations a policy makes until every chain has enough transitions."""
-    states = {name: chain.states for name, chain in problem.chains.items()}
-    told = dict.fromkeys(states, 0)
-    left = set(states)
-    with cs.Study.create(None, states, policy=policy, delta=DELTA) as study:
-        while left:
-            name = study.ask()
-            study.tell(name, paths[name][told[name]])
-            told[name] += 1
-            if told[name] > enough[name]:
-                left.discard(name)
-    return sum(told.values())
+def needed(problem: cs.Problem, target: float, replication: int, **settings) -> int:
+    """How many observations a study needs for its target."""
+    with cs.learn(
+        simulated(problem, seed=1, replication=replication), target_loss=target, delta=DELTA, progress=False, **settings
+    ) as study:
+        assert study.stop_reason == "target_loss"
+        return study.progress().observations
 
 
-def policies() -> None:
-    rows, logarithms = [], {policy: [] for policy in POLICIES}
-    for name, target in TARGETS.items():
-        problem = demonstrated() if name == "demo" else problems.get(name)
+def aims() -> None:
+    """The default rule beside the least, taking turns, and states that are not declared."""
+    rows: list[tuple[object, ...]] = []
+    all_ratios: list[list[float]] = []
+    for name in (*TARGETS, *RANDOM):
+        problem, target = problem_of(name)
         log_inverse = math.log(len(problem) / DELTA)
-        quotients = {policy: [] for policy in POLICIES}
-        least = []
-        for replication in range(REPLICATIONS):
+        found = []
+        for replication in range(REPLICATIONS if name in TARGETS else 3):
             sources = simulated(problem, seed=1, replication=replication)
-            paths = {chain: Walked(source) for chain, source in sources.items()}
-            enough = {
-                chain: first_met(paths[chain], known.states, target, log_inverse)
-                for chain, known in problem.chains.items()
-            }
-            least.append(sum(enough.values()) + len(enough))
-            for policy in POLICIES:
-                quotients[policy].append(observations(policy, problem, paths, enough) / least[-1])
-        for policy in POLICIES:
-            logarithms[policy].append(math.log(mean(quotients[policy])))
-        rows.append((name, target, f"{mean(least):,.0f}", *(f"{mean(quotients[policy]):.2f}" for policy in POLICIES)))
+            enough = [first_met(sources[c], known.states, target, log_inverse) for c, known in problem.chains.items()]
+            least, turns = sum(enough) + len(enough), len(enough) * (max(enough) + 1)
+            given = needed(problem, target, replication)
+            unknown = needed(problem, target, replication, open_states=True)
+            found.append((least, given, turns, unknown))
+        least, *others = (mean(column) for column in zip(*found, strict=True))
+        all_ratios.append([other / least for other in others])
+        rows.append((name, f"{target:.3g}", f"{least:,.0f}", *(f"{ratio:.3f}" for ratio in all_ratios[-1])))
         print(*rows[-1], flush=True)
-    rows.append(("geometric mean", "", "", *(f"{math.exp(mean(logarithms[policy])):.2f}" for policy in POLICIES)))
-    columns = ("problem", "target loss", "least Σ(T* + 1)", *(f"`{policy}`" for policy in POLICIES))
-    title = "Observations to a loss that `sharp` certifies, over the least number"
-    record(title, f"{COMMAND} policies", columns, rows, packages=("numpy", "numba"))
+    for what, summary in (("geometric mean", geometric_mean), ("largest", max)):
+        rows.append((what, "", "", *(f"{summary(column):.3f}" for column in zip(*all_ratios, strict=True))))
+    columns = ("problem", "target loss", "least Σ(T* + 1)", "default", "taking turns", "states not declared")
+    title = "Observations to a certified loss, over the least that any rule can need"
+    record(title, f"{COMMAND} aims", columns, rows, packages=("numpy", "numba"))
+
+
+def geometric_mean(values) -> float:
+    return math.exp(mean(map(math.log, values)))
+
+
+def plans() -> None:
+    """What a plan after a fifth of the observations says, and what is then spent."""
+    rows, pooled = [], []
+    for name in TARGETS:
+        problem, target = problem_of(name)
+        quotients = []
+        for replication in range(REPLICATIONS):
+            whole = needed(problem, target, replication)
+            pilot = max(2 * len(problem) + 1, int(PILOT * whole))
+            sources = simulated(problem, seed=1, replication=replication)
+            with cs.learn(sources, pilot, target_loss=target, delta=DELTA, progress=False) as study:
+                plan = study.plan()
+                quotients.append((whole - study.progress().observations) / plan.total)
+        pooled += quotients
+        rows.append((name, target, *_spread(quotients)))
+        print(*rows[-1], flush=True)
+    rows.append(("all", "", *_spread(pooled)))
+    columns = ("problem", "target loss", "median", "smallest", "largest", f"within {GOOD[0]} to {GOOD[1]}")
+    title = "Observations that were needed, over what a plan after a fifth of them said"
+    record(title, f"{COMMAND} plans", columns, rows, packages=("numpy", "numba"))
+
+
+def _spread(quotients: list[float]) -> tuple[str, ...]:
+    good = mean(GOOD[0] <= quotient <= GOOD[1] for quotient in quotients)
+    return *(f"{summary(quotients):.2f}" for summary in (median, min, max)), f"{good:.0%}"
 
 
 FIRST_TELL = """
@@ -210,6 +244,6 @@ def _first_tell(folder: Path, target: float | None) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or ["costs", "policies"]
-    for part in chosen:
-        {"policies": policies, "costs": costs}[part]()
+    parts = {"aims": aims, "plans": plans, "costs": costs}
+    for part in sys.argv[1:] or parts:
+        parts[part]()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .policies import Policy
     from .problems import Problem
     from .sources.simulated import simulated
-    from .study import Study
+    from .study import Study, plan
 
 __all__ = [
     "Answer",
@@ -52,6 +52,7 @@ __all__ = [
     "diagnose",
     "learn",
     "loss",
+    "plan",
     "policies",
     "problems",
     "simulated",
@@ -83,6 +84,7 @@ _HOMES = {
     "diagnose": "diagnostics",
     "learn": "learning",
     "loss": "losses",
+    "plan": "study",
     "simulated": "sources",
 }
 

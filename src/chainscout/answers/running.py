@@ -10,19 +10,14 @@ from .answer import Answer, from_decks, vacuous
 from .question import Question
 from .replay import Decks
 
-__all__ = ["LEAST", "MOST_CARDS", "Running", "next_look"]
-
-#: Answers are computed again when T has grown by at least this many transitions.
-LEAST = 10
-
-
-def next_look(transitions: int) -> int:
-    """The T at which the answers about a chain are computed again: when it has grown by 1 %."""
-    return transitions + max(LEAST, transitions // 100)
-
+__all__ = ["MOST_CARDS", "Running"]
 
 #: A prediction draws at most this many cards.
 MOST_CARDS = 4_000_000
+
+
+#: If a width does not fall by at least this factor when the cards double, it is not expected to fall any more.
+FALLS = 0.9
 
 
 def _grown(decks: Decks, factor: float) -> Decks:
@@ -81,8 +76,10 @@ class Running:
         while not is_good(high):
             low, high = high, 2 * high
             if high * decks.total > MOST_CARDS:
-                last = self.answer(_grown(decks, low)).width
-                return math.inf if width is None or math.isinf(last) else low * (last / width) ** 2
+                last, before = (self.answer(_grown(decks, factor)).width for factor in (low, low / 2))
+                if width is None or math.isinf(last) or last > FALLS * before:
+                    return math.inf
+                return low * (last / width) ** 2
         for _ in range(4):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if is_good(middle) else (middle, high)

@@ -92,9 +92,9 @@ SEEN = 0.5
 def further_transitions(counts: Counts, target: float, method: str, log_inverse: float) -> float:
     """How many more transitions are expected to bring the chain's certificate down to ``target``; 0 if it is there.
 
-    The assumption: each row keeps its present share of the transitions, and each entry has the share of its row that
-    the smoothed estimate gives it. So this is a prediction, not a bound. It is nan before the first transition, and
-    infinite if no number up to BEYOND suffices.
+    The assumption: each row keeps its present share of the transitions, each entry has the share of its row that the
+    smoothed estimate gives it, and rows that were never left appear as `_discovered` says. So this is a prediction, not
+    a bound. It is nan before the first transition, and infinite if no number up to BEYOND suffices.
     """
     total = counts.total
     if total == 0:
@@ -107,14 +107,29 @@ def further_transitions(counts: Counts, target: float, method: str, log_inverse:
         if not total < transitions <= MOST_SHARP:
             return now
         growth = transitions / total
+        appeared = _discovered(counts, growth)
         if method != "sharp" or counts.open_states:
-            exits = [growth * n for n in counts.visited_exits()]
+            exits = [growth * n for n in counts.visited_exits()] + appeared
             return mixture.bound_from_exits(exits, counts.size, log_inverse, open_states=counts.open_states)
-        rows = [_grown(row, counts.size, growth) for row in counts.rows().values()]
+        rows = [_grown(row, counts.size, growth) for row in counts.rows().values()] + [{0: n} for n in appeared]
         whole = sum(sum(row.values()) for row in rows)
         return sharp.largest_loss(sharp.table_of(rows, counts.size), counts.size, log_inverse) / whole
 
     return max(1, _least(bound, target, total * min(now / target, 1e9)) - total)
+
+
+def _discovered(counts: Counts, growth: float) -> list[float]:
+    """The expected exits of rows that appear while T grows by a factor.
+
+    The number of rows that were left grows as T to the power of the share of rows that were left once. Such a row has
+    half the exits, in the mean, of one that was there from the beginning.
+    """
+    exits = counts.visited_exits()
+    power = (sum(n == 1 for n in exits) + 0.5) / (len(exits) + 1)
+    unknown = math.inf if counts.open_states else counts.size - len(exits)
+    expected = min(unknown, len(exits) * (growth**power - 1))
+    number = math.ceil(expected)
+    return [growth / 2 * expected / number] * number if number else []
 
 
 def _grown(row: Mapping[int, int], size: int, growth: float) -> dict[int, float]:

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeR
 
 from ..study import Study
 from ..study.portrait import following
+from ..study.settings import target_text
 from ..validation import printable
 
 #: Seconds between two reads of the study. Certificates and allocation take at most a twentieth of the time.
@@ -77,10 +78,10 @@ class _Look:
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
             shares = " ".join(f"{printable(name)} {counts[name] / total:.0%}" for name in most)
             more = " …" if len(counts) > SHOWN else ""
-            aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
-            text = "—" if math.isinf(largest) else f"{largest:.3g}"
-            known = f"loss ≤ {text}{aim}"
-            if state.questions and state.target_loss is None:
+            known = "loss ≤ —" if math.isinf(largest) else f"loss ≤ {largest:.3g}"
+            if state.target_loss is not None:
+                known += f" (target {target_text(state.target_loss, state.target_most)}, behind: {state.behind:,})"
+            elif state.questions:
                 known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
             if state.spoilt:
                 known = "no bound holds"

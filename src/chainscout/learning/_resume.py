@@ -4,6 +4,7 @@ A setting that is not given (None) is the study's own. Everything is checked bef
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 from ..counts import Counts
 from ..errors import InputError
@@ -18,6 +19,7 @@ from ..study.settings import (
     first_states,
     numbers_by_chain,
     open_chains,
+    targets,
 )
 from ..validation import real_number, shown
 
@@ -33,11 +35,20 @@ def resume(study: Study, states: Mapping[str, int | Sequence[Hashable]] | None, 
     _check_states(browser, numbers, states, settings.open_states)
     _check_warm_start(browser, numbers, settings.warm_start)
     _check_questions(study, state, numbers, given)
-    ends = ("target_loss", "deadline", "target_width")
-    asked: dict[str, float] = {name: CHECKS[name](given[name]) for name in ends if name in given}
+    asked: dict[str, float] = {
+        name: CHECKS[name](given[name]) for name in ("deadline", "target_width") if name in given
+    }
     if "budget" in given:
         asked["budget"] = real_number(given["budget"], "budget", above=0.0)
-    further = {name: end for name, end in asked.items() if _is_further(state, name, end)}
+    further: dict[str, Any] = {name: end for name, end in asked.items() if _is_further(name, getattr(state, name), end)}
+    if "target_loss" in given:
+        target = CHECKS["target_loss"](given["target_loss"])
+        own = dict.fromkeys(numbers, state.target_loss)
+        if state.target_loss != state.target_most:
+            own = {name: browser.line(number).target for name, number in numbers.items()}
+        beyond = [_is_further("target_loss", own[name], one) for name, one in targets(target, numbers).items()]
+        if any(beyond):
+            further["target_loss"] = target
     if further:
         study.extend(**further)
 
@@ -141,13 +152,12 @@ _ENDS: dict[str, tuple[int, str, str, Callable[[float], str]]] = {
 }
 
 
-def _is_further(state: Progress, name: str, end: float) -> bool:
+def _is_further(name: str, has: float | None, end: float) -> bool:
     """Whether the requested end is beyond the study's own. An end before the study's own is refused.
 
     Observations cost money. So there must not be more of them than the caller said, and an end that others rely on must
     not be withdrawn.
     """
-    has = getattr(state, name)
     sign, worse, better, text = _ENDS[name]
     if has is not None and sign * end < sign * has:
         raise InputError(

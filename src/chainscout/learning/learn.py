@@ -54,7 +54,7 @@ def learn(
     states: Mapping[str, int | Sequence[Hashable]] | None = None,
     open_states: bool | Sequence[str] | None = None,
     policy: str | Policy | None = None,
-    target_loss: float | None = None,
+    target_loss: float | Mapping[str, float] | None = None,
     deadline: Any = None,
     certificate: str | None = None,
     weights: Mapping[str, float] | None = None,

@@ -78,7 +78,7 @@ class StudyTable(_Strict):
 
     where: str
     budget: float | None = None
-    target_loss: float | None = None
+    target_loss: float | dict[str, float] | None = None
     questions: list[str] | None = None
     target_width: float | None = None
     limit: float | None = None

@@ -13,13 +13,12 @@ from typing import Any, Protocol, Self
 from ..certificates import Certificate, sharp
 from ..certificates.certificate import need_certifiable
 from ..certificates.mixture import bound_from_exits
-from ..certificates.planning import further_transitions
 from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import ChainscoutError, InputError, LogError
 from ..frames import frame
 from ..problems import Problem
-from ..validation import failure_probability, one_of, real_number, shown
+from ..validation import failure_probability, one_of, shown
 from .allocation import next_samples
 
 #: The states of all chains, or of each chain by its name; None for the states that occur in the log.
@@ -148,19 +147,6 @@ class TransitionCounts:
                 if keeps:
                     variation[name], entries[name] = known[key].total_variation, known[key].entries
         return Certificate(loss, delta, "sharp", total_variation=variation, entries=entries)
-
-    def further(self, target_loss: float, delta: float = 0.05, method: str = "sharp") -> dict[str, float]:
-        """How many more observations each chain is expected to need until its certified loss is ≤ ``target_loss``.
-
-        It is nan for a chain without a transition, because there are no data, and 0 for a chain that needs no more.
-        """
-        real_number(target_loss, "target_loss", above=0.0, meaning="the loss that is to be certified")
-        log_inverse = self._log_inverse(delta, method)
-        found = {}
-        for name, counts in self:
-            need_certifiable({name: counts}, method)
-            found[name] = further_transitions(counts, target_loss, method, log_inverse)
-        return found
 
     def next_samples(self, budget: int) -> dict[str, int]:
         """How many of the next ``budget`` observations each chain should get, from the estimates so far."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..certificates import ASSUMPTION
+from ..study import plan
 from .format import finite
 from .tables import Table
 
@@ -30,7 +31,7 @@ def counted(
     it needs. ``most``: shows only this number of chains, the least known ones.
     """
     certificate = None if counts.correlated else counts.certificate(delta)
-    further = None if target_loss is None else counts.further(target_loss, delta)
+    further = None if target_loss is None else plan(counts, target_loss, delta=delta).more
     following = None if budget is None else counts.next_samples(budget)
     columns: tuple[str, ...] = ("chain", "states", "observations", "paths", "transitions", f"loss ≤, δ = {delta:g}")
     columns += () if budget is None else (f"of the next {budget:,}",)
@@ -81,5 +82,5 @@ def _if_declared(counts: "TransitionCounts", delta: float, target_loss: float | 
     if worst is None:
         return f"{say}: then the bounds are smaller"
     then = f"{say}: then every loss is at most {worst:.3g}"
-    more = None if target_loss is None else finite(sum(declared.further(target_loss, delta).values()))
+    more = None if target_loss is None else finite(plan(declared, target_loss, delta=delta).total)
     return then if more is None else f"{then}, and {more:,} more observations are needed"

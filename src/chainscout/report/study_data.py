@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
-from ..study.settings import deadline_text
+from ..study.settings import deadline_text, target_text
 from ..validation import printable
 from .format import cell, duration, finite, given, label, moment, shown_index
 from .panels import PANELS, in_one_line
@@ -76,6 +76,7 @@ class Line(ChainLine):
 
     certificate: float | None  # type: ignore[assignment] # as in ChainLine, and None if infinite
     index: float | None  # type: ignore[assignment]
+    ratio: float | None  # type: ignore[assignment]
     #: The name as it can be shown.
     label: str
     #: The share that the policy aims at.
@@ -250,7 +251,7 @@ class StudyReport:
             certificate=finite(progress.certificate),
             variability=finite(progress.variability),
             rate=pace.rate,
-            seconds_left=pace.seconds_left(progress),
+            seconds_left=pace.seconds_left(progress, self.browser.needed()),
             now=pace.now,
             last=pace.last,
             notes=self._notes(progress),
@@ -345,7 +346,8 @@ class StudyReport:
         histories = [[*whole, *self.browser.history(line.number)] for line in lines]
         progress = self._study.progress()  # last, because 'now' comes after all points
         curves = (self._curve(*found, progress) for found in zip(lines, histories, strict=True))
-        return Curves(progress.target_loss, tuple(curves))
+        level = progress.target_loss if progress.target_loss == progress.target_most else None
+        return Curves(level, tuple(curves))
 
     def _curve(self, line: ChainLine, history: "list[HistoryLine]", progress: Progress) -> Curve:
         """The chain at some of these lines of history, its own and those of the whole study, and now."""
@@ -446,6 +448,7 @@ def _line(line: ChainLine, aims: dict[int, float]) -> Line:
         aim=aims.get(line.number),
         certificate=finite(line.certificate),
         index=shown_index(line),
+        ratio=finite(line.ratio),
     )
 
 
@@ -458,7 +461,8 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         (f"budget used ({study.unit})", spent),
         ("certificate (largest)", study.certificate),
         ("method", study.method),
-        ("target loss", given(study.target_loss)),
+        ("target loss", None if study.target_loss is None else target_text(study.target_loss, study.target_most)),
+        *_reached(study),
         *_aims(study),
         ("policy", study.policy),
         ("δ", given(study.delta)),
@@ -481,6 +485,13 @@ def pace_facts(study: Overview) -> list[tuple[str, Any]]:
         ("observations a second", study.rate),
         ("last observation", None if study.last is None else f"{moment(study.last)} UTC"),
     ]
+
+
+def _reached(study: Overview) -> list[tuple[str, Any]]:
+    """How many chains have reached the study's aim, if it has one that every chain must reach."""
+    if (study.target_loss, study.target_width, study.limit) == (None, None, None):
+        return []
+    return [("chains that have reached the aim", f"{study.chains - study.behind - study.missed} of {study.chains}")]
 
 
 def _aims(study: Overview) -> list[tuple[str, Any]]:
@@ -506,6 +517,7 @@ def chain_facts(line: Line) -> list[tuple[str, Any]]:
         ("η̂ (plug-in share)", line.plug_in),
         ("aim of the policy", line.aim),
         ("index", line.index),
+        *([("target loss", given(line.target))] if line.target else ()),
         ("weight", given(line.weight)),
         ("states", f"{cell(line.states)} so far" if line.open else line.states),
         ("leases", line.leases),

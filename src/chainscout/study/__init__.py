@@ -2,7 +2,7 @@
 
 from ._certificate import StudyCertificate
 from ._lease import Lease, LeaseStatus, Worker
-from ._plan import AnswerPlan, StudyPlan
+from ._plan import AnswerPlan, StudyPlan, plan
 from .browser import Browser
 from .settings import StudySettings
 from .study import Study
@@ -43,4 +43,5 @@ __all__ = [
     "StudyPlan",
     "StudySettings",
     "Worker",
+    "plan",
 ]

@@ -29,6 +29,8 @@ class StudyCertificate(Certificate):
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other, as workers with one seed do. If there is one, no bound holds.
     repeated: tuple[str, ...] = ()
+    #: Whether several workers advanced one chain at a time.
+    side_by_side: bool = False
     #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
     doubt: str | None = None
 
@@ -57,6 +59,11 @@ class StudyCertificate(Certificate):
         if self.lost:
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
             notes.append(f"{many} lost: if that depended on their values, the bound may fail")
+        if self.side_by_side:
+            notes.append(
+                "several workers advanced one chain at once: the bound assumes that the time of a step does not depend"
+                " on its outcome"
+            )
         if self.aside:
             notes.append(f"set aside, and not sampled any more: {', '.join(map(printable, self.aside))}")
         notes.extend(self.repeated)
@@ -148,6 +155,7 @@ def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCert
         study.method,
         study.lost,
         repeated=repeated(transaction),
+        side_by_side=study.side_by_side,
         entries={chain.name: ((EXITS, chain.error),) if chain.error < math.inf else ((0, 1.0),) for chain in known},
         opened=frozenset(chain.name for chain in chains if chain.open),
     )
@@ -176,6 +184,7 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
         study.lost,
         tuple(aside),
         repeated(transaction),
+        study.side_by_side,
         total_variation=variation,
         entries=entries,
         opened=frozenset(opened),

@@ -1,29 +1,38 @@
-"""How many more observations a study needs, and of which chains, predicted from its counts."""
+"""How many more observations are needed, and of which chains: predicted from a study, a pilot's counts, or a guess."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from ..certificates.planning import further_transitions
+from ..certificates.certificate import need_certifiable
+from ..certificates.planning import further_transitions, least_transitions, mixture_bound, sharp_bound
 from ..counts import Counts
 from ..errors import InputError
-from ..store import ChainRecord, Transaction
+from ..problems import Problem
+from ..store import ChainRecord
+from ..validation import failure_probability, printable, shown
+from . import _budget, _transitions
+from ._aim import targets
 from ._repetition import as_sentence, repeated
-from .settings import CHECKS
+from .settings import CHECKS, target_text
 
 if TYPE_CHECKING:
+    from ..logs import TransitionCounts
     from .study import Study
 
 #: The number of chains whose counts are read at a time.
 _BATCH = 1_000
+#: A sentence names at most this many chains or questions.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
 class StudyPlan:
     """The observations that are expected to certify a loss. A prediction from the counts so far, not a bound."""
 
-    target_loss: float
+    #: One loss for all chains, or one for each.
+    target_loss: float | Mapping[str, float]
     delta: float
     #: The certificate of closed chains.
     method: str
@@ -34,13 +43,17 @@ class StudyPlan:
     more: Mapping[str, float]
     #: What the observations cost; their number if they have no costs.
     cost: float
+    #: What is left of the budget; infinite without a budget.
+    left: float = math.inf
+    #: The chains that are set aside, and get none.
+    aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other. If there is one, no number of observations helps.
     repeated: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:
-        """How many more observations in all, of the chains that have a transition."""
-        return sum(number for number in self.more.values() if not math.isnan(number))
+        """How many more observations in all, of the chains that have a transition and are not set aside."""
+        return sum(n for name, n in self.more.items() if not math.isnan(n) and name not in self.aside)
 
     @property
     def unknown(self) -> int:
@@ -50,14 +63,18 @@ class StudyPlan:
     def __str__(self) -> str:
         if self.repeated:
             return _hopeless(self.repeated)
-        needed = sum(number > 0 for number in self.more.values())
+        needed = sum(number > 0 for name, number in self.more.items() if name not in self.aside)
         number = f"about {self.total:,.0f} more observations"
         if math.isinf(self.total):
             number = "more observations than can be made"
         words = f"{number} of {needed:,} of {_chains(len(self.more))}" if needed else "nothing more"
         if self.unknown:
             words += f"; of {self.unknown:,} without a transition nothing can be said yet"
-        return f"For a certified loss ≤ {self.target_loss:g}: {words}."
+        words += _beyond(self.cost, self.left)
+        if missed := [name for name in self.aside if self.more[name] > 0]:
+            words += f"; {_named(missed)} set aside, and would need more"
+        wanted = self.target_loss.values() if isinstance(self.target_loss, Mapping) else (self.target_loss,)
+        return f"For a certified loss ≤ {target_text(min(wanted), max(wanted))}: {words}."
 
 
 @dataclass(frozen=True)
@@ -73,8 +90,19 @@ class AnswerPlan:
     questions: Mapping[tuple[str, str], float]
     #: What the observations cost, where they have costs; else their number.
     cost: float
+    #: What is left of the budget; infinite without a budget.
+    left: float = math.inf
+    #: The chains that are set aside, and get none.
+    aside: tuple[str, ...] = ()
+    #: (chain, question on one line) → the state whose exit it waits for, where it waits for one.
+    waiting: Mapping[tuple[str, str], Hashable] = field(default_factory=dict)
     #: Sentences about paths that repeat each other. If there is one, no number of observations helps.
     repeated: tuple[str, ...] = ()
+
+    @property
+    def stuck(self) -> tuple[tuple[str, str], ...]:
+        """The questions that no number of observations is expected to settle."""
+        return tuple(key for key, number in self.questions.items() if math.isinf(number))
 
     @property
     def more(self) -> dict[str, float]:
@@ -86,8 +114,8 @@ class AnswerPlan:
 
     @property
     def total(self) -> float:
-        """How many more observations in all, for the chains with a prediction."""
-        return sum(number for number in self.more.values() if not math.isnan(number))
+        """How many more observations in all, for the chains with a prediction that are not set aside."""
+        return sum(n for name, n in self.more.items() if not math.isnan(n) and name not in self.aside)
 
     @property
     def unknown(self) -> int:
@@ -97,15 +125,31 @@ class AnswerPlan:
     def __str__(self) -> str:
         if self.repeated:
             return _hopeless(self.repeated)
-        needed = sum(number > 0 for number in self.more.values())
+        needed = sum(number > 0 for name, number in self.more.items() if name not in self.aside)
         words = f"about {self.total:,.0f} more observations of {needed:,} of {_chains(len(self.more))}"
         if math.isinf(self.total):
-            words = f"more observations than can be predicted, of {needed:,} of {_chains(len(self.more))}"
+            words = "no number of observations is expected to be enough"
         if not needed and not self.unknown:
             words = "nothing more"
         if self.unknown:
             words += f"; of {self.unknown:,} nothing can be said yet"
+        words += _beyond(self.cost, self.left)
+        for key in self.stuck[:_MOST_NAMED]:
+            why = f", because it waits for an exit of {shown(self.waiting[key])}" if key in self.waiting else ""
+            words += f"; nothing is expected to settle {key[1]!r} of {key[0]}{why}"
         return f"For {self.aim}: {words}."
+
+
+def _named(names: Iterable[str]) -> str:
+    """Some names, with the verb that follows them."""
+    listed = list(names)
+    more = f" and {len(listed) - _MOST_NAMED:,} more" if len(listed) > _MOST_NAMED else ""
+    return f"{', '.join(map(printable, listed[:_MOST_NAMED]))}{more} {'is' if len(listed) == 1 else 'are'}"
+
+
+def _beyond(cost: float, left: float) -> str:
+    """What the budget does not pay for."""
+    return f"; the budget pays for {left:,.10g} of them" if left < cost < math.inf else ""
 
 
 def _hopeless(repeated: tuple[str, ...]) -> str:
@@ -116,25 +160,68 @@ def _chains(number: int) -> str:
     return f"{number:,} chain{'s' * (number != 1)}"
 
 
-def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
-    """The plan for the study's questions: for this width of each answer, or for the study's own aim."""
-    with study._lock, study._store.reading() as transaction:
-        found = study._answering.growth(transaction, width)
-        chains = {name: transaction.chain(name) for name, _ in found.growth}
-        more, cost = {}, 0.0
-        for (name, line), factor in found.growth.items():
-            chain = chains[name]
-            assert chain is not None
-            more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
-        made = AnswerPlan(found.aim, transaction.study.observations, more, 0.0, repeated(transaction))
-        for name, number in made.more.items():
-            chain = chains[name]
-            assert chain is not None
-            cost += 0.0 if math.isnan(number) else number * chain.cost
-    return replace(made, cost=cost)
+def plan(
+    known: "Study | Problem | TransitionCounts | Mapping[str, Counts]",
+    target_loss: float | Mapping[str, float] | None = None,
+    *,
+    target_width: float | None = None,
+    delta: float | None = None,
+    certificate: str | None = None,
+) -> StudyPlan | AnswerPlan:
+    """How many observations are expected to certify a loss, or to answer a study's questions, and of which chains.
+
+    ``known``: a study; or the counts of a pilot, by chain; or a guess of the matrices, as a Problem. Of a guess, all
+    observations are counted, and of the others, what is needed beyond those that were made.
+    ``target_loss``: one for all chains, or name → loss; a study has its own. ``target_width``: for a study's questions.
+    ``delta``, ``certificate``: the probability that the bounds fail, and 'sharp' or 'mixture'; a study has its own.
+    """
+    from .study import Study
+
+    if isinstance(known, Study):
+        if (delta, certificate) != (None, None):
+            raise InputError("a study that exists is planned for a target alone: it has its own delta and certificate")
+        return _plan_study(known, target_loss, target_width)
+    if target_width is not None:
+        raise InputError("target_width is about the answers to the questions of a study, and this is none")
+    target = CHECKS["target_loss"](target_loss)
+    if target is None:
+        raise InputError("a plan needs a target loss, and none was given")
+    fails = failure_probability(0.05 if delta is None else delta)
+    method = CHECKS["certificate"]("sharp" if certificate is None else certificate)
+    if isinstance(known, Problem):
+        more, made = _of_guess(known, targets(target, known.chains), fails, method), 0
+    else:
+        more, made = _of_pilot(known, target, fails, method)
+    cost = sum(number for number in more.values() if not math.isnan(number))
+    return StudyPlan(target, fails, method, made, more, cost)
 
 
-def plan(study: "Study", target_loss: float | None, target_width: float | None) -> StudyPlan | AnswerPlan:
+def _of_guess(problem: Problem, wanted: Mapping[str, float], delta: float, method: str) -> dict[str, float]:
+    """The observations of each chain, its first one included."""
+    bound = (sharp_bound if method == "sharp" else mixture_bound)(problem, delta)
+    chains = problem.chains.items()
+    return {
+        name: 1 + least_transitions(chain, wanted[name], bound, 10 + 3 * chain.variability / wanted[name])
+        for name, chain in chains
+    }
+
+
+def _of_pilot(known: Any, target: Any, delta: float, method: str) -> tuple[dict[str, float], int]:
+    """The observations that each chain needs beyond those of a pilot, and how many the pilot has."""
+    if not known or not hasattr(known, "__iter__") or isinstance(known, str):
+        raise InputError(f"a plan is made from a Study, a Problem, or Counts by chain, not from {shown(known)}")
+    pairs = known.items() if isinstance(known, Mapping) else known
+    wanted = targets(target, dict(pairs)) if isinstance(target, Mapping) else None
+    more, made = {}, 0
+    for name, counts in pairs:  # one after the other, because those of a log may not fit into memory together
+        need_certifiable({name: counts}, method)
+        loss = target if wanted is None else wanted[name]
+        more[name] = further_transitions(counts, loss, method, math.log(len(known) / delta))
+        made += counts.observations
+    return more, made
+
+
+def _plan_study(study: "Study", target_loss: Any, target_width: Any) -> StudyPlan | AnswerPlan:
     """The plan for this loss or width, or for the study's own aim."""
     if target_loss is not None and target_width is not None:
         raise InputError("a plan is for a target loss or for a target width, not for both")
@@ -142,33 +229,66 @@ def plan(study: "Study", target_loss: float | None, target_width: float | None) 
     state = study.progress()
     if width is not None or (target_loss is None and state.target_loss is None and state.questions):
         return _plan_answers(study, width)
-    return _plan_loss(study, target_loss)
+    return _plan_loss(study, CHECKS["target_loss"](target_loss))
 
 
-def _plan_loss(study: "Study", target_loss: float | None) -> StudyPlan:
+def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
+    """The plan for the study's questions: for this width of each answer, or for the study's own aim."""
+    with study._lock, study._store.reading() as transaction:
+        found = study._answering.growth(transaction, width)
+        chains = {chain.name: chain for chain in transaction.every()}
+        more, cost = {}, 0.0
+        for (name, line), factor in found.growth.items():
+            chain = chains[name]
+            more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
+        aside = tuple(name for name, chain in chains.items() if chain.aside)
+        left = _budget.remaining(transaction)
+        made = AnswerPlan(
+            found.aim, transaction.study.observations, more, 0.0, left, aside, found.waiting, repeated(transaction)
+        )
+        for name, number in made.more.items():
+            cost += 0.0 if math.isnan(number) or name in aside else number * chains[name].cost
+    return replace(made, cost=cost)
+
+
+def _plan_loss(study: "Study", target: float | Mapping[str, float] | None) -> StudyPlan:
     """The plan for this loss, or for the study's own target. The lock is held only while counts are read."""
     state = study.progress()
-    target = CHECKS["target_loss"](target_loss)
-    if target is None:
-        target = state.target_loss
-    if target is None:
+    if target is None and state.target_loss is None:
         raise InputError(
             "a plan needs a target loss (--target-loss; target_loss in Python): none was given, and the study has none"
         )
+    wanted = None if target is None else targets(target, study.names)
     log_inverse = math.log(state.chains / state.delta)
     more: dict[str, float] = {}
-    cost = 0.0
-    for first in range(0, state.chains, _BATCH):
+    own: dict[str, float] = {}
+    aside, news, cost = [], [], 0.0
+    for chain, begins, counts in _read(study):
+        own[chain.name] = chain.target if wanted is None else wanted[chain.name]
+        number = further_transitions(counts, own[chain.name] / chain.weight, state.method, log_inverse)
+        if wanted is None and (number == 0) != chain.done and not math.isnan(number):
+            news.append(chain.name)
+        more[chain.name] = number + (begins and number > 0)
+        if chain.aside:
+            aside.append(chain.name)
+        elif not math.isnan(number):
+            cost += more[chain.name] * chain.cost
+    if state.stop_reason is None:
+        study._look_at(news)
+    with study._lock, study._store.reading() as transaction:
+        left, twins = _budget.remaining(transaction), repeated(transaction)
+    goal = own if target is None and len(set(own.values())) > 1 else target or next(iter(own.values()))
+    return StudyPlan(goal, state.delta, state.method, state.observations, more, cost, left, tuple(aside), twins)
+
+
+def _read(study: "Study") -> Iterator[tuple[ChainRecord, bool, Counts]]:
+    """Each chain, whether its next observation begins a path, and a copy of its counts."""
+    for first in range(0, study.progress().chains, _BATCH):
         with study._lock, study._store.reading() as transaction:
-            chains = [transaction.numbered(k) for k in range(first, min(first + _BATCH, state.chains))]
-            found = [(chain.name, chain.weight, chain.cost, _counts(transaction, chain)) for chain in chains]
-        for name, weight, price, counts in found:
-            more[name] = further_transitions(counts, target / weight, state.method, log_inverse)
-            cost += 0.0 if math.isnan(more[name]) else more[name] * price
-    return StudyPlan(target, state.delta, state.method, state.observations, more, cost, study.repeated_paths())
-
-
-def _counts(transaction: Transaction, chain: ChainRecord) -> Counts:
-    """A copy of the chain's counts."""
-    rows = {x: dict(row.counts) for x, row in transaction.rows(chain).items()}
-    return Counts.over(rows, max(1, chain.size), chain.open)
+            last = min(first + _BATCH, transaction.study.chains)
+            found = []
+            for chain in map(transaction.numbered, range(first, last)):
+                begins = _transitions.main_path(transaction, chain, study._main) is None
+                rows = {x: dict(row.counts) for x, row in transaction.rows(chain).items()}
+                found.append((chain, begins, Counts.over(rows, max(1, chain.size), chain.open)))
+        yield from found

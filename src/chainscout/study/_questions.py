@@ -99,8 +99,8 @@ def check_goals(settings: "StudySettings", asked: Mapping[str, Sequence[Question
     assert isinstance(policy, Policy)
     if policy.aiming and not aims:
         raise InputError(
-            f"the policy {policy.name!r} advances the chain that is furthest from a target, and the study has none: give"
-            " a target, or another policy"
+            f"the policy {policy.name!r} advances the chain that is furthest from a target, and the study has none:"
+            " give a target, or another policy"
         )
     if aims and aims != ["target_loss"] and not policy.aiming:
         warnings.warn(
@@ -245,7 +245,7 @@ class Answering:
                 _transitions.set_aside(transaction, chain, why)
                 return
             waited = chain.transitions - record.since
-            if waited >= max(MOST_WAITED, MOST_WAITED_SHARE * chain.transitions):
+            if waited >= _most_waited(chain):
                 state = shown(self._labels.label(transaction, chain, record.waits))
                 why = f"a question waits for an exit of {state}, and the last {waited:,} transitions brought none"
                 _transitions.set_aside(transaction, chain, why)
@@ -301,14 +301,18 @@ class Answering:
                 return upper - lower <= width
             return limit is not None and (upper < limit or lower >= limit)
 
-        found = {}
+        found, waiting = {}, {}
         for record in records:
             chain = transaction.numbered(record.chain)
             cards = self._readings.of(transaction, chain)
             running = self._running_of(transaction, chain, record)
             factor = math.nan if cards.unordered is not None else running.growth(cards.decks, good, width)
+            if record.waits is not None:
+                waiting[chain.name, record.line] = self._labels.label(transaction, chain, record.waits)
+                if chain.transitions - record.since >= _most_waited(chain):
+                    factor = math.inf
             found[chain.name, record.line] = factor
-        return Growth(aim, found)
+        return Growth(aim, found, waiting)
 
     def lines(self, transaction: Transaction) -> list[QuestionLine]:
         """The questions with their answers as they are stored."""
@@ -328,13 +332,19 @@ class Answering:
         return QuestionLine.of(record, **shown, notes=notes)
 
 
+def _most_waited(chain: ChainRecord) -> float:
+    """After this many transitions without an exit of the awaited state, none is expected."""
+    return max(MOST_WAITED, MOST_WAITED_SHARE * chain.transitions)
+
+
 class Growth(NamedTuple):
     """The factors by which chains must grow, as far as they can be predicted."""
 
     #: The aim, in words.
     aim: str
-    #: (chain, question) → the factor.
+    #: (chain, question) → the factor; and the state for whose exit it waits, if there is one.
     growth: dict[tuple[str, str], float]
+    waiting: dict[tuple[str, str], Hashable]
 
 
 def _between(records: Sequence[QuestionRecord], worst: str) -> float | None:

@@ -15,6 +15,7 @@ from ..errors import UnknownChain
 from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline, StudyRecord
 from ..validation import one_of, shown
 from . import _certificate, _diagnosis, _evidence, _stop
+from ._aim import FEW
 from ._certificate import StudyCertificate
 from .views import Aside, ChainLine, EventKind, LeaseLine, Pace
 
@@ -178,6 +179,17 @@ class Browser:
         """The answers to a registered question at earlier moments."""
         with self._lock, self._store.reading() as transaction:
             return list(transaction.answer_lines(question, 0))
+
+    def needed(self) -> float:
+        """How many more transitions the study's aim is expected to need, from the last looks at its chains.
+
+        Infinite if nobody knows, and in a study of more than `FEW` chains.
+        """
+        with self._lock, self._store.reading() as transaction:
+            if not transaction.study.behind or transaction.study.chains > FEW:
+                return math.inf
+            left = (chain for chain in transaction.every() if not (chain.aside or chain.done))
+            return sum(max(0.0, chain.ratio * max(1, chain.looked) - chain.transitions) for chain in left)
 
     def pace(self) -> Pace:
         """How fast observations come in. While a study stands still, its pace falls."""

@@ -15,6 +15,7 @@ from ..markup import MOST, html_table, text_table
 from ..validation import printable, real_number
 from ._repetition import as_sentence
 from .browser import Browser
+from .settings import target_text
 from .views import StopReason
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
         words = "—" if never is None else never_left(never, chain.states) if never else "all were left"
         bound = chain.certificate if math.isfinite(chain.certificate) else None
         rows.append((chain.name, chain.states, chain.observations, bound, words))
-    aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
+    aim = "" if state.target_loss is None else f" (target {target_text(state.target_loss, state.target_most)})"
     notes = [f"With probability {1 - state.delta:g}, every loss is at most {state.certificate:.3g}{aim}."]
     if repeated := study.repeated_paths():
         notes = [as_sentence(repeated[0])]

@@ -40,6 +40,8 @@ __all__ = [
     "first_states",
     "numbers_by_chain",
     "open_chains",
+    "target_text",
+    "targets",
 ]
 
 #: The certificates that a study can promise for its closed chains; the first one is the default.
@@ -188,6 +190,11 @@ def _checked_target(value: Any) -> float | dict[str, float] | None:
             for name, one in value.items()
         }
     return None if value is None else real_number(value, "target_loss", above=0.0, meaning=meaning)
+
+
+def target_text(least: float, most: float | None) -> str:
+    """The target losses of a study's chains in words."""
+    return f"{least:g}" if most is None or least == most else f"{least:g} to {most:g}"
 
 
 def _checked_deadline(value: Any) -> float | None:

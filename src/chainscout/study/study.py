@@ -545,20 +545,22 @@ class Study:
 
     def _look_at(self, chains: Sequence[str]) -> None:
         """Stores the bounds of these chains, which were just computed, and stops the study if they reach its aim."""
-        if not chains or self._store.read_only:
+        if not chains or self._store.read_only or not self.knows_policy:
             return
-        with self._store.writing() as transaction:
+        with self._lock, self._store.writing() as transaction:
             live = self._live(transaction.study)
             for name in chains:
                 _stop.look(transaction, live, self._answering, self._find(transaction, name))
             self._settle(transaction, live)
 
-    def plan(self, target_loss: float | None = None, *, target_width: float | None = None) -> StudyPlan | AnswerPlan:
+    def plan(
+        self, target_loss: float | Mapping[str, float] | None = None, *, target_width: float | None = None
+    ) -> StudyPlan | AnswerPlan:
         """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
 
         ``target_loss``, ``target_width``: the target; if none is given, the study's own.
         """
-        return _plan.plan(self, target_loss, target_width)
+        return _plan.plan(self, target_loss, target_width=target_width)
 
     def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
         """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
@@ -592,7 +594,7 @@ class Study:
         return _answers.answered(self, chain, question, delta, method=method, asked=asked, losses=losses)
 
     def questions(self) -> list[QuestionLine]:
-        """The registered questions with their answers, as stored: each at most 1 % older than its chain."""
+        """The registered questions with their answers, as stored at the last look at their chains."""
         with self._lock, self._store.reading() as transaction:
             return self._answering.lines(transaction)
 

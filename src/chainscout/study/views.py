@@ -141,7 +141,9 @@ class Progress(_View):
     used: float
     budget: float | None
     unit: Literal["observations", "cost units"]
+    #: The smallest and the largest of the chains' target losses.
     target_loss: float | None
+    target_most: float | None
     #: The aim of the answers: a width, a limit, or the worst chain ('highest' or 'lowest').
     target_width: float | None
     limit: float | None
@@ -163,6 +165,11 @@ class Progress(_View):
     lost: int
     #: Chains set aside: their paths brought no transition, or their sources ended.
     aside: int
+    #: Chains that have not reached the aim: of those that are sampled, and of those that are set aside.
+    behind: int
+    missed: int
+    #: Whether several workers advanced one chain at a time.
+    side_by_side: bool
     #: Events so far.
     events: int
     #: Questions registered, and those that are not answered well enough.
@@ -275,6 +282,11 @@ class ChainLine(_View):
     certificate: float
     variability: float
     certified: int
+    #: The chain's target loss (0: none); how far the chain is from the study's aim, in units of transitions (at most 1:
+    #: it has reached the aim); and the T of this look.
+    target: float
+    ratio: float
+    looked: int
     index: float
     #: Leases that workers hold now, and observations that they may still tell.
     leases: int
@@ -287,7 +299,7 @@ class ChainLine(_View):
 
 @dataclass(frozen=True)
 class QuestionLine(_View):
-    """A registered question, and its answer as stored: at most 1 % older than the chain."""
+    """A registered question, and its answer as stored at the last look at its chain."""
 
     number: int
     chain: str
@@ -338,10 +350,10 @@ class Pace:
     #: Observations a second over the last thousand; None before the second one.
     rate: float | None = None
 
-    def seconds_left(self, progress: Progress) -> float | None:
-        """An estimate of the seconds until budget, target or deadline ends the study, if one of them does.
+    def seconds_left(self, progress: Progress, needed: float = math.inf) -> float | None:
+        """An estimate of the seconds until budget, aim or deadline ends the study, if one of them does.
 
-        A certificate falls as 1/T, so a target is met at T·certificate/target.
+        ``needed``: how many more observations the aim is expected to need.
         """
         found = []
         if progress.deadline is not None:
@@ -350,7 +362,6 @@ class Pace:
             if progress.budget is not None:
                 cost = progress.used / progress.observations
                 found.append((progress.budget - progress.used) / cost / self.rate)
-            if progress.target_loss and math.isfinite(progress.certificate):
-                needed = progress.observations * (progress.certificate / progress.target_loss - 1)
-                found.append(max(0.0, needed / self.rate))
+            if math.isfinite(needed):
+                found.append(needed / self.rate)
         return None if progress.finished else min(found, default=None)
