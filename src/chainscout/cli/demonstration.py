@@ -24,12 +24,9 @@ CHAIN, QUESTION = "queue", "reach full from empty within 5"
 FILES = ("study.toml", "lab.db", "report.html")
 #: Characters of the longest bar.
 BAR = 34
-#: Ways to choose that are compared, and the seeds of the runs.
-WAYS = {
-    "certifier": "this study's rule",
-    "uniform": "taking turns (round-robin)",
-    "ba-mc": "the paper's algorithm (BA-MC)",
-}
+#: Ways to choose that are compared with this study's, and the seeds of the runs.
+OWN = "this study's rule"
+WAYS = {"uniform": "taking turns (round-robin)", "ba-mc": "the paper's algorithm (BA-MC)"}
 SEEDS = (1, 2, 3)
 
 
@@ -68,7 +65,7 @@ def demo(out: Path) -> None:
         _tell_answer(study.answer(CHAIN, QUESTION))
         page.write_text(study_page(study, "Three processes"), encoding="utf-8")
     needed = _tell_others(found)
-    fewer = 1 - sum(needed["certifier"]) / sum(needed["uniform"])
+    fewer = 1 - sum(needed[OWN]) / sum(needed[WAYS["uniform"]])
     echo("", f"Conclusion: all three matrices have the same bound for {fewer:.0%} fewer samples than")
     echo("taking turns, and nothing is claimed of rows that nobody has seen.")
     echo("", f"In {out}: {file.name} to edit, {where.name} the study, {page.name} to open.", "Try next:")
@@ -129,24 +126,40 @@ def _tell_answer(answer: "Answer") -> None:
 
 
 def _tell_others(found: "StudyFile") -> dict[str, list[int]]:
-    """What each way to choose needs for the same bound, in several runs with the same paths for each way."""
+    """What each way to choose needs for the same bounds, in several runs with the same paths for each way."""
     from ..learning import learn
     from ..sources import simulated
-    from ..study import StopReason
 
-    problem = demonstrated()
+    problem, budget = demonstrated(), int(found.settings.budget or 0)
     seeds = ", ".join(map(str, SEEDS))
-    echo("", f"4. How many samples each way to choose needs for the same bound (seeds {seeds})")
-    needed: dict[str, list[int]] = {}
-    for policy, words in WAYS.items():
-        settings = found.settings.given() | {"policy": policy}
-        cells = []
-        for seed in SEEDS:
-            with learn(simulated(problem, seed=seed), progress=False, **settings) as study:
-                needed.setdefault(policy, []).append(study.progress().observations)
-                cells.append(f"{'' if study.stop_reason is StopReason.TARGET_LOSS else '>'}{needed[policy][-1]:,}")
+    echo("", f"4. How many samples each way to choose needs for the same bounds (seeds {seeds})")
+    needed: dict[str, list[int]] = {words: [] for words in (OWN, *WAYS.values())}
+    for seed in SEEDS:
+        with learn(simulated(problem, seed=seed), progress=False, **found.settings.given()) as study:
+            enough = study.allocation()
+        needed[OWN].append(sum(enough.values()))
+        for policy, words in WAYS.items():
+            needed[words].append(_until(problem, policy, list(enough.values()), seed, budget))
+    for words, numbers in needed.items():
+        cells = (f"{number:,}" if number < budget else f">{budget:,}" for number in numbers)
         echo(f"  {words:<30}" + "".join(f"{cell:>9}" for cell in cells))
     return needed
+
+
+def _until(problem: "Problem", policy: str, enough: list[int], seed: int, most: int) -> int:
+    """After how many samples a rule has made enough of each chain; ``most`` if it needs more.
+
+    A chain's bound depends on the chain's own samples alone, and these are the same for every rule.
+    """
+    import numpy as np
+
+    from ..engine import Options, trace
+
+    choices, _ = trace(problem, policy, most, options=Options(seed=seed, engine="python"))
+    places = [np.flatnonzero(choices == chain) for chain in range(len(enough))]
+    if any(len(made) < number for made, number in zip(places, enough, strict=True)):
+        return most
+    return 1 + max(int(made[number - 1]) for made, number in zip(places, enough, strict=True))
 
 
 def demonstrated() -> "Problem":
