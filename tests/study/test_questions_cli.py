@@ -19,7 +19,7 @@ CHAINS = {
 LINE = "reach down from idle within 4"
 FILE = """
 where = "lab.db"
-policy = "widest"
+policy = "furthest"
 questions = ["reach down from idle within 4"]
 target_width = 0.5
 
@@ -36,7 +36,7 @@ matrix = [[0.9, 0.05, 0.05], [0.5, 0.3, 0.2], [0.4, 0.1, 0.5]]
 
 def test_learning_ends_with_the_answers_and_goes_on_for_narrower_ones(folder):
     where = folder / "lab.db"
-    options = {"where": where, "questions": [cs.Reach("down", "idle", within=4)], "progress": False, "policy": "widest"}
+    options = {"where": where, "questions": [cs.Reach("down", "idle", within=4)], "progress": False, "policy": "furthest"}
     with cs.learn(CHAINS, target_width=0.5, **options) as study:
         assert study.stop_reason is StopReason.TARGET_WIDTH
         first = study.progress().observations
@@ -100,7 +100,7 @@ def test_what_is_wrong_in_a_study_file_is_told_at_its_place(folder, old, new, me
 
 def test_the_command_line_makes_extends_and_shows_a_study_with_questions(folder):
     where = folder / "lab.db"
-    words = ["--chain", "north=idle,busy,down", "--chain", "south=idle,busy,down", "--policy", "widest"]
+    words = ["--chain", "north=idle,busy,down", "--chain", "south=idle,busy,down", "--policy", "furthest"]
     run("new", where, *words, "--question", LINE, "--question-of", "north", "time to busy from idle", "--limit", "0.2")
     with cs.Study.open(where) as study:
         assert [(line.chain, line.question) for line in study.questions()] == [

@@ -185,7 +185,7 @@ def test_count_says_how_many_more(tmp_path):
         given = () if states is None else ("--states", "0,1")
         chains, whole = json.loads(run("count", log, *options, *given, "--target-loss", "0.03", "--json"))
         with cs.count_transitions(str(log), states=states, **names) as counts:
-            expected = counts.further(0.03)
+            expected = cs.plan(counts, 0.03).more
             certificate = counts.certificate()
         assert {row["chain"]: row["more for a loss ≤ 0.03"] for row in chains["rows"]} == expected
         assert expected["b"] - expected["a"] == pytest.approx(200, abs=40)
@@ -200,15 +200,9 @@ def test_count_says_how_many_more(tmp_path):
 
 def grown(line, target, share, seed):
     """Predicted over needed transitions for a question, from a part ``share`` of what is needed."""
-    from chainscout.answers import parse
-    from chainscout.engine.answering import Curve
-
     chain = cs.MarkovChain([[0.7, 0.2, 0.1], [0.4, 0.4, 0.2], [0.5, 0.0, 0.5]])
-    curve = Curve(chain, parse(line), 0.05, 0, seed)
-    number = 1
-    while curve.look(number)[1] > target:
-        number += 1
-    needed = curve.transitions[number]
+    whole = cs.learn({"a": Simulated(chain, 0, seed=seed)}, questions=line, target_width=target, progress=False)
+    needed = whole.progress().observations
     source = Simulated(chain, 0, seed=seed)
     study = cs.Study.create(None, {"a": 3}, questions=line, target_width=target)
     study.tell_many([("a", source.advance()[0]) for _ in range(int(share * needed))])

@@ -121,12 +121,14 @@ def further_transitions(counts: Counts, target: float, method: str, log_inverse:
 def _discovered(counts: Counts, growth: float) -> list[float]:
     """The expected exits of rows that appear while T grows by a factor.
 
-    The number of rows that were left grows as T to the power of the share of rows that were left once. Such a row has
-    half the exits, in the mean, of one that was there from the beginning.
+    The number of rows that were left grows as T to the power of the share of rows that were left once, of which half a
+    row is expected beforehand if states are known that were never left. Such a row has half the exits, in the mean, of
+    one that was there from the beginning.
     """
     exits = counts.visited_exits()
-    power = (sum(n == 1 for n in exits) + 0.5) / (len(exits) + 1)
     unknown = math.inf if counts.open_states else counts.size - len(exits)
+    beforehand = 0.0 if counts.open_states else 0.5
+    power = (sum(n == 1 for n in exits) + beforehand) / (len(exits) + 2 * beforehand)
     expected = min(unknown, len(exits) * (growth**power - 1))
     number = math.ceil(expected)
     return [growth / 2 * expected / number] * number if number else []

@@ -2,8 +2,8 @@
 
 Every other rule's index is a function of one chain's counts. This one is made of bounds: a chain's certificate over its
 target loss, or the squared width of its answers over the squared target width. So its sums are not sums over rows. The
-study sets them to two numbers whenever it looks at a chain's bounds: the ratio, and the T of this look. ``terms`` adds
-nothing to them.
+study sets them to two numbers whenever it looks at a chain's bounds: the T at which the ratio is expected to be 1, and
+the transitions of a warm start, if the bound does not read them. ``terms`` adds nothing to them.
 """
 
 import math
@@ -24,11 +24,12 @@ def no_terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float, flo
 def predicted_ratio(sums: Any, transitions: float, c: Any) -> float:
     """The ratio that is expected now: bounds fall as 1/T. Of infinite ratios, the one with the fewest transitions.
 
-    ``sums``: the ratio at the last look, and the T of that look.
+    ``sums``: the T at which the aim is expected to be reached, and how many transitions the bound does not read.
     """
-    if math.isinf(sums[0]):
-        return UNBOUNDED / (1.0 + transitions)
-    return float(sums[0] * sums[1] / transitions)
+    own = transitions - float(sums[1])
+    if math.isinf(sums[0]) or own <= 0.0:
+        return UNBOUNDED / (1.0 + max(0.0, own))
+    return float((sums[0] - sums[1]) / own)
 
 
 def furthest() -> Policy:

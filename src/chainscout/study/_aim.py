@@ -34,19 +34,25 @@ def has_aim(study: StudyRecord) -> bool:
     return study.target_loss is not None or aims_at_answers(study)
 
 
-def next_due(study: StudyRecord, chain: ChainRecord, *, asked: bool) -> int:
+def _unread(study: StudyRecord, chain: ChainRecord) -> int:
+    """How many of the chain's transitions its bounds do not read: answers do not replay a warm start."""
+    return chain.prior if aims_at_answers(study) else 0
+
+
+def _next_due(study: StudyRecord, chain: ChainRecord, *, asked: bool) -> int:
     """The T at which the chain's bounds are looked at next; 0: never. ``asked``: whether it has questions."""
-    transitions = chain.transitions
+    unread = _unread(study, chain)
+    own = chain.transitions - unread
     if has_aim(study):
         if chain.done:  # it moves only if somebody tells more than was asked for
-            return transitions + 1
+            return chain.transitions + 1
         growth = max(LEAST, min(chain.ratio, max(NEAR, min(math.sqrt(chain.ratio), FAR))))
     elif asked or study.chains <= FEW:
         growth = CALM
-        transitions = transitions if asked else max(transitions, int(LONG / CALM))
+        own = own if asked else max(own, int(LONG / CALM))
     else:
         return 0
-    return max(transitions + 1, math.ceil(transitions * growth))
+    return max(chain.transitions + 1, unread + math.ceil(own * growth))
 
 
 def is_due(chain: ChainRecord) -> bool:
@@ -63,51 +69,51 @@ def rests(chain: ChainRecord, pending: int | None = None) -> bool:
         return True
     pending = chain.pending if pending is None else pending
     expected = chain.transitions + pending
-    return pending > 0 and chain.due <= expected and chain.ratio * chain.looked <= expected
+    return pending > 0 and chain.due <= expected and chain.enough <= expected
 
 
-def begin(study: StudyRecord, chain: ChainRecord, *, asked: bool) -> None:
+def begin(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, *, asked: bool) -> None:
     """Places a chain before its first look at the study's aim. The caller saves the chain.
 
     It is done already if it has one state, or if the aim is about answers and no question is about it.
     """
     nothing_to_learn = study.target_loss is not None and chain.size == 1 and not chain.open
     chain.ratio = 0.0 if nothing_to_learn or (aims_at_answers(study) and not asked) else math.inf
-    chain.due = next_due(study, chain, asked=asked)
-    if chain.due and chain.transitions:
+    chain.enough = 0.0 if chain.done else math.inf
+    chain.due = _next_due(study, chain, asked=asked)
+    if chain.due and chain.transitions > _unread(study, chain):
         chain.due = chain.transitions
-    chain.resting = rests(chain)
+    if live.policy.aiming:
+        chain.sums = (chain.enough, float(_unread(study, chain)))
+    live.reindex(chain)
     if has_aim(study) and chain.aside:
         study.missed += not chain.done
     elif has_aim(study):
         study.behind += not chain.done
 
 
-def begin_all(transaction: Transaction) -> None:
-    """Places every chain anew, because the study's aim has changed. Its chains must be looked at afterwards."""
+def begin_all(transaction: Transaction, live: "LiveIndex", target: float | Mapping[str, float] | None = None) -> None:
+    """Places every chain anew, because the study's aim has changed. Its chains must be looked at afterwards.
+
+    ``target``: the new target loss of the chains, if the aim is a loss.
+    """
     study = transaction.study
+    wanted = {} if target is None else targets(target, [chain.name for chain in transaction.every()])
+    if wanted:
+        study.target_loss, study.target_most = min(wanted.values()), max(wanted.values())
     study.behind = study.missed = 0
     asked = {question.chain for question in transaction.questions()}
     for chain in transaction.every():
-        begin(study, chain, asked=chain.number in asked)
+        chain.target = wanted.get(chain.name, 0.0)
+        begin(study, live, chain, asked=chain.number in asked)
         transaction.save(chain)
-
-
-def aim_at_loss(transaction: Transaction, target: float | Mapping[str, float]) -> None:
-    """Gives a study another aim: these losses, times the weights. Its chains must be looked at afterwards."""
-    study = transaction.study
-    wanted = targets(target, [chain.name for chain in transaction.every()])
-    study.target_loss, study.target_most = min(wanted.values()), max(wanted.values())
-    for chain in transaction.every():
-        chain.target = wanted[chain.name]
-    begin_all(transaction)
 
 
 def place(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: float, *, asked: bool) -> None:
     """Gives a chain the ratio of the look that was just made. The caller saves the chain."""
     chain.looked = chain.transitions
     set_ratio(study, live, chain, ratio)
-    chain.due = next_due(study, chain, asked=asked)
+    chain.due = _next_due(study, chain, asked=asked)
 
 
 def set_ratio(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: float) -> None:
@@ -119,8 +125,10 @@ def set_ratio(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: 
         study.missed += change
     elif has_aim(study):
         study.behind += change
+    unread = _unread(study, chain)
+    chain.enough = unread + chain.ratio * max(0, chain.looked - unread) if chain.ratio < math.inf else math.inf
     if live.policy.aiming:
-        chain.sums = (chain.ratio, float(chain.looked))
+        chain.sums = (chain.enough, float(unread))
     live.reindex(chain)
 
 

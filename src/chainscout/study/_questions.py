@@ -398,7 +398,7 @@ def check_new_aim(study: StudyRecord, target_loss: Any, target_width: float | No
         raise InputError("a study aims at one thing, and this one at a target loss")
 
 
-def aim_at_width(transaction: Transaction, width: float) -> None:
+def aim_at_width(transaction: Transaction, live: LiveIndex, width: float) -> None:
     """Gives a study another aim: every answer is at most ``width`` wide. Its chains must be looked at afterwards."""
     study = transaction.study
     study.target_width, study.limit, study.worst = width, None, None
@@ -407,4 +407,4 @@ def aim_at_width(transaction: Transaction, width: float) -> None:
         record.met = False
         transaction.save_question(record)
     study.unmet = len(records)
-    _aim.begin_all(transaction)
+    _aim.begin_all(transaction, live)

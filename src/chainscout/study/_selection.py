@@ -53,8 +53,10 @@ def ahead(
     """The chains at work, or free, that come so far before a free chain that a worker waits for them.
 
     Advancing this chain would spend what those need. An infinite index holds nobody up, because the first draws of a
-    chain say nothing of its index.
+    chain say nothing of its index. A rule with a floor orders chains by their transitions too, and nobody waits.
     """
+    if live.policy.floor is not None:
+        return []
     at_work = {path.chain for path in transaction.held()} if transaction.study.leases else set()
     rivals = [other for other in map(transaction.numbered, at_work) if not (other.aside or other.resting)]
     rivals += [other for other in transaction.top(1 + len(without)) if other.number not in without | at_work]

@@ -189,7 +189,7 @@ class Browser:
             if not transaction.study.behind or transaction.study.chains > FEW:
                 return math.inf
             left = (chain for chain in transaction.every() if not (chain.aside or chain.done))
-            return sum(max(0.0, chain.ratio * max(1, chain.looked) - chain.transitions) for chain in left)
+            return sum(max(0.0, chain.enough - chain.transitions) for chain in left)
 
     def pace(self) -> Pace:
         """How fast observations come in. While a study stands still, its pace falls."""

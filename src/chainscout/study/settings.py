@@ -168,7 +168,7 @@ class StudySettings:
                 chain.target = losses.get(name, 0.0)
                 _begin_warm(chain, rows.get(number, {}))
                 live.begin(chain, rows.get(number, {}))
-                begin(study, chain, asked=name in asked)
+                begin(study, live, chain, asked=name in asked)
                 chain.variability = chain.weight * plug_in_variability(chain.size, rows.get(number, {}))
                 study.variability += chain.variability
                 yield chain

@@ -195,9 +195,9 @@ class Study:
                 endless, study.budget = study.budget is None, limit
                 renew(transaction, self._live(study), always=endless)
             if target is not None:
-                _aim.aim_at_loss(transaction, target)
+                _aim.begin_all(transaction, self._live(study), target)
             if checked.target_width is not None:
-                _questions.aim_at_width(transaction, checked.target_width)
+                _questions.aim_at_width(transaction, self._live(study), checked.target_width)
             if target is not None or checked.target_width is not None:
                 _stop.look_at_all(transaction, self._live(study), self._answering)
             transaction.happened(
