@@ -598,7 +598,7 @@ def test_an_answer_prints_as_a_person_wants_to_read_it():
 def test_an_answer_as_a_data_frame():
     import pandas as pd
 
-    paths = Paths.from_walks([[0, 1, 0, 1, 1, 0] * 30], 2)
+    paths = Paths.from_walks([np.random.default_rng(0).integers(2, size=180)], 2)
     answers = [cs.answer(paths, line, delta=0.1) for line in ("reach 1 from 0 within 2", "time to 1 from 0")]
     table = pd.concat([found.to_pandas() for found in answers], ignore_index=True)
     assert list(table["question"]) == ["reach 1 from 0 within 2", "time to 1 from 0"]
