@@ -1,7 +1,7 @@
 """The answer to a question: an estimate, a lower and an upper bound, and the conditions under which they hold."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
@@ -18,7 +18,17 @@ from ..paths import START, Paths
 from ..validation import one_of, printable, real_number, shown, whole_number
 from . import exact, plug_in, robust
 from ._intervals import Interval, interval
-from ._terms import ARRIVED, LAW, ON, UNKNOWN, WHERE_PATHS_START, Terms, terms_of
+from ._terms import (
+    ARRIVED,
+    LAW,
+    ON,
+    UNKNOWN,
+    WHERE_PATHS_START,
+    Terms,
+    check_declarations,
+    need_starts,
+    terms_of,
+)
 from .grammar import parse
 from .question import Cost, LongRunShare, PassageTime, Question, Reach
 from .replay import AWAITED, BLOCKED, Decks, decks_of
@@ -182,9 +192,11 @@ def unchecked(
     if isinstance(data, MarkovChain):
         return _exact(data, terms_of(question, data.states), method)
     if isinstance(data, Paths):
-        if asked is not None:
-            data = data.after(asked)
-        terms = terms_of(question, data.states, open_states=data.open_states)
+        rows = data.counts().rows()
+        later = () if asked is None else _first_seen_after(data, asked)
+        data = data if asked is None else data.after(asked)
+        terms = need_starts(terms_of(question, data.states, open_states=data.open_states))
+        check_declarations(terms, lambda x: rows.get(x, {}), later)
         if method in (None, "replay"):
             if data.unordered is None:
                 return _replayed(data, terms, delta, asked is not None, losses == "independent")
@@ -200,15 +212,26 @@ def unchecked(
             raise InputError(
                 "these transitions overlap in time, so that nothing can be answered from them with a bound"
             )
-        return _from_counts(data, terms_of(question, data.states, open_states=data.open_states), delta, method, None)
+        terms = terms_of(question, data.states, open_states=data.open_states)
+        rows = data.rows()
+        check_declarations(terms, lambda x: rows.get(x, {}))
+        return _from_counts(data, terms, delta, method, None)
     raise InputError(f"a question is answered for a MarkovChain, Paths or Counts, not for {shown(data)}")
 
 
 def _exact(chain: MarkovChain, terms: Terms, method: str | None) -> Answer:
     if method not in (None, "exact"):
         raise InputError(f"the answer for a known matrix is exact: method must be 'exact', not {shown(method)}")
+    check_declarations(terms, lambda x: dict(enumerate(np.asarray(chain.matrix)[x].tolist())))
     found = exact.value(np.asarray(chain.matrix), terms, np.asarray(chain.initial))
     return Answer(terms.question, found, found, found, 0.0, True, "exact")
+
+
+def _first_seen_after(paths: Paths, asked: int) -> Sequence[Hashable]:
+    """The states that were not seen by this number of issue, and were seen later."""
+    early = paths.issued <= asked
+    known, all_seen = (np.union1d(paths.source[which], paths.target[which]) for which in (early, np.ones_like(early)))
+    return [paths.states[x] for x in np.setdiff1d(all_seen, known).tolist() if x >= 0]
 
 
 def _certain(terms: Terms) -> float | None:

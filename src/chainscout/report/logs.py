@@ -29,8 +29,8 @@ def counted(
     """One row for each chain, and the totals.
 
     ``budget``: shows which chains should get these observations next. ``target_loss``: shows how many more observations
-    it needs. ``most``: shows only this number of chains, the least known ones. ``diagnosis``: the checks of the same log;
-    the bounds of chains that they speak against are struck out.
+    it needs. ``most``: shows only this number of chains, the least known ones. ``diagnosis``: the checks of the same
+    log; the bounds of chains that they speak against are struck out.
     """
     certificate = None if counts.correlated else counts.certificate(delta)
     further = None if target_loss is None else counts.further(target_loss, delta)

@@ -24,8 +24,8 @@ LEASE: Columns = {
 QUESTION: Columns = {
     "chain": lambda line: label(line.chain), "question": "question", "estimate": "estimate",
     "at least": lambda line: _end(line, line.lower), "at most": lambda line: _end(line, line.upper),
-    "width": lambda line: _end(line, line.width), "δ": "delta", "episodes": "episodes", "as of transition": "transitions",
-    "done": lambda line: "yes" if line.met else "no",
+    "width": lambda line: _end(line, line.width), "δ": "delta", "episodes": "episodes",
+    "as of transition": "transitions", "done": lambda line: "yes" if line.met else "no",
 }  # fmt: skip
 CHECK: Columns = {
     "chain": lambda check: check.chain or "all together", "check": "kind.value", "by": "by", "transitions": "cards",

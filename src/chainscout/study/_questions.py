@@ -173,7 +173,10 @@ class Answering:
         cards = self._readings.of(transaction, chain)
         records = transaction.questions(chain)
         for record in records:
-            found = self._answered(transaction, chain, record, cards)
+            try:
+                found = self._answered(transaction, chain, record, cards)
+            except InputError as error:  # an answer without bounds
+                found = self._running_of(transaction, chain, record).unknown(str(error))
             record.lower, record.upper = float(found.lower), float(found.upper)
             record.estimate = None if found.estimate is None else float(found.estimate)
             record.episodes, record.notes = found.episodes, "\n".join(found.notes)
@@ -199,15 +202,12 @@ class Answering:
     def _answered(
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
     ) -> Answer:
-        """The answer at this moment; an answer without bounds if the data contradict the assumptions."""
+        """The answer at this moment. Raises ``InputError`` if the data contradict the question or the assumptions."""
         running = self._running_of(transaction, chain, record)
-        try:
-            if cards.unordered is None:
-                return running.answer(cards.decks, cards.lost)
-            paths = _paths.chain_paths(transaction, chain, self._labels)
-            return unchecked(paths, running.question, delta=record.delta, method=None, asked=0, losses="checked")
-        except InputError as error:
-            return running.unknown(str(error))
+        if cards.unordered is None:
+            return running.answer(cards.decks, cards.lost)
+        paths = _paths.chain_paths(transaction, chain, self._labels)
+        return unchecked(paths, running.question, delta=record.delta, method=None, asked=0, losses="checked")
 
     def _running_of(self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord) -> Running:
         known = self._labels.all(transaction, chain)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import secrets
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -129,6 +130,7 @@ class StudySettings:
             parameters=json.dumps(dict(policy.parameters), sort_keys=True),
             judge_at=first_look(len(chains)),
             version=policy.version,
+            key=secrets.randbits(62),
             shared=self.paths == "shared",
             budget=budget,
             target_loss=self.target_loss,
