@@ -50,8 +50,8 @@ class Paths:
     """
 
     __slots__ = (
-        "issued", "key", "open_states", "path", "size", "source", "states", "step", "target", "told", "unordered", "worker",
-        "workers",
+        "issued", "key", "open_states", "path", "size", "source", "states", "step", "target", "told", "unordered",
+        "worker", "workers",
     )  # fmt: skip
 
     #: How many states there are, and their labels or ``range(size)``.

@@ -102,16 +102,18 @@ def check_declarations(
     ``later``: the states that were first seen after the question was asked.
     """
 
+    rows = {x: seen(x) for x in {*np.flatnonzero(terms.absorbing).tolist(), *(x for x, _ in terms.impossible)}}
+
     def said(x: int, y: int, declared: str = "") -> str:
-        number = seen(x)[y]
+        number = rows[x][y]
         often = f"has probability {number:g}" if isinstance(number, float) else f"was seen {number:,} times"
         return f"{shown(terms.label(x))} -> {shown(terms.label(y))} {declared}{often}"
 
     for x, y in terms.impossible:
-        if seen(x).get(y):
+        if rows[x].get(y):
             raise InputError(f"the transition {said(x, y, 'is declared impossible, and ')}")
     for x in np.flatnonzero(terms.absorbing).tolist():
-        for y, number in seen(x).items():
+        for y, number in rows[x].items():
             if y != x and number:
                 raise InputError(f"the state {shown(terms.label(x))} is declared absorbing, and {said(x, y)}")
     for x, ways in Counter(x for x, _ in terms.impossible).items():

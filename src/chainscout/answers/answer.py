@@ -77,7 +77,10 @@ class Answer:
         return self.code is None
 
     def without_bounds(self, doubt: Doubt | None, *more: str) -> "Answer":
-        """The same answer with a reason why its bounds do not hold, if there is one. Its own notes promise too much."""
+        """The same answer with a reason why its bounds do not hold. Its own notes promise too much, and are left out.
+
+        ``doubt``: the reason; None: there is none, and the answer stays as it is. ``more``: sentences after it.
+        """
         if doubt is None:
             return self
         return replace(self, guaranteed=False, code=doubt.code, notes=(doubt.sentence, *more))

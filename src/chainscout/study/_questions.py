@@ -173,10 +173,7 @@ class Answering:
         cards = self._readings.of(transaction, chain)
         records = transaction.questions(chain)
         for record in records:
-            try:
-                found = self._answered(transaction, chain, record, cards)
-            except InputError as error:  # an answer without bounds
-                found = self._running_of(transaction, chain, record).unknown(str(error))
+            found = self._answered(transaction, chain, record, cards)
             record.lower, record.upper = float(found.lower), float(found.upper)
             record.estimate = None if found.estimate is None else float(found.estimate)
             record.episodes, record.notes = found.episodes, "\n".join(found.notes)
@@ -202,12 +199,15 @@ class Answering:
     def _answered(
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
     ) -> Answer:
-        """The answer at this moment. Raises ``InputError`` if the data contradict the question or the assumptions."""
+        """The answer at this moment; one without bounds if the data contradict the question or the assumptions."""
         running = self._running_of(transaction, chain, record)
-        if cards.unordered is None:
-            return running.answer(cards.decks, cards.lost)
-        paths = _paths.chain_paths(transaction, chain, self._labels)
-        return unchecked(paths, running.question, delta=record.delta, method=None, asked=0, losses="checked")
+        try:
+            if cards.unordered is None:
+                return running.answer(cards.decks, cards.lost)
+            paths = _paths.chain_paths(transaction, chain, self._labels)
+            return unchecked(paths, running.question, delta=record.delta, method=None, asked=0, losses="checked")
+        except InputError as error:
+            return running.unknown(str(error))
 
     def _running_of(self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord) -> Running:
         known = self._labels.all(transaction, chain)
