@@ -13,8 +13,8 @@ import numpy as np
 from recording import record
 
 import chainscout as cs
-from chainscout.answers.answer import unchecked
 from chainscout.answers import betting, parse
+from chainscout.answers.answer import unchecked
 from chainscout.certificates import entrywise
 from chainscout.engine import answering
 from chainscout.errors import ChainscoutError
