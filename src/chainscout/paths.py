@@ -50,8 +50,8 @@ class Paths:
     """
 
     __slots__ = (
-        "issued", "open_states", "path", "size", "source", "states", "step", "target", "told", "unordered", "worker",
-        "workers",
+        "issued", "key", "open_states", "path", "size", "source", "states", "step", "target", "told", "unordered",
+        "worker", "workers",
     )  # fmt: skip
 
     #: How many states there are, and their labels or ``range(size)``.
@@ -79,6 +79,9 @@ class Paths:
     #: A sentence that says why the order of issue is not known; cards are then in the order of tells. None: it is
     #: known.
     unordered: str | None
+    #: The identity of the data's source, as text: our own coins (a start that is drawn from a law) depend on it. It is
+    #: fixed before the first draw, and differs between sources that are asked the same question.
+    key: str
 
     def __init__(
         self,
@@ -94,6 +97,7 @@ class Paths:
         workers: Sequence[str] = ("main",),
         open_states: bool = False,
         unordered: str | None = None,
+        key: str = "",
     ) -> None:
         """Cards in the order of issue.
 
@@ -103,6 +107,7 @@ class Paths:
         ``worker``: the position in ``workers`` for each path; None: the first one walked all paths.
         ``open_states``: whether the chain may have other states.
         ``unordered``: why the order of issue is not known.
+        ``key``: the identity of the source. Choose it before you see the data.
         """
         if _is_number(states):
             positions: Sequence[Hashable] = range(whole_number(states, "states", meaning="the number of states"))
@@ -138,7 +143,7 @@ class Paths:
             frozen.setflags(write=False)
             object.__setattr__(self, name, frozen)
         fixed = {"size": size, "states": positions, "workers": names, "open_states": bool(open_states)}
-        for name, value in {**fixed, "unordered": unordered}.items():
+        for name, value in {**fixed, "unordered": unordered, "key": key}.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -158,12 +163,13 @@ class Paths:
         *,
         workers: Sequence[str] | None = None,
         open_states: bool | None = None,
+        key: str = "",
     ) -> Self:
         """Recorded walks, each a list of states, that were made one after the other in the order given.
 
         ``states``: how many there are, or their labels; None: the labels that occur, in the order of their first
         occurrence. ``workers``: who made each walk. ``open_states``: whether the chain may have other states; None:
-        only if ``states`` is None.
+        only if ``states`` is None. ``key``: the identity of the source, chosen before the data are seen.
 
         If several walks were made side by side, their order is not this one, and what is replayed from it is not
         guaranteed. One walk alone is always right.
@@ -198,6 +204,7 @@ class Paths:
             worker=who,
             workers=names,
             open_states=states is None if open_states is None else open_states,
+            key=key,
         )
 
     # -- what there is
@@ -302,7 +309,7 @@ class Paths:
     def _chosen(self, which: npt.NDArray[np.bool_]) -> "Paths":
         """The cards that are chosen."""
         arrays = {name: getattr(self, name)[which] for name in ("path", "step", "source", "target", "issued", "told")}
-        others = {name: getattr(self, name) for name in ("worker", "workers", "open_states", "unordered")}
+        others = {name: getattr(self, name) for name in ("worker", "workers", "open_states", "unordered", "key")}
         return Paths(self.size if isinstance(self.states, range) else self.states, **arrays, **others)
 
     def late_losses(self, *, by_row: bool) -> npt.NDArray[np.bool_]:

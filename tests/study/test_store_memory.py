@@ -28,7 +28,7 @@ def test_a_heap_of_keys_that_change():
 
 
 def new_store():
-    study = StudyRecord(2, 8, 2, 8, 0.05, "sharp", "scout", "{}", 1)
+    study = StudyRecord(2, 8, 2, 8, 0.05, "sharp", "scout", "{}", 1, 0)
     chains = [ChainRecord(k, name, 2, index=1.0 + k, certificate=0.5) for k, name in enumerate("ab")]
     rows = {0: {1: RowRecord(3, 5, {0: 1, 1: 2}, (0.5,))}}
     store = MemoryStore(Content(study, chains, rows=rows, floor=True))

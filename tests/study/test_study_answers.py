@@ -90,7 +90,7 @@ def test_a_draw_cancelled_after_a_later_one_stops_the_replay_unless_it_is_vouche
 
 def test_the_command_answers(folder):
     where = folder / "lab.db"
-    with cs.Study.create(where, {"north": STATES}) as study:
+    with cs.Study.create(where, {"north": STATES, "south": 2}) as study:
         told(study)
         expected = study.answer("north", QUESTION)
     assert run("answer", where, "north", QUESTION).rstrip("\n") == str(expected)
@@ -98,7 +98,7 @@ def test_the_command_answers(folder):
     assert content["chain"] == "north"
     assert (content["lower"], content["upper"]) == (expected.lower, expected.upper)
     assert content["guaranteed"] is True
-    endless = answer("answer", where, "north", "time to idle given down absorbing")
+    endless = answer("answer", where, "south", "time to 1 from 0")
     assert endless["upper"] is None
     assert "the upper bound is infinite" in " ".join(endless["notes"])
     narrower = answer("answer", where, "north", QUESTION, "--method", "delta")

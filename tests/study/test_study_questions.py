@@ -20,7 +20,7 @@ QUESTIONS = [
     "reach 2 from 0 within 4",
     "reach 2 before 1 from 0 ever",
     "cost 1=1, 2=3 from 0=0.5, 1=0.5 over 5 steps",
-    "cost 2=1 discounted 0.7",
+    "cost 2=1 discounted 0.7 given starts alike",
     "time to 2 from 0",
     "share of 2 anchor 0",
 ]

@@ -1,6 +1,7 @@
 """A question in terms of positions: the meaning of its labels for a chain with known states."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,49 @@ class Terms:
             if (more == reached).all():
                 return reached
             reached = more
+
+
+def need_starts(terms: Terms) -> Terms:
+    """The same terms. Raises ``InputError`` if the question leaves its start to data, and does not declare starts."""
+    if terms.start == WHERE_PATHS_START and not (
+        terms.question.starts_alike or isinstance(terms.question, LongRunShare)
+    ):
+        raise InputError(
+            "a question without a start assumes that paths start alike and independently of what was seen: name the"
+            " start (start=STATE, 'from STATE'), or declare this (starts_alike=True, 'given starts alike')"
+        )
+    return terms
+
+
+def check_declarations(
+    terms: Terms, seen: Callable[[int], Mapping[int, float]], later: Sequence[Hashable] = ()
+) -> None:
+    """Raises ``InputError`` if the data refute what the question declares. Every method begins with this.
+
+    ``seen``: a state → its next states, with how often each was seen or, of a known matrix, its probability.
+    ``later``: the states that were first seen after the question was asked.
+    """
+
+    rows = {x: seen(x) for x in {*np.flatnonzero(terms.absorbing).tolist(), *(x for x, _ in terms.impossible)}}
+
+    def said(x: int, y: int, declared: str = "") -> str:
+        number = rows[x][y]
+        often = f"has probability {number:g}" if isinstance(number, float) else f"was seen {number:,} times"
+        return f"{shown(terms.label(x))} -> {shown(terms.label(y))} {declared}{often}"
+
+    for x, y in terms.impossible:
+        if rows[x].get(y):
+            raise InputError(f"the transition {said(x, y, 'is declared impossible, and ')}")
+    for x in np.flatnonzero(terms.absorbing).tolist():
+        for y, number in rows[x].items():
+            if y != x and number:
+                raise InputError(f"the state {shown(terms.label(x))} is declared absorbing, and {said(x, y)}")
+    for x, ways in Counter(x for x, _ in terms.impossible).items():
+        if ways == terms.size and not terms.open:
+            raise InputError(f"every transition out of {shown(terms.label(x))} is declared impossible")
+    if terms.question.complete and later:
+        late = f"the state {shown(later[0])} was first seen after the question was asked"
+        raise InputError(f"the states are declared complete, and {late}")
 
 
 def terms_of(question: Question, states: Sequence[Hashable], *, open_states: bool = False) -> Terms:

@@ -1,7 +1,7 @@
 """The answer to a question: an estimate, a lower and an upper bound, and the conditions under which they hold."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..chains import MarkovChain
 from ..counts import Counts
+from ..diagnostics import Doubt, diagnose
 from ..errors import InputError
 from ..frames import frame
 from ..markup import html_table
@@ -17,12 +18,22 @@ from ..paths import START, Paths
 from ..validation import one_of, printable, real_number, shown, whole_number
 from . import exact, plug_in, robust
 from ._intervals import Interval, interval
-from ._terms import ARRIVED, LAW, ON, UNKNOWN, WHERE_PATHS_START, Terms, terms_of
+from ._terms import (
+    ARRIVED,
+    LAW,
+    ON,
+    UNKNOWN,
+    WHERE_PATHS_START,
+    Terms,
+    check_declarations,
+    need_starts,
+    terms_of,
+)
 from .grammar import parse
 from .question import Cost, LongRunShare, PassageTime, Question, Reach
 from .replay import AWAITED, BLOCKED, Decks, decks_of
 
-__all__ = ["METHODS", "Answer", "answer", "from_decks", "vacuous"]
+__all__ = ["METHODS", "Answer", "answer", "from_decks", "unchecked", "vacuous"]
 
 #: The methods that can give an answer.
 METHODS = ("exact", "replay", "row-likelihood", "delta", "posterior")
@@ -54,8 +65,25 @@ class Answer:
     episodes: int | None = None
     #: The state whose next exit the replay waits for. None: it does not wait, or it waits for the start of a path.
     waiting_for: Hashable | None = None
-    #: Notes about the answer.
+    #: Notes about the answer; if it does not hold, the first one says why.
     notes: tuple[str, ...] = ()
+    #: Why the bounds do not hold: the check that rejects ('order', 'change', 'sameness' or 'age'), or 'repeated' for
+    #: paths that repeat each other. None: no check speaks against them.
+    code: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether no check speaks against what the bounds assume."""
+        return self.code is None
+
+    def without_bounds(self, doubt: Doubt | None, *more: str) -> "Answer":
+        """The same answer with a reason why its bounds do not hold. Its own notes promise too much, and are left out.
+
+        ``doubt``: the reason; None: there is none, and the answer stays as it is. ``more``: sentences after it.
+        """
+        if doubt is None:
+            return self
+        return replace(self, guaranteed=False, code=doubt.code, notes=(doubt.sentence, *more))
 
     @property
     def width(self) -> float:
@@ -67,13 +95,18 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer as a table for a notebook."""
-        known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
+        sure = f"{1 - self.delta:.6g}" if self.guaranteed else "not known" if self.holds else "no bound holds"
+        known = (self.estimate, self.lower, self.upper, sure)
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain data, whether it holds first."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"holds": self.holds, "code": self.code, **values, "question": str(self.question)}
 
     def to_pandas(self) -> Any:
         """A DataFrame with one row. `pandas.concat` combines several."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {"question": str(self.question), "width": self.width, "notes": "\n".join(self.notes)}
+        values = {**self.to_json(), "width": self.width, "notes": "\n".join(self.notes)}
         return frame({name: [value] for name, value in values.items()})
 
     def __str__(self) -> str:
@@ -83,8 +116,9 @@ class Answer:
         known = "no estimate" if self.estimate is None else f"{self.estimate:.6g}"
         surely = f"with probability {1 - self.delta:.6g}" if self.guaranteed else "not guaranteed"
         after = "" if self.episodes is None else f", {self.episodes:,} episodes"
-        lines = [f"{self.question}: {known} in {ends} {surely} ({self.method}{after})"]
-        return "\n".join(map(printable, [*lines, *(f"  {note}" for note in self.notes)]))
+        line, notes = f"{self.question}: {known} in {ends} {surely} ({self.method}{after})", self.notes
+        lines = [line] if self.holds else [notes[0], line]
+        return "\n".join(map(printable, [*lines, *(f"  {note}" for note in notes[not self.holds :])]))
 
 
 @overload
@@ -122,6 +156,9 @@ def answer(
 ) -> Answer | list[Answer]:
     """The answer to a question, or to several.
 
+    With `Paths`, the checks of `chainscout.diagnose` read the draws that the answer is made from. If one of them
+    rejects, `Answer.holds` is false, and the answer says so first.
+
     ``data``: a `MarkovChain` (the exact value), `Paths` (replay), or `Counts` (without their order: wider bounds).
     ``question``: a question, or its line, or a list. In a list, question j has δ/(j(j+1)), so that all hold together.
     ``delta``: the probability that the bounds fail.
@@ -132,29 +169,37 @@ def answer(
     'independent': the caller declares that no loss depended on the values drawn; all lost draws are skipped.
     """
     delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
+    asked_all = question if isinstance(question, list) else [question]
+    shares = [delta / (j * (j + 1)) for j in range(1, len(asked_all) + 1)] if isinstance(question, list) else [delta]
+    found = [
+        unchecked(data, one, delta=share, method=method, asked=asked, losses=losses)
+        for one, share in zip(asked_all, shares, strict=True)
+    ]
+    if isinstance(data, Paths):
+        doubt = diagnose(data if asked is None else data.after(asked), delta=delta).doubt()
+        found = [one.without_bounds(doubt) for one in found]
+    return found if isinstance(question, list) else found[0]
+
+
+def unchecked(
+    data: Any, question: Question | str, *, delta: float, method: str | None, asked: int | None, losses: str
+) -> Answer:
+    """`answer` to one question, without the checks of the data."""
+    delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
     if method is not None:
         one_of(method, "method", METHODS)
     one_of(losses, "losses", _LOSSES)
     if asked is not None:
         asked = whole_number(asked, "asked", least=0, meaning="the number of issue after which the question was asked")
-    if isinstance(question, list):
-        shares = [delta / (j * (j + 1)) for j in range(1, len(question) + 1)]
-        return [
-            _one(data, one, share, method, asked, losses) for one, share in zip(question, shares, strict=True)
-        ]  # fmt: skip
-    return _one(data, question, delta, method, asked, losses)
-
-
-def _one(
-    data: Any, question: Question | str, delta: float, method: str | None, asked: int | None, losses: str
-) -> Answer:
     question = parse(question) if isinstance(question, str) else question
     if isinstance(data, MarkovChain):
         return _exact(data, terms_of(question, data.states), method)
     if isinstance(data, Paths):
-        if asked is not None:
-            data = data.after(asked)
-        terms = terms_of(question, data.states, open_states=data.open_states)
+        rows = data.counts().rows()
+        later = () if asked is None else _first_seen_after(data, asked)
+        data = data if asked is None else data.after(asked)
+        terms = need_starts(terms_of(question, data.states, open_states=data.open_states))
+        check_declarations(terms, lambda x: rows.get(x, {}), later)
         if method in (None, "replay"):
             if data.unordered is None:
                 return _replayed(data, terms, delta, asked is not None, losses == "independent")
@@ -170,15 +215,26 @@ def _one(
             raise InputError(
                 "these transitions overlap in time, so that nothing can be answered from them with a bound"
             )
-        return _from_counts(data, terms_of(question, data.states, open_states=data.open_states), delta, method, None)
+        terms = terms_of(question, data.states, open_states=data.open_states)
+        rows = data.rows()
+        check_declarations(terms, lambda x: rows.get(x, {}))
+        return _from_counts(data, terms, delta, method, None)
     raise InputError(f"a question is answered for a MarkovChain, Paths or Counts, not for {shown(data)}")
 
 
 def _exact(chain: MarkovChain, terms: Terms, method: str | None) -> Answer:
     if method not in (None, "exact"):
         raise InputError(f"the answer for a known matrix is exact: method must be 'exact', not {shown(method)}")
+    check_declarations(terms, lambda x: dict(enumerate(np.asarray(chain.matrix)[x].tolist())))
     found = exact.value(np.asarray(chain.matrix), terms, np.asarray(chain.initial))
     return Answer(terms.question, found, found, found, 0.0, True, "exact")
+
+
+def _first_seen_after(paths: Paths, asked: int) -> Sequence[Hashable]:
+    """The states that were not seen by this number of issue, and were seen later."""
+    early = paths.issued <= asked
+    known, all_seen = (np.union1d(paths.source[which], paths.target[which]) for which in (early, np.ones_like(early)))
+    return [paths.states[x] for x in np.setdiff1d(all_seen, known).tolist() if x >= 0]
 
 
 def _certain(terms: Terms) -> float | None:

@@ -8,8 +8,9 @@
     cost down=1 from idle=0.5, busy=0.5 discounted 0.99
     share of good anchor bad
 
-Facts follow after ``given``: ``broken absorbing``, ``idle -> down impossible``, ``complete``. A state is a word, a
-whole number, or any text in double quotes. Without ``from``, a question starts where paths start.
+Facts follow after ``given``: ``broken absorbing``, ``idle -> down impossible``, ``complete``, ``starts alike``. A state
+is a word, a whole number, or any text in double quotes. Without ``from``, a question starts where paths start: data
+answer it only ``given starts alike``.
 """
 
 import re
@@ -149,8 +150,10 @@ class _Reader:
         while True:
             if self.has("complete"):
                 facts["complete"] = True
+            elif self.has("starts", "alike"):
+                facts["starts_alike"] = True
             else:
-                state = self.state("or 'complete' after 'given' or ','")
+                state = self.state("or 'complete' or 'starts alike' after 'given' or ','")
                 if self.has("->"):
                     facts["impossible"].append((state, self.state("after '->'")))
                     self.expect("impossible", "after a transition")

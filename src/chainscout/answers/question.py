@@ -41,6 +41,8 @@ class Question:
     ``absorbing``: states that are never left. An episode that arrives there ends.
     ``impossible``: pairs (from, to) of transitions that cannot happen.
     ``complete``: there are no states other than those seen so far. This matters if states are open.
+    ``starts_alike``: all paths start by one law and independently of everything seen before, for a question that names
+    no start. Restarts that depend on what was seen falsify this.
     """
 
     #: The unit of the answer.
@@ -50,11 +52,16 @@ class Question:
     absorbing: tuple[Hashable, ...] = ()
     impossible: tuple[tuple[Hashable, Hashable], ...] = ()
     complete: bool = False
+    starts_alike: bool = False
 
     def __post_init__(self) -> None:
         self._set("absorbing", _states(self.absorbing, "absorbing", least=0))
         self._set("impossible", _pairs(self.impossible))
         self._set("complete", truth_value(self.complete, "complete", "whether these are all states"))
+        meaning = "whether paths start alike and independently"
+        self._set("starts_alike", truth_value(self.starts_alike, "starts_alike", meaning))
+        if self.starts_alike and getattr(self, "start", self) is not None:
+            raise InputError("starts_alike is for a question that names no start, and this one does not need it")
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -62,7 +69,7 @@ class Question:
     def _facts(self) -> str:
         facts = [f"{_label(state)} absorbing" for state in self.absorbing]
         facts += [f"{_label(x)} -> {_label(y)} impossible" for x, y in self.impossible]
-        facts += ["complete"] * self.complete
+        facts += ["complete"] * self.complete + ["starts alike"] * self.starts_alike
         return f" given {', '.join(facts)}" if facts else ""
 
     def __repr__(self) -> str:
@@ -135,7 +142,7 @@ class Reach(Question):
     """The probability to reach a state of ``target``. A start in the target has probability 1.
 
     ``target``: a state, or several.
-    ``start``: a state, a law over states as a mapping, or None: where paths start.
+    ``start``: a state, a law over states as a mapping, or None: where paths start, with ``starts_alike``.
     ``within``: the largest number of steps; None: no limit.
     ``before``: a state, or several, that must not be reached first.
     """
@@ -170,7 +177,7 @@ class PassageTime(Question):
     """The expected number of steps until a state of ``target`` is reached. A start in the target has time 0.
 
     ``target``: a state, or several.
-    ``start``: a state, a law over states as a mapping, or None: where paths start.
+    ``start``: a state, a law over states as a mapping, or None: where paths start, with ``starts_alike``.
     """
 
     unit: ClassVar[str] = "steps"
@@ -192,7 +199,7 @@ class Cost(Question):
     """The expected cost Σ c(x_k) of the states x_0, x_1, … of a walk: of the first ``steps`` states, or discounted.
 
     ``costs``: state → its cost. States without a given cost cost nothing.
-    ``start``: a state, a law over states as a mapping, or None: where paths start.
+    ``start``: a state, a law over states as a mapping, or None: where paths start, with ``starts_alike``.
     ``steps``: how many states count, including the start.
     ``discount``: γ < 1, for Σ γ^k c(x_k) without an end. One of the two must be given.
     """

@@ -37,9 +37,13 @@ class Decks:
     answer is computed.
     """
 
-    __slots__ = ("_capacity", "_used", "card", "count", "ends", "first", "replays")
+    __slots__ = ("_capacity", "_used", "card", "count", "ends", "first", "key", "replays")
 
-    def __init__(self, first: _IntegerArray, count: _IntegerArray, card: _IntegerArray, ends: _IntegerArray) -> None:
+    def __init__(
+        self, first: _IntegerArray, count: _IntegerArray, card: _IntegerArray, ends: _IntegerArray, key: str
+    ) -> None:
+        #: The key of our own coins, as in `Paths.key`.
+        self.key = key
         #: Row x has the cards card[first[x] : first[x] + count[x]].
         self.first, self.count, self.card = first, count, card
         #: Why it ends there: `DRAWN`, `AWAITED` or `BLOCKED`.
@@ -50,10 +54,10 @@ class Decks:
         self.replays: dict[Any, _Standing] = {}
 
     @classmethod
-    def empty(cls, size: int) -> "Decks":
-        """Decks of ``size`` states without a card."""
+    def empty(cls, size: int, key: str = "") -> "Decks":
+        """Decks of ``size`` states without a card. ``key``: as in `Paths.key`."""
         first, count, ends = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
-        return cls(first, count, np.zeros(16, dtype=np.int64), ends)
+        return cls(first, count, np.zeros(16, dtype=np.int64), ends, key)
 
     @property
     def size(self) -> int:
@@ -64,6 +68,12 @@ class Decks:
     def total(self) -> int:
         """How many cards there are."""
         return int(self.count.sum())
+
+    def seen(self, row: int) -> dict[int, int]:
+        """The next states on a row's cards, and on how many cards each is."""
+        begin = int(self.first[row])
+        found, times = np.unique(self.card[begin : begin + int(self.count[row])], return_counts=True)
+        return dict(zip(found.tolist(), times.tolist(), strict=True))
 
     def add(self, row: int, cards: Sequence[int] | _IntegerArray) -> None:
         """Appends cards to a row. A full row moves to a place twice as long: O(1) per card, amortised."""
@@ -139,27 +149,27 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     if len(card):
         ends[:] = 0
         kernel(deal)(paths.source, paths.target, late, count, first, place, ends, card)
-    return Decks(first, count, card, ends)
+    return Decks(first, count, card, ends, paths.key)
 
 
-# -- our own coins: they depend on the question and the episode, and are never drawn again
+# -- our own coins: they depend on the data's key, the question and the episode, and are never drawn again
 
 
-def _coins(terms: Terms, which: int, begin: int, end: int) -> _Array:
-    """The coins ``begin`` … ``end`` − 1 of a question, uniform on [0, 1)."""
-    key = int.from_bytes(sha256(str(terms.question).encode()).digest()[:8], "big")
-    position, gamma = splitmix.stream(key, which, 0)  # type: ignore[no-untyped-call]
+def _coins(terms: Terms, key: str, which: int, begin: int, end: int) -> _Array:
+    """The coins ``begin`` … ``end`` − 1 of a question, uniform on [0, 1). ``key``: that of the decks."""
+    seed = int.from_bytes(sha256(f"{key}\n{terms.question}".encode()).digest()[:8], "big")
+    position, gamma = splitmix.stream(seed, which, 0)  # type: ignore[no-untyped-call]
     with np.errstate(over="ignore"):
         words = np.uint64(position) + np.arange(begin + 1, end + 1, dtype=np.uint64) * np.uint64(gamma)
         scattered = splitmix.mix(words)  # type: ignore[no-untyped-call]
         return np.asarray((scattered >> np.uint64(11)) * 2.0**-53)
 
 
-def _starts(terms: Terms, begin: int, end: int) -> _IntegerArray:
+def _starts(terms: Terms, key: str, begin: int, end: int) -> _IntegerArray:
     """The start of each episode from ``begin`` on, where it is drawn from a law."""
     if terms.start != LAW:
         return np.zeros(0, dtype=np.int64)
-    coins = _coins(terms, 0, begin, end)
+    coins = _coins(terms, key, 0, begin, end)
     return np.minimum(np.searchsorted(np.cumsum(terms.law), coins, side="right"), terms.size - 1)
 
 
@@ -187,7 +197,7 @@ def episodes(decks: Decks, terms: Terms, cap: int, *, start: int | None = None, 
     standing = decks.replays.setdefault(key, _Standing(decks.size + 1, (np.int64, np.int64)))
 
     def walk(done: int, columns: list[Any]) -> int:
-        starts = _starts(terms, done, len(columns[0])) if start is None else np.zeros(0, np.int64)
+        starts = _starts(terms, decks.key, done, len(columns[0])) if start is None else np.zeros(0, np.int64)
         found: int = kernel(walk_episodes)(
             decks.first, decks.count, decks.card, standing.pointer, terms.kind, first, starts, done, min(cap, 2**62),
             done, *columns, standing.state,
@@ -228,7 +238,7 @@ def returns(decks: Decks, terms: Terms, steps: int | None, discount: float | Non
         end = len(columns[0])
         found: int = kernel(walk_costs)(
             decks.first, decks.count, decks.card, standing.pointer, terms.absorbing, terms.cost, terms.start,
-            _starts(terms, done, end), _tails(terms, discount, done, end), done, horizon,
+            _starts(terms, decks.key, done, end), _tails(terms, decks.key, discount, done, end), done, horizon,
             1.0 if discount is None else discount, done, *columns, standing.state, standing.reals,
         )  # fmt: skip
         return found
@@ -237,13 +247,13 @@ def returns(decks: Decks, terms: Terms, steps: int | None, discount: float | Non
     return Returns(standing.found[0], standing.waits(limit))
 
 
-def _tails(terms: Terms, discount: float | None, begin: int, end: int) -> _IntegerArray:
+def _tails(terms: Terms, key: str, discount: float | None, begin: int, end: int) -> _IntegerArray:
     """How far after its horizon the tail of each episode from ``begin`` on is sampled: P(G = k) = (1 − γ)γ^k."""
     if discount is None:
         return np.zeros(0, np.int64)
     if discount == 0.0:
         return np.zeros(end - begin, np.int64)
-    tails = np.floor(np.log1p(-_coins(terms, 1, begin, end)) / np.log(discount))
+    tails = np.floor(np.log1p(-_coins(terms, key, 1, begin, end)) / np.log(discount))
     return np.asarray(tails, dtype=np.int64)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from ._terms import terms_of
+from ._terms import check_declarations, need_starts, terms_of
 from .answer import Answer, from_decks, vacuous
 from .question import Question
 from .replay import Decks
@@ -22,7 +22,7 @@ FALLS = 0.9
 
 def _grown(decks: Decks, factor: float) -> Decks:
     """The cards so far, and more cards of each row, drawn from the row's own frequencies; the same cards every time."""
-    grown = Decks.empty(decks.size)
+    grown = Decks.empty(decks.size, decks.key)
     for row in range(decks.size + 1):
         count, begin = int(decks.count[row]), int(decks.first[row])
         known = decks.card[begin : begin + count]
@@ -42,7 +42,7 @@ class Running:
     def __init__(
         self, question: Question, states: Sequence[Hashable], delta: float, *, open_states: bool = False
     ) -> None:
-        self._terms = terms_of(question, states, open_states=open_states)
+        self._terms = need_starts(terms_of(question, states, open_states=open_states))
         self.question, self.delta, self.states = question, delta, states
 
     @property
@@ -52,6 +52,7 @@ class Running:
 
     def answer(self, decks: Decks, lost: int = 0) -> Answer:
         """The answer now. Each replay continues where it waited. ``lost``: how many draws were lost."""
+        check_declarations(self._terms, decks.seen)
         return from_decks(decks, self._terms, self.delta, lost=lost)
 
     def growth(self, decks: Decks, good: Callable[[float, float], bool], width: float | None = None) -> float:

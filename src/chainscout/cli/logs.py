@@ -81,16 +81,17 @@ def count(
     warnings.simplefilter("ignore", CorrelatedCountsWarning)  # the table says so
     place = where[0] if len(where) == 1 else list(where)
     with count_transitions(place, **options) as counts:
-        tables = report.counted(counts, delta, budget, target_loss, most=None if is_json() else MOST)
+        checks = None
+        if diagnose:
+            columns = {name: value for name, value in options.items() if name not in ("lag", "sliding")}
+            checks = diagnostics.diagnose(read_paths(place, **columns), delta=delta)
+        tables = report.counted(counts, delta, budget, target_loss, None if is_json() else MOST, checks)
         for path in out:
             if path.suffix == ".parquet":
                 counts.to_parquet(path)
             else:
                 counts.problem(name=path.stem, source=", ".join(_named(name) for name in where)).save(path)
-        if diagnose:
-            columns = {name: value for name, value in options.items() if name not in ("lag", "sliding")}
-            tables += check_tables(diagnostics.diagnose(read_paths(place, **columns), delta=delta))
-        show(tables)
+        show(tables + ([] if checks is None else check_tables(checks)))
 
 
 def _named(where: str) -> str:

@@ -37,6 +37,9 @@ def _moment(ctx: click.Context, option: click.Parameter, text: str | None) -> da
         raise InputError(f"--deadline must be a time as 2026-05-01T18:00+02:00, not {text!r}") from None
 
 
+#: The exit status of an answer whose bounds do not hold.
+NOT_HELD = 3
+
 _number_of = partial(click.option, multiple=True, metavar="NAME=NUMBER", callback=_numbers)
 _target_loss = click.option("--target-loss", type=float, help="Stop when this loss is certified.")
 _target_width = click.option("--target-width", type=float, help="Stop when every answer is at most so wide.")
@@ -122,11 +125,16 @@ def status(where: str, chain: str | None) -> None:
 @click.option("--asked", type=int, help="Read only draws issued after this number: the question was asked then.")
 @click.option("--losses", default="checked", help="checked, or independent of all that was drawn.")
 def answer(where: str, chain: str, question: str, **options: Any) -> None:
-    """Answer a question about a chain, as 'reach down from idle within 100', with bounds."""
+    """Answer a question about a chain, as 'reach down from idle within 100', with bounds.
+
+    The exit status is 3 if a check of the data says that no bound holds.
+    """
     with opened(where, read_only=True) as study:
         found = study.answer(chain, question, **options)
     said = str(found).split("\n")
-    say({"chain": chain, **vars(found), "question": str(found.question)}, *said)
+    say({**found.to_json(), "chain": chain}, *said)
+    if not found.holds:
+        sys.exit(NOT_HELD)
 
 
 @click.command(cls=StudyCommand)

@@ -4,9 +4,11 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
-from ..validation import printable
+import numpy as np
+
+from ..validation import failure_probability, printable
 
 
 class Kind(StrEnum):
@@ -72,8 +74,15 @@ class Check:
     #: How many transitions were judged, and how many were left out because their row has too many labels.
     cards: int = 0
     left_out: int = 0
+    #: The number of issue of the draw since which it rejects, where it is known.
+    since: int | None = None
     #: (number of issue, log of the e-value) at up to 200 moments.
     history: tuple[tuple[int, float], ...] = field(default=(), repr=False)
+
+    @property
+    def code(self) -> str:
+        """Its name in `Doubt.code`."""
+        return "age" if self.by == "age" else self.kind.value
 
     def rejects(self, delta: float) -> bool:
         """Whether the check alone rejects at level ``delta``."""
@@ -88,6 +97,7 @@ class Check:
             "e_value": _finite(self.e_value),
             "largest": _finite(self.largest),
             "level": self.level,
+            "since": self.since,
             "sentence": self.sentence,
             "where": [place.to_json() for place in self.where],
             "cards": self.cards,
@@ -112,6 +122,29 @@ class LossRate:
     def to_json(self) -> dict[str, Any]:
         """The rate as plain data."""
         return {"chain": self.chain, "state": self.state, "lost": self.lost, "draws": self.draws, "rate": self.rate}
+
+
+class Doubt(NamedTuple):
+    """Why no bound of a chain holds."""
+
+    #: For programs: the check that rejects ('order', 'change', 'sameness' or 'age'), or 'repeated' for repeated paths.
+    code: str
+    sentence: str
+
+
+#: The compared things, in words.
+WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
+
+
+def denied(kind: Kind, by: str) -> str:
+    """What a rejection says of the process."""
+    if kind is Kind.ORDER:
+        return "the next state depends on what came before the state"
+    if kind is Kind.CHANGE:
+        return "the law changes"
+    if kind is Kind.REFERENCE:
+        return "the law is not that of the known matrix"
+    return f"the law is not the same for every {WORDS.get(by, by)}"
 
 
 #: The limit of what a rate of losses can show.
@@ -177,6 +210,28 @@ class Diagnosis(Sequence[Check]):
             f"the data speak against it: {kinds}"
         )
 
+    def doubt(self, chain: str | None = None) -> Doubt | None:
+        """Why no bound of this chain holds; None if no check speaks against the chain.
+
+        ``chain``: its name; None: the only chain. Of several chains, those in ``blamed`` are meant, and no other.
+        """
+        several = any(check.chain is None for check in self.checks) and chain is not None
+        found = [check for check in self.against if not several or chain in self.blamed.get((check.kind, check.by), ())]
+        if not found:
+            return None
+        first, also = found[0], ", ".join(f"{check.kind.value} ({check.by})" for check in found[1:])
+        key = chain, first.kind, first.by
+        place = next(
+            (check.where[0] for check in self if (check.chain, check.kind, check.by) == key and check.where), None
+        )
+        since = "" if first.since is None else f" since draw {first.since:,}"
+        moment = "" if place is None or place.moment is None else f", most likely at draw {place.moment:,}"
+        return Doubt(
+            first.code,
+            f"no bound holds: the check of {first.kind.value} ({first.by}) rejects{since}:"
+            f" {denied(first.kind, first.by)}{moment}{f'; so does {also}' if also else ''}",
+        )
+
     def in_one_line(self) -> str:
         """Whether the data contradict the assumptions, and how many transitions were checked."""
         judged = max((check.cards for check in self), default=0)
@@ -220,6 +275,24 @@ class Diagnosis(Sequence[Check]):
             owner = "" if rate.chain is None else f" of {rate.chain}"
             found.append(f"{rate.lost} of {rate.draws} draws from {quoted(rate.state)}{owner} were lost: {LOSSES_SAY}.")
         return found
+
+
+def rejected_chains(e_values: Mapping[str, float], delta: float) -> tuple[str, ...]:
+    """The chains that are not Markov, with all statements at level δ at once, from the current e-value of each.
+
+    Chain k is named if, for every m, the mean of its e-value and the m smallest others reaches 1/δ: then every mean of
+    chains that includes k rejects (closed testing).
+    """
+    delta = failure_probability(delta)
+    names, found = list(e_values), []
+    values = np.array([e_values[name] for name in names])
+    order = np.argsort(values, kind="stable")
+    for k, name in enumerate(names):
+        others = values[order[order != k]]
+        means = (values[k] + np.concatenate([[0.0], np.cumsum(others)])) / np.arange(1, len(names) + 1)
+        if (means >= 1 / delta).all():
+            found.append(name)
+    return tuple(found)
 
 
 def quoted(state: Hashable) -> str:

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..paths import LOST, PENDING, Paths
 from ..validation import failure_probability, shown
 from . import _processes
-from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential
+from ._check import Check, Diagnosis, Kind, LossRate, Place, exponential, rejected_chains
 from ._processes import AGES, Cards, Process
 from ._sentences import NO_COMMON_ORDER, given_up, left_out, not_guaranteed, pending, sentence, why_waiting
 from .standing import CHECKS, DECLARED, thinned
@@ -103,24 +103,6 @@ def diagnose(
         tuple(checks), delta, kinds, blamed, sum(chain.waiting for chain in chains.values()), tuple(remarks),
         tuple(repeated), tuple(rate for chain in chains.values() for rate in _losses(chain)),
     )  # fmt: skip
-
-
-def rejected_chains(e_values: Mapping[str, float], delta: float) -> tuple[str, ...]:
-    """The chains that are not Markov, with all statements at level δ at once, from the current e-value of each.
-
-    Chain k is named if, for every m, the mean of its e-value and the m smallest others reaches 1/δ: then every mean of
-    chains that includes k rejects (closed testing).
-    """
-    delta = failure_probability(delta)
-    names, found = list(e_values), []
-    values = np.array([e_values[name] for name in names])
-    order = np.argsort(values, kind="stable")
-    for k, name in enumerate(names):
-        others = values[order[order != k]]
-        means = (values[k] + np.concatenate([[0.0], np.cumsum(others)])) / np.arange(1, len(names) + 1)
-        if (means >= 1 / delta).all():
-            found.append(name)
-    return tuple(found)
 
 
 # -- checks of the arguments
@@ -341,8 +323,15 @@ def _check(chain: _Chain, part: _Part, delta: float) -> Check:
     return Check(
         chain.name, part.kind, part.by, exponential(found.log_value), exponential(found.log_largest), level,
         sentence(chain.name, part.kind, part.by, level, delta, part.where, unordered), part.where,
-        len(found.places), found.left_out, thinned(issued, found.log_values),
+        len(found.places), found.left_out, None if unordered else _since(issued, found.log_values, delta),
+        thinned(issued, found.log_values),
     )  # fmt: skip
+
+
+def _since(issued: Wholes, log_values: npt.NDArray[np.float64], delta: float) -> int | None:
+    """The number of issue at which an e-process first reached 1/δ."""
+    reached = np.flatnonzero(log_values >= -math.log(delta))
+    return int(issued[reached[0]]) if len(reached) else None
 
 
 # -- all chains together
@@ -376,6 +365,7 @@ def _together(
             Check(
                 None, kind, by, exponential(merged.log_value), exponential(merged.log_largest), level, text, (),
                 merged.cards, sum(part.process.left_out for part in found.values()),
+                None if unordered else _since(merged.issued, merged.log_values, delta),
                 thinned(merged.issued, merged.log_values),
             )
         )  # fmt: skip

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-from ._check import Check, Kind, Place, quoted
+from ._check import WORDS, Check, Kind, Place, denied, quoted
 from ._numbering import CONTEXTS
-
-#: The compared things, in words.
-WORDS = {"worker": "worker", "path": "path", "age": "age of a path", "other data": "set of data"}
 
 #: The possible meanings of a rejection. Every check assumes both: Markov, and no change.
 MEANINGS = {
@@ -84,19 +81,9 @@ def sentence(
         assumed = ASSUMED.get(kind, f"the law is the same for every {WORDS.get(by, by)}")
         return f"Of {owner}, there is no evidence against this: {assumed}. That proves nothing."
     if together:
-        return f"Of all chains together, {_denied(kind, by)} (level {level:.2g}). {MEANINGS[kind]}"
-    found = _found(kind, by, where[0]) if where else _denied(kind, by)
+        return f"Of all chains together, {denied(kind, by)} (level {level:.2g}). {MEANINGS[kind]}"
+    found = _found(kind, by, where[0]) if where else denied(kind, by)
     return f"Of {owner}, {found} (level {level:.2g}). {MEANINGS[kind]}"
-
-
-def _denied(kind: Kind, by: str) -> str:
-    if kind is Kind.ORDER:
-        return "the next state depends on what came before the state"
-    if kind is Kind.CHANGE:
-        return "the law changes"
-    if kind is Kind.REFERENCE:
-        return "the law is not that of the known matrix"
-    return f"the law is not the same for every {WORDS.get(by, by)}"
 
 
 def _found(kind: Kind, by: str, place: Place) -> str:

@@ -7,14 +7,14 @@ arrays and plain values, never code.
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _processes
-from ._check import Check, Kind, exponential
+from ._check import Check, Kind, exponential, rejected_chains
 from ._numbering import Floats, Wholes
 from ._processes import AGES, ChangeLooks, FairBets, Fed, LabelDecks
 from ._sentences import given_up, left_out, not_guaranteed, pending, sentence, why_waiting
@@ -159,12 +159,13 @@ class Standing:
     def __init__(self, chains: int) -> None:
         self.chains = chains
         number = len(CHECKS)
-        #: log E of each check and chain; of each check the largest log of the mean, the level, and how many cards were
-        #: judged and left out; and whether it has anything to compare.
+        #: log E of each check and chain; of each check the largest log of the mean, and how many cards were judged and
+        #: left out; and whether it has anything to compare.
         self.log_values = np.zeros((number, chains))
         self.log_largest = np.zeros(number)
         self.log_mean = np.zeros(number)
-        self.level = 1.0
+        #: The level of *change* of each chain.
+        self.levels = np.ones(chains)
         self.cards = np.zeros(number, np.int64)
         self.left_out = np.zeros((number, chains), np.int64)
         self.compares = np.zeros(number, np.int64)
@@ -190,9 +191,26 @@ class Standing:
             self.log_largest[number] = max(self.log_largest[number], trace.max(initial=0.0))
             self.cards[number] += len(trace)
             self.history[number].add(numbers[order], trace)
-        # Change has a level: the smallest over the chains of each chain's level over its weight.
-        levels = [standing.change.level * self.chains for standing, _, _ in fed.values()]
-        self.level = min([self.level, *levels])
+        for k, (standing, _, _) in fed.items():
+            self.levels[k] = standing.change.level
+
+    @property
+    def level(self) -> float:
+        """The level of *change* of all chains together: the smallest of each chain's level over its weight."""
+        return float(self.levels.min()) * self.chains
+
+    def blamed(self, names: Sequence[str], delta: float) -> dict[tuple[Kind, str], tuple[str, ...]]:
+        """The chains that each check speaks against at level ``delta``, if it rejects for all chains together."""
+        found: dict[tuple[Kind, str], tuple[str, ...]] = {}
+        for number, (kind, by) in enumerate(CHECKS):
+            if kind is Kind.CHANGE:
+                found[kind, by] = tuple(
+                    name for name, one in zip(names, self.levels, strict=True) if one * self.chains <= delta
+                )
+            elif math.exp(-self.log_largest[number]) <= delta:
+                now = dict(zip(names, map(exponential, self.log_values[number]), strict=True))
+                found[kind, by] = rejected_chains(now, delta)
+        return {key: value for key, value in found.items() if value}
 
     def checks(self, chain: str | None, delta: float, unordered: bool) -> list[Check]:
         """The results of the checks. ``chain``: the name of the only chain; ``unordered``: nothing is guaranteed."""
@@ -202,12 +220,13 @@ class Standing:
                 continue
             level = self.level if kind is Kind.CHANGE else math.exp(-self.log_largest[number])
             level = 1.0 if unordered else min(1.0, level)
+            history = self.history[number].moments()
+            since = next((at for at, value in history if value >= -math.log(delta) and not unordered), None)
             text = sentence(chain, kind, by, level, delta, (), unordered, together=chain is None)
             found.append(
                 Check(
                     chain, kind, by, exponential(self.log_mean[number]), exponential(self.log_largest[number]), level,
-                    text, (), int(self.cards[number]), int(self.left_out[number].sum()),
-                    self.history[number].moments(),
+                    text, (), int(self.cards[number]), int(self.left_out[number].sum()), since, history,
                 )
             )  # fmt: skip
         return found
@@ -216,7 +235,7 @@ class Standing:
         """All data that are needed to continue."""
         found: dict[str, npt.NDArray[Any]] = {
             "log_values": self.log_values.ravel(), "log_largest": self.log_largest, "log_mean": self.log_mean,
-            "level": np.array([self.level]), "cards": self.cards, "left_out": self.left_out.ravel(),
+            "levels": self.levels, "cards": self.cards, "left_out": self.left_out.ravel(),
             "compares": self.compares,
         }  # fmt: skip
         for number, history in enumerate(self.history):
@@ -227,11 +246,10 @@ class Standing:
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]], chains: int) -> Self:
         """The inverse of `arrays`."""
         found = cls(chains)
-        for name in ("log_largest", "log_mean", "cards", "compares"):
+        for name in ("log_largest", "log_mean", "levels", "cards", "compares"):
             setattr(found, name, arrays[name])
         found.log_values = arrays["log_values"].reshape(len(CHECKS), chains)
         found.left_out = arrays["left_out"].reshape(len(CHECKS), chains)
-        found.level = float(arrays["level"][0])
         found.history = [Thinned.of(_within(f"history {number}", arrays)) for number in range(len(CHECKS))]
         return found
 

@@ -112,4 +112,5 @@ def _paths(name: str, walks: Walks, states: States, whole: bool) -> Paths:
         target=target[order],
         told=told[order],
         open_states=given is None,
+        key=name,
     )

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from ..validation import printable
@@ -14,6 +15,18 @@ class Given(float):
 def given(value: float | None) -> Given | None:
     """A number that somebody set, or None."""
     return None if value is None else Given(value)
+
+
+@dataclass(frozen=True)
+class Struck:
+    """A bound that does not hold: struck out where it stands. ``code``: why; ``words``: what a reader sees of that."""
+
+    value: float | None
+    code: str
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"(no bound{f': {self.words}' if self.words else ''})"
 
 
 def cell(value: Any) -> str:

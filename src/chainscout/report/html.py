@@ -7,7 +7,7 @@ from typing import Any
 
 from .._version import __version__
 from .charts import line_chart, notes
-from .format import cell
+from .format import Struck, cell
 from .tables import Table
 
 #: The most characters of a fact that shares its line with others.
@@ -54,7 +54,10 @@ class Markup(str):
 def _cell(value: Any, kind: str) -> str:
     """A cell. A text has a direction of its own: what people named changes nothing around it."""
     direction = " dir=auto" if isinstance(value, str) else ""
-    return f"<td{kind}{direction}>{value if isinstance(value, Markup) else escape(cell(value))}</td>"
+    inside = value if isinstance(value, Markup) else escape(cell(value))
+    if isinstance(value, Struck):
+        inside = f"<s>{escape(cell(value.value))}</s> {inside}"
+    return f"<td{kind}{direction}>{inside}</td>"
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:

@@ -6,13 +6,14 @@ append it to `PANELS`. It runs at every look, so it only reads what the study st
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .format import duration, label
+from .format import Struck, duration, finite, label
 from .tables import Columns, Drawing, Series, Table
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
+    from ..study import QuestionLine
     from .study_data import StudyReport
 
 #: The columns of a lease, of a question, and of a check.
@@ -21,15 +22,21 @@ LEASE: Columns = {
     "observations to come": "promised",
 }  # fmt: skip
 QUESTION: Columns = {
-    "chain": lambda line: label(line.chain), "question": "question", "estimate": "estimate", "at least": "lower",
-    "at most": "upper", "width": "width", "δ": "delta", "episodes": "episodes", "as of transition": "transitions",
-    "done": lambda line: "yes" if line.met else "no",
+    "chain": lambda line: label(line.chain), "question": "question", "estimate": "estimate",
+    "at least": lambda line: _end(line, line.lower), "at most": lambda line: _end(line, line.upper),
+    "width": lambda line: _end(line, line.width), "δ": "delta", "episodes": "episodes",
+    "as of transition": "transitions", "done": lambda line: "yes" if line.met else "no",
 }  # fmt: skip
 CHECK: Columns = {
     "chain": lambda check: check.chain or "all together", "check": "kind.value", "by": "by", "transitions": "cards",
     "e-value": "e_value", "largest": "largest", "level": "level",
     "most evidence in": lambda check: ", ".join(str(place.state) for place in check.where[:3]) or None,
 }  # fmt: skip
+
+
+def _end(line: "QuestionLine", value: float) -> Any:
+    """A number of an answer, struck out if no bound of the answer holds."""
+    return value if line.code is None else Struck(finite(value), line.code)
 
 
 def leases(report: "StudyReport") -> Table | None:
@@ -53,7 +60,7 @@ def questions(report: "StudyReport") -> Table | None:
     state = report.browser.study.progress()
     aimed = (state.target_width, state.limit, state.worst) != (None, None, None)
     sure = f"all answers hold at all times at once with probability ≥ {1 - sum(line.delta for line in lines):g}"
-    notes = [next(iter(report.browser.study.repeated_paths()), sure)]
+    notes = [next((line.notes[0] for line in lines if not line.holds), sure)]
     shown = lines[:MOST_QUESTIONS]
     for line in shown:
         notes += [f"{label(line.chain)}, {line.question}: {note}" for note in line.notes]

@@ -387,7 +387,6 @@ class StudyReport:
         observations, lowers, uppers, estimates = zip(*points, strict=True) if points else ((),) * 4
         width = "infinitely wide" if line.width == math.inf else f"{cell(line.width)} wide"
         wanted = "" if progress.target_width is None else f", and is to be {progress.target_width:g} wide"
-        repeated = self._study.repeated_paths(line.chain) if progress.spoilt else ()
         sure = f" with probability {1 - line.delta:.6g}"
         return Card.of(
             line,
@@ -396,7 +395,7 @@ class StudyReport:
             lower=finite(line.lower),
             upper=finite(line.upper),
             waiting_for=None if line.waiting_for is None else label(line.waiting_for),
-            words=repeated[0] if repeated else f"{'Done' if line.met else 'Not done'}: {width}{sure}{wanted}",
+            words=line.notes[0] if not line.holds else f"{'Done' if line.met else 'Not done'}: {width}{sure}{wanted}",
             target_width=progress.target_width,
             limit=progress.limit,
             observations=observations,

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..errors import InputError
-from .format import finite
+from .format import Struck, finite
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,13 @@ class Table:
         return bool(self.rows) and all(isinstance(row[place], (int, float)) or row[place] is None for row in self.rows)
 
     def records(self) -> list[dict[str, Any]]:
-        """One dictionary a row."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        """One dictionary a row. A bound that does not hold is None, and ``code`` says why."""
+        found = []
+        for row in self.rows:
+            codes = [value.code for value in row if isinstance(value, Struck)]
+            values = (None if isinstance(value, Struck) else value for value in row)
+            found.append(dict(zip(self.columns, values, strict=True)) | ({"code": codes[0]} if codes else {}))
+        return found
 
 
 def if_any(quantity: Callable[[], Any]) -> Any:

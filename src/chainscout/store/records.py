@@ -35,7 +35,7 @@ class StudyRecord:
 
     #: The fields that never change.
     FIXED: ClassVar = frozenset(
-        {"chains", "closed", "closed_pairs", "delta", "method", "policy", "parameters", "shared"}
+        {"chains", "closed", "closed_pairs", "delta", "method", "policy", "parameters", "key", "shared"}
         | {"least_cost", "largest_cost", "priced"}
     )
 
@@ -52,6 +52,8 @@ class StudyRecord:
     #: JSON of the policy's parameters.
     parameters: str
     version: int
+    #: A random number, which is drawn when the study is made: its own coins differ from those of every other study.
+    key: int
     #: Whether a chain is one physical process, which one worker holds at a time.
     shared: bool = False
     #: In observations, or in cost units if the observations are priced; None: open-ended.

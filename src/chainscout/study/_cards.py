@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from ..answers.replay import AWAITED, BLOCKED, DRAWN, Decks
 from ..paths import LOST, START
 from ..store import ChainRecord, Event, Observation, Transaction
-from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE
+from ._paths import CONTINUED_PLAINLY, PLAIN_SIDE_BY_SIDE, source_key
 from ._transitions import MAIN
 
 
@@ -29,11 +29,12 @@ class _Row:
 class ChainCards:
     """The decks of one chain, and how far the study was read to make them."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str) -> None:
+        self._key = key
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.decks = Decks.empty(1)
+        self.decks = Decks.empty(1, self._key)
         #: Why the order of issue is not known; None where it is.
         self.unordered: str | None = None
         #: Draws that were lost.
@@ -189,7 +190,7 @@ class Readings:
         self._read_events(transaction)
         cards = self._known.pop(chain.number, None)  # an error leaves nothing behind
         events = None if cards is None else self._events.pop(chain.number, [])
-        cards = cards or ChainCards()
+        cards = cards or ChainCards(source_key(transaction, chain))
         cards.catch_up(transaction, chain, events)
         self._known[chain.number] = cards
         return cards

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .. import diagnostics
 from ..chains import MarkovChain
-from ..diagnostics import Diagnosis
+from ..diagnostics import Diagnosis, Doubt
 from ..errors import InputError
 from ..paths import Paths
-from ..store import Transaction
+from ..store import ChainRecord, Transaction
 from . import _evidence, _paths, _repetition
 from ._certificate import StudyCertificate
 from ._labels import Labels
@@ -17,7 +17,7 @@ from ._labels import Labels
 if TYPE_CHECKING:
     from .study import Study
 
-__all__ = ["Known", "Other", "checks", "diagnose", "noted"]
+__all__ = ["Known", "Other", "checks", "diagnose", "noted", "rejected"]
 
 #: Matrices that are known exactly, by the chain's name.
 Known: TypeAlias = Mapping[str, MarkovChain] | None
@@ -59,6 +59,20 @@ def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCerti
     """The certificate, with a note if the last stored checks speak against its assumptions."""
     found = _evidence.stored(transaction)
     return certificate if found is None else replace(certificate, doubt=found.note)
+
+
+def rejected(transaction: Transaction, chain: ChainRecord) -> Doubt | None:
+    """Why no bound of this chain holds, from the stored standing of the checks; None if no check speaks against it.
+
+    The hook of the stop logic: an answer or a certificate of a rejected chain counts for no aim, and the chain is not
+    advanced for it (MATH §16). One read of the stored standing of all chains together, no line of the log. So it is as
+    of `_evidence.keep`, which runs on its own schedule; ``_evidence.keep(transaction)`` brings it to this moment. Of
+    several chains, a chain is rejected if every mean of chains that includes it reaches 1/δ (MATH §13, 'Which chain';
+    for *change*, if its own level is at most δ/K). None for a study that stores no checks. Paths that repeat each other
+    are another matter: `_repetition`.
+    """
+    found = _evidence.stored(transaction)
+    return None if found is None else found.doubt(chain.name)
 
 
 def _data(transaction: Transaction, labels: Labels) -> dict[str, Paths]:

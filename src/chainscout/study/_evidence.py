@@ -7,6 +7,7 @@ The stored standing and the log after it give the same result as one pass over t
 
 import math
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,9 +177,11 @@ def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) 
         why = found.why if found.pending is None else pending(found.pending[2])
         remarks.append(why_waiting(name, waiting, str(why), together=name is None))
     remarks += left_out(checks)
-    return Diagnosis(
-        tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), (), ()
-    )  # fmt: skip
+    result = Diagnosis(tuple(checks), study.delta, len(CHECKS), {}, waiting, tuple(remarks), (), ())
+    if name is None and result.against:
+        names = [chain.name for chain in transaction.every()]
+        result = replace(result, blamed=found.standing.blamed(names, study.delta / len(CHECKS)))
+    return result
 
 
 def check(transaction: Transaction) -> None:

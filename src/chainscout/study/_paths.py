@@ -46,7 +46,13 @@ def chain_paths(transaction: Transaction, chain: ChainRecord, labels: Labels) ->
         workers=tuple(names),
         open_states=chain.open,
         unordered=unordered,
+        key=source_key(transaction, chain),
     )
+
+
+def source_key(transaction: Transaction, chain: ChainRecord) -> str:
+    """The key of a chain's own coins: the study's random number, and the chain's."""
+    return f"{transaction.study.key}:{chain.number}"
 
 
 def _told_cards(

@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..answers import Answer, Question, answer, parse
+from ..answers import Answer, Question, parse
+from ..answers.answer import unchecked
 from ..answers.replay import BLOCKED
 from ..answers.running import Running
+from ..diagnostics import Doubt
 from ..errors import InputError, MixedUnitsWarning, PolicyWarning
 from ..policies import Policy
 from ..store import ChainRecord, QuestionRecord, StudyRecord, Transaction
 from ..validation import did_you_mean, one_of, real_number, shown
-from . import _aim, _paths, _transitions
+from . import _aim, _evidence, _paths, _transitions
 from ._cards import ChainCards, Readings
 from ._index import LiveIndex
 from ._labels import Labels
@@ -194,13 +196,13 @@ class Answering:
     def _answered(
         self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, cards: ChainCards
     ) -> Answer:
-        """The answer at this moment; an answer without bounds if the data contradict the assumptions."""
+        """The answer at this moment; one without bounds if the data contradict the question or the assumptions."""
         running = self._running_of(transaction, chain, record)
         try:
             if cards.unordered is None:
                 return running.answer(cards.decks, cards.lost)
             paths = _paths.chain_paths(transaction, chain, self._labels)
-            return answer(paths, running.question, delta=record.delta, asked=0)
+            return unchecked(paths, running.question, delta=record.delta, method=None, asked=0, losses="checked")
         except InputError as error:
             return running.unknown(str(error))
 
@@ -316,20 +318,28 @@ class Answering:
 
     def lines(self, transaction: Transaction) -> list[QuestionLine]:
         """The questions with their answers as they are stored."""
-        doubts = repeated_chains(transaction)
-        return [self._line(transaction, record, doubts.get(record.chain)) for record in transaction.questions()]
+        repeated = repeated_chains(transaction)
+        checks = _evidence.stored(transaction)
+        found = []
+        for record in transaction.questions():
+            chain = transaction.numbered(record.chain)
+            doubt = None if checks is None else checks.doubt(chain.name)
+            doubt = Doubt("repeated", repeated[chain.number]) if chain.number in repeated else doubt
+            found.append(self._line(transaction, chain, record, doubt))
+        return found
 
-    def _line(self, transaction: Transaction, record: QuestionRecord, doubt: str | None) -> QuestionLine:
+    def _line(
+        self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord, doubt: Doubt | None
+    ) -> QuestionLine:
         """``doubt``: why no bound of this chain holds; None if they hold."""
-        chain = transaction.numbered(record.chain)
         waits: Hashable | None = None
         if record.waits is not None:
             waits = self._labels.label(transaction, chain, record.waits)
         notes = tuple(record.notes.split("\n")) if record.notes else ()
-        shown = {"chain": chain.name, "question": record.line, "waiting_for": waits}
+        shown = {"chain": chain.name, "question": record.line, "waiting_for": waits, "holds": doubt is None}
         if doubt is not None:
-            return QuestionLine.of(record, **shown, met=False, notes=(doubt,))
-        return QuestionLine.of(record, **shown, notes=notes)
+            return QuestionLine.of(record, **shown, met=False, notes=(doubt.sentence,), code=doubt.code)
+        return QuestionLine.of(record, **shown, notes=notes, code=None)
 
 
 def _most_waited(chain: ChainRecord) -> float:

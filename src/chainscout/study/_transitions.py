@@ -1,7 +1,8 @@
 """The effect of a tell: it continues a path and counts a transition, or begins a path. Also the end of a path.
 
 A transition x → y is counted only if the same walk saw x and then y. An observation that is not known to continue a
-path begins a new path: that costs one observation, and can never make a bound false.
+path begins a new path. That costs one observation, and never falsifies a bound on transitions. A law of starts is
+another matter: restarts that depend on what was seen falsify it, so a question must declare that paths start alike.
 """
 
 import heapq

@@ -109,6 +109,9 @@ def _answers(study: "Study", state: "Progress") -> list[str]:
     wanted += "" if state.limit is None else f", limit {state.limit:g}"
     found = []
     for one in study.questions()[:MOST]:
+        if not one.holds:
+            found.append(f"{one.chain}: {one.question}: {one.notes[0]}")
+            continue
         known = "no estimate" if one.estimate is None else f"{one.estimate:.3g}"
         found.append(f"{one.chain}: {one.question}: {known} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}")
     if state.questions > MOST:

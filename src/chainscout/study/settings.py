@@ -1,6 +1,7 @@
 """The settings of a study: one record, the check of each setting, and the stored records made from them."""
 
 import json
+import secrets
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -136,6 +137,7 @@ class StudySettings:
             parameters=json.dumps(dict(policy.parameters), sort_keys=True),
             judge_at=first_look(len(chains)),
             version=policy.version,
+            key=secrets.randbits(62),
             shared=self.paths == "shared",
             budget=budget,
             target_loss=min(losses.values(), default=None),

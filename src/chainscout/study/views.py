@@ -318,7 +318,12 @@ class QuestionLine(_View):
     transitions: int
     #: Whether the answer is good enough for the study to stop.
     met: bool
+    #: Notes about the answer; if it does not hold, the first one says why.
     notes: tuple[str, ...]
+    #: Why the bounds do not hold by the last stored checks, as in `Answer.code`; None: no check speaks against them.
+    code: str | None
+    #: Whether no check speaks against what the bounds assume.
+    holds: bool
 
     @property
     def width(self) -> float:
