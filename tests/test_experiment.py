@@ -12,7 +12,7 @@ import chainscout as cs
 from chainscout import engine
 from chainscout.errors import InputError
 from chainscout.report import experiments as report
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 
 # ---------------------------------------------------------------- what it gives
 

@@ -13,7 +13,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 from chainscout.report.study_data import StudyReport
 from chainscout.sources import simulated
 from chainscout.study import Study

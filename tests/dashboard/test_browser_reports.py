@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 
 from chainscout import experiment
 from chainscout.report.experiments import experiment_page
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 from chainscout.report.study_page import study_page
 from chainscout.study import Study
 

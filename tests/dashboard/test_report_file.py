@@ -13,7 +13,7 @@ import chainscout as cs
 from chainscout import experiment
 from chainscout.cli import main
 from chainscout.report.charts import line_chart
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 from chainscout.report.study_page import study_page
 from chainscout.report.tables import Drawing, Series
 from chainscout.study import Study

@@ -13,8 +13,9 @@ from ..counts import Counts
 from ..errors import InputError
 from ..frames import frame
 from ..markup import html_table
+from ..numerals import Lower, Upper, ends, near, sure
 from ..paths import START, Paths
-from ..validation import one_of, printable, real_number, shown, whole_number
+from ..validation import failure_probability, one_of, printable, shown, whole_number
 from . import exact, plug_in, robust
 from ._intervals import Interval, interval
 from ._terms import ARRIVED, LAW, ON, UNKNOWN, WHERE_PATHS_START, Terms, terms_of
@@ -67,7 +68,12 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer as a table for a notebook."""
-        known = (self.estimate, self.lower, self.upper, f"{1 - self.delta:.6g}" if self.guaranteed else "not known")
+        known = (
+            self.estimate,
+            Lower(self.lower),
+            Upper(self.upper),
+            sure(self.delta) if self.guaranteed else "not known",
+        )
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
 
     def to_pandas(self) -> Any:
@@ -77,13 +83,12 @@ class Answer:
         return frame({name: [value] for name, value in values.items()})
 
     def __str__(self) -> str:
-        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
         if self.method == "exact":
             return f"{self.question}: {self.lower:.10g} (exact)"
-        known = "no estimate" if self.estimate is None else f"{self.estimate:.6g}"
-        surely = f"with probability {1 - self.delta:.6g}" if self.guaranteed else "not guaranteed"
+        known = "no estimate" if self.estimate is None else near(self.estimate)
+        surely = f"with probability {sure(self.delta)}" if self.guaranteed else "not guaranteed"
         after = "" if self.episodes is None else f", {self.episodes:,} episodes"
-        lines = [f"{self.question}: {known} in {ends} {surely} ({self.method}{after})"]
+        lines = [f"{self.question}: {known} in {ends(self.lower, self.upper)} {surely} ({self.method}{after})"]
         return "\n".join(map(printable, [*lines, *(f"  {note}" for note in self.notes)]))
 
 
@@ -131,7 +136,7 @@ def answer(
     ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up.
     'independent': the caller declares that no loss depended on the values drawn; all lost draws are skipped.
     """
-    delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
+    delta = failure_probability(delta)
     if method is not None:
         one_of(method, "method", METHODS)
     one_of(losses, "losses", _LOSSES)

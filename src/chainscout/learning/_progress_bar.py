@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich import get_console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
+from ..numerals import bound
 from ..study import Study
 from ..study.portrait import following
 from ..validation import printable
@@ -78,8 +79,8 @@ class _Look:
             shares = " ".join(f"{printable(name)} {counts[name] / total:.0%}" for name in most)
             more = " …" if len(counts) > SHOWN else ""
             aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
-            text = "—" if math.isinf(largest) else f"{largest:.3g}"
-            known = f"loss ≤ {text}{aim}"
+            text = "—" if math.isinf(largest) else bound(largest)
+            known = f"{'weighted ' if state.weighted else ''}loss ≤ {text}{aim}"
             if state.questions and state.target_loss is None:
                 known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
             if state.spoilt:

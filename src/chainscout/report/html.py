@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..numerals import cell
 from .charts import line_chart, notes
-from .format import cell
 from .tables import Table
 
 #: The most characters of a fact that shares its line with others.

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..certificates import ASSUMPTION
+from ..numerals import Bound
+from ..numerals import bound as as_text
 from .format import finite
 from .tables import Table
 
@@ -40,7 +42,7 @@ def counted(
     def rows() -> Iterator[tuple[Any, ...]]:
         for name, chain in counts:
             totals.update(chains=1, observations=chain.observations, paths=chain.paths, transitions=chain.total)
-            loss = None if certificate is None else finite(certificate.loss[name])
+            loss = None if certificate is None else finite(Bound(certificate.loss[name]))
             row: tuple[Any, ...] = (name, chain.size, chain.observations, chain.paths, chain.total, loss)
             row += () if following is None else (following[name],)
             yield row if further is None else (*row, finite(further[name]))
@@ -61,7 +63,7 @@ def counted(
         notes.append(f"the matrix of {counts.lag} steps is estimated")
     if len(shown) < totals["chains"]:
         notes.append(f"{totals['chains'] - len(shown):,} chains that are better known are not shown")
-    worst = None if certificate is None else finite(certificate.max)
+    worst = None if certificate is None else finite(Bound(certificate.max))
     totalled: tuple[tuple[str, Any], ...] = (*totals.items(), (f"certified: every loss ≤, δ = {delta:g}", worst))
     if certificate is not None:
         totalled += (("certificate", "mixture" if counts.open_states else certificate.method),)
@@ -80,6 +82,6 @@ def _if_declared(counts: "TransitionCounts", delta: float, target_loss: float | 
     worst = finite(declared.certificate(delta).max)
     if worst is None:
         return f"{say}: then the bounds are smaller"
-    then = f"{say}: then every loss is at most {worst:.3g}"
+    then = f"{say}: then every loss is at most {as_text(worst)}"
     more = None if target_loss is None else finite(sum(declared.further(target_loss, delta).values()))
     return then if more is None else f"{then}, and {more:,} more observations are needed"

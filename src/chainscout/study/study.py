@@ -111,7 +111,7 @@ class Study:
         study._main.is_first = True
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
-            if given.target_loss is not None:
+            if given.target_loss is not None or transaction.study.warm:
                 _certificate.refresh_all(transaction)
         return study
 
@@ -526,7 +526,7 @@ class Study:
             return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
-        """The bound on each chain's loss, times its weight, at this moment."""
+        """The bound on each chain's loss at this moment."""
         with self._lock, self._store.reading() as transaction:
             return _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
 

@@ -77,7 +77,7 @@ _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _CHANGES = _STUDY_COLUMNS.index("changes")
-_STUDY_FLAGS = ("shared", "priced", "spoilt")
+_STUDY_FLAGS = ("shared", "priced", "weighted", "spoilt")
 _STUDY_FLAG_PLACES = [_STUDY_COLUMNS.index(name) for name in _STUDY_FLAGS]
 _MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")

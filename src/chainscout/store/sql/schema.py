@@ -41,7 +41,7 @@ __all__ = [
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 11
+FORMAT = 12
 
 metadata = MetaData()
 
