@@ -68,12 +68,8 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer as a table for a notebook."""
-        known = (
-            self.estimate,
-            Lower(self.lower),
-            Upper(self.upper),
-            sure(self.delta) if self.guaranteed else "not known",
-        )
+        surely = sure(self.delta) if self.guaranteed else "not known"
+        known = (self.estimate, Lower(self.lower), Upper(self.upper), surely)
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
 
     def to_pandas(self) -> Any:

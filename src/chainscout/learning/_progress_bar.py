@@ -80,7 +80,7 @@ class _Look:
             more = " …" if len(counts) > SHOWN else ""
             aim = "" if state.target_loss is None else f" (target {state.target_loss:g})"
             text = "—" if math.isinf(largest) else bound(largest)
-            known = f"{'weighted ' if state.weighted else ''}loss ≤ {text}{aim}"
+            known = f"last bound {text}{aim}"
             if state.questions and state.target_loss is None:
                 known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
             if state.spoilt:

@@ -79,8 +79,9 @@ class StudyCertificate(Certificate):
     def __repr__(self) -> str:
         if self.repeated:
             return f"Certificate({self.repeated[0]})"
-        weighted = f"; weighted ≤ {bound(self.max)})" if self.weights else ")"
-        return super().__repr__()[:-1] + weighted
+        weighted = f"; weighted ≤ {bound(self.max)}" if self.weights else ""
+        when = f"; as of {self._as_of}" if self.moments else ""
+        return f"{super().__repr__()[:-1]}{weighted}{when})"
 
     def _columns(self) -> dict[str, Mapping[str, float]]:
         weighted: dict[str, Mapping[str, float]] = {"weighted loss ≤": self.weighted} if self.weights else {}

@@ -78,17 +78,21 @@ def html(study: "Study") -> str:
     return html_table(line(study), columns, rows, notes)
 
 
-def _content(study: "Study") -> tuple[tuple[str, ...], list[tuple[Any, ...]], list[str]]:
+def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
     """The headings, the chains with the largest bounds, and the notes below them."""
     browser, state = Browser(study), study.progress()
     total, lines = browser.page(order="certificate", descending=True, limit=MOST)
+    older = any(chain.certified < chain.transitions for chain in lines)
+    columns = ["chain", "states", "observations", "loss ≤", "rows"]
+    columns[3:3] = ["weighted loss ≤"] * state.weighted
+    columns[-1:-1] = ["as of transition"] * older
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
         never = browser.unknown_rows(chain.number) if chain.states <= _MOST_STATES else None
         words = "—" if never is None else never_left(never, chain.states) if never else "all were left"
         bounds = (chain.certificate, chain.loss) if state.weighted else (chain.loss,)
         shown = (Bound(bound) if math.isfinite(bound) else None for bound in bounds)
-        rows.append((chain.name, chain.states, chain.observations, *shown, chain.certified, words))
+        rows.append((chain.name, chain.states, chain.observations, *shown, *[chain.certified] * older, words))
     notes = [browser.promise()]
     if state.target_loss is not None and math.isfinite(state.certificate):
         notes[0] = f"{notes[0][:-1]} (target {state.target_loss:g})."
@@ -96,8 +100,7 @@ def _content(study: "Study") -> tuple[tuple[str, ...], list[tuple[Any, ...]], li
         notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")
     if state.questions and not state.spoilt:
         notes += _answers(study, state)
-    weighted = ("weighted loss ≤",) if state.weighted else ()
-    return ("chain", "states", "observations", *weighted, "loss ≤", "as of transition", "rows"), rows, notes
+    return columns, rows, notes
 
 
 def _answers(study: "Study", state: "Progress") -> list[str]:
