@@ -129,8 +129,9 @@ def answer(
     ``method``: one of `METHODS`; None: the best guaranteed method for these data.
     ``asked``: the number of issue after which the question was asked: only cards issued later are read. 0: it was asked
     before the first draw. None: the answer is labelled 'as if asked beforehand'.
-    ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up.
-    'independent': the caller declares that no loss depended on the values drawn; all lost draws are skipped.
+    ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up; assumes
+    that giving up depended on no later draw that was issued and not known. 'independent': the caller declares that no
+    loss depended on the values drawn, or on how long a draw took; all lost draws are skipped.
     """
     delta = failure_probability(delta)
     if method is not None:
@@ -256,7 +257,7 @@ def _losses_note(lost: int, independent: bool) -> str:
     untold = f"{number} given up, because a path ended before its next state was told"
     if independent:
         return f"{untold}: the bounds hold if this never depended on anything that was drawn, as declared"
-    return f"{untold}: the bounds hold if this does not depend on the state that was not told"
+    return f"{untold}: the bounds hold if this depends neither on the state that was not told nor on draws issued later"
 
 
 #: The phrase for a question without a start.
