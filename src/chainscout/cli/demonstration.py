@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import FileError
-from ..numerals import bound, lower, near, sure, upper
 from .rendering import echo, writing
 
 if TYPE_CHECKING:
@@ -104,6 +103,7 @@ def _tell_shares(study: "Study") -> None:
 
 def _tell_knowledge(study: "Study") -> None:
     from ..counts import never_left
+    from ..numerals import bound, sure
 
     certificate = study.certificate()
     echo("", "2. What is known, and what is not")
@@ -121,6 +121,7 @@ def _tell_knowledge(study: "Study") -> None:
 
 def _tell_answer(answer: "Answer") -> None:
     from ..answers import answer as answer_exactly
+    from ..numerals import lower, near, sure, upper
 
     truth = answer_exactly(demonstrated()[CHAIN], QUESTION).estimate
     echo("", "3. An answer: how likely is an empty queue full within 5 steps?")
