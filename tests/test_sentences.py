@@ -202,7 +202,7 @@ def test_one_minus_delta_is_never_one(delta: float, text: str) -> None:
 def test_a_budget_with_a_rest_says_that_the_rest_does_not_pay() -> None:
     study = cs.Study.create(None, {"a": 2}, budget=10, costs={"a": 3.5})
     study.tell_many([("a", 0), ("a", 1)])
-    rest = "the budget is spent: the 3 cost units left do not pay for the next observation"
+    rest = "the budget is spent; the 3 cost units left do not pay for the next observation"
     assert rest in repr(study)
     with pytest.raises(StudyFinished, match=re.escape(rest)):
         study.ask()

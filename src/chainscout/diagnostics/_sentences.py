@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ..numerals import bound
 from ._check import Check, Kind, Place, quoted
 from ._numbering import CONTEXTS
 
@@ -84,9 +85,9 @@ def sentence(
         assumed = ASSUMED.get(kind, f"the law is the same for every {WORDS.get(by, by)}")
         return f"Of {owner}, there is no evidence against this: {assumed}. That proves nothing."
     if together:
-        return f"Of all chains together, {_denied(kind, by)} (level {level:.2g}). {MEANINGS[kind]}"
+        return f"Of all chains together, {_denied(kind, by)} (level {bound(level)}). {MEANINGS[kind]}"
     found = _found(kind, by, where[0]) if where else _denied(kind, by)
-    return f"Of {owner}, {found} (level {level:.2g}). {MEANINGS[kind]}"
+    return f"Of {owner}, {found} (level {bound(level)}). {MEANINGS[kind]}"
 
 
 def _denied(kind: Kind, by: str) -> str:

@@ -461,7 +461,7 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         ("chains", study.chains),
         ("observations", study.observations),
         (f"budget used ({study.unit})", spent),
-        ("certificate (largest)", study.certificate),
+        (f"certificate (largest{', of weighted losses' if study.weighted else ''})", study.certificate),
         ("certificate as of", study.as_of),
         ("method", study.method),
         ("target loss", _given(study.target_loss)),

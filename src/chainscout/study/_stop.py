@@ -132,7 +132,7 @@ def words(transaction: Transaction, reason: StopReason) -> str:
     found = reason.words_without_bound if study.spoilt else reason.words
     left = _budget.left_over(study)
     if reason is StopReason.BUDGET and left:
-        found += f": the {left:.6g} {study.unit} left do not pay for the next observation"
+        found += f"; the {left:.6g} {study.unit} left do not pay for the next observation"
     return found
 
 
