@@ -137,7 +137,7 @@ WRONG = {
     "label": (["new", "z.db", "--chain", b"a=\xff,b"], "a state's label must be text that UTF-8 can hold"),
     "name": (["new", "z.db", "--chain", b"\xff=2"], "a chain's name must be text that UTF-8 can hold"),
     "file": (["new", b"\xff.db", "--chain", "a=2"], "where must be text that UTF-8 can hold"),
-    "delta": (["new", "z.db", "--chain", "a=2", "--delta", "0"], "must be a finite number > 0 and < 1"),
+    "delta": (["new", "z.db", "--chain", "a=2", "--delta", "0"], "must be a finite number > 0 and ≤ 0.5"),
 }
 
 
