@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-DELTAS = st.floats(1e-12, 0.999)
+DELTAS = st.floats(1e-12, 0.5)
 #: Exits of the states left at least once.
 EXITS = st.lists(st.integers(1, 10**6), min_size=1, max_size=12)
 

@@ -636,7 +636,7 @@ def test_the_delta_method_has_the_spread_of_repeated_estimates():
         (CHAIN, 7, {}, "a question must be a Reach"),
         (7, "reach down", {}, "a question is answered for a MarkovChain, Paths or Counts, not for 7"),
         (CHAIN, "reach down from idle", {"method": "replay"}, "the answer for a known matrix is exact"),
-        (CHAIN, "reach down from idle", {"delta": 1}, "delta .* must be a finite number > 0 and < 1, not 1"),
+        (CHAIN, "reach down from idle", {"delta": 1}, "delta .* must be a finite number > 0 and ≤ 0.5, not 1"),
         (CHAIN, "reach down from idle", {"method": "magic"}, "method must be one of"),
         (CHAIN, "reach down from idle", {"losses": "some"}, "losses must be one of"),
         (CHAIN, "reach down from idle", {"asked": -1}, "asked .* must be a whole number ≥ 0"),

@@ -18,6 +18,7 @@ LAYERS = [
     {"_version", "installation"},
     {"errors"},
     {"validation"},
+    {"numerals"},
     {"specs", "rows", "frames", "logarithm", "markup"},
     {"random", "compile"},
     {"chains", "counts"},

@@ -340,12 +340,11 @@ def test_numbers_in_any_dress():
         (lambda: validation.real_number(9, "x", least=0, below=5), "x must be a finite number ≥ 0 and < 5, not 9"),
         (
             lambda: validation.failure_probability(1),
-            "delta (the probability with which a guarantee may fail) must be a finite number > 0 and < 1, not 1",
+            "delta (the probability with which a guarantee may fail) must be a finite number > 0 and ≤ 0.5, not 1",
         ),
         (
             lambda: validation.quantile_failure(1e-13),
-            "delta (the quantile of probability 1 − delta is reported) must be a finite number ≥ 1e-12 and < 1, "
-            "not 1e-13",
+            "delta (the quantile of probability 1 − delta is reported) must be a finite number ≥ 1e-12, not 1e-13",
         ),
         (lambda: validation.one_of("c", "letter", "ab"), "letter must be one of a, b, not 'c'"),
         (

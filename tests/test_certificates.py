@@ -60,7 +60,7 @@ def test_compiled_index_agrees_with_the_interpreted_one():
 # ---------------------------------------------------------------- asymptotic
 
 
-@given(count_tables(), st.floats(1e-6, 0.999))  # the reference's 1 − δT/t keeps ten digits of the least δ
+@given(count_tables(), st.floats(1e-6, 0.5))  # the reference's 1 − δT/t keeps ten digits of the least δ
 def test_the_asymptotic_certificate_is_the_reference(table, delta):
     other = np.array([[30, 1], [2, 8]])
     counts = {"a": Counts.from_transitions(table), "b": Counts.from_transitions(other)}

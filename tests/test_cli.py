@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import chainscout as cs
 from chainscout.cli import main
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 
 
 def run(*arguments: str) -> Result:

@@ -20,7 +20,7 @@ import chainscout as cs
 from chainscout.cli import main
 from chainscout.cli.experiments import split_budgets
 from chainscout.installation import extra_command
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 from chainscout.specs import split
 
 COMMAND = [sys.executable, "-m", "chainscout", "compare"]

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import chainscout as cs
 from chainscout.cli import demonstration, main
 from chainscout.learning import read_study_file
+from chainscout.numerals import bound, lower, upper
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -67,11 +68,11 @@ def test_what_it_says_is_what_the_study_holds(told: str, folder: Path) -> None:
         used, certificate = study.progress().observations, study.certificate()
         answer = study.answer("queue", "reach full from empty within 5")
         pump = study.counts("pump")
-    assert f"no loss is above {certificate.max:.3f}" in told
+    assert f"no loss is above {bound(certificate.max)}" in told
     assert certificate.max <= 0.03
     assert pump.unknown_rows == 3
     assert "pump     3 of 5 rows were never left: nothing is known of hot, down, repaired" in told
-    assert f"from {answer.lower:.2f} to {answer.upper:.2f}" in told
+    assert f"from {lower(answer.lower)} to {upper(answer.upper)}" in told
     assert answer.lower <= 0.24799 <= answer.upper
     runs = {
         words: [int(number.replace(",", "")) for number in numbers.split()]

@@ -20,6 +20,7 @@ from chainscout.cli import main
 from chainscout.errors import CorrelatedCountsWarning, InputError, LogError
 from chainscout.installation import extra_command
 from chainscout.logs.allocation import next_samples
+from chainscout.numerals import bound
 
 NAMES: dict[str, Any] = {"chain": "id", "time": "at", "state": "what"}
 
@@ -295,7 +296,7 @@ def test_the_command_says_what_declared_states_are_worth(log: str) -> None:
     more = int(sum(found.further(0.02).values()))
     status, text = command(log, *COLUMNS, "--target-loss", "0.02")
     assert status == 0
-    then = f"then every loss is at most {found.certificate().max:.3g}, and {more:,} more observations are needed"
+    then = f"then every loss is at most {bound(found.certificate().max)}, and {more:,} more observations are needed"
     assert f"if these are all the states, say so with --states: {then}" in " ".join(text.split())
     status, text = command(log, *COLUMNS, "--states", "0,1,2")
     assert "say so with --states" not in text

@@ -8,6 +8,7 @@ import pytest
 import chainscout as cs
 from chainscout.errors import ChainscoutError
 from chainscout.markup import html_table, text_table
+from chainscout.numerals import bound, ends, near
 from chainscout.report import studies
 
 EVIL = "<script>alert(1)</script>"
@@ -86,8 +87,7 @@ def test_a_study_printed_says_what_is_not_known(study: cs.Study) -> None:
     assert lines[0] == "Study(2 chains, 200 of 200 observations, finished (the budget is spent))"
     assert lines[1].split() == ["chain", "states", "observations", "loss", "≤", "rows"]
     assert lines[2].endswith("1 of 3 rows was never left")
-    bound = study.certificate().max
-    assert lines[-1] == f"With probability 0.95, every loss is at most {bound:.3g}."
+    assert lines[-1] == f"With probability 0.95, every loss is at most {bound(study.certificate().max)}."
     assert max(map(len, lines)) <= 100
 
 
@@ -98,7 +98,7 @@ def test_a_printed_study_shows_its_answers(aim: dict[str, float], wanted: str) -
     study = cs.Study.create(None, {"a": ["up", "down"]}, questions="reach down from up within 2", **aim)
     study.tell_many([("a", state) for state in ("up", "down", "up", "up") * 5])
     (one,) = study.questions()
-    expected = f"a: reach down from up within 2: {one.estimate:.3g} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}"
+    expected = f"a: reach down from up within 2: {near(one.estimate)} in {ends(one.lower, one.upper)}{wanted}"
     assert str(study).splitlines()[-1] == expected
     tables = studies.status(study)
     facts, columns = dict(tables[0].rows), next(table.columns for table in tables if table.title == "questions")

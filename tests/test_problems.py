@@ -251,7 +251,7 @@ def test_a_gap_too_small_for_a_double_makes_the_cutoff_infinite():
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, math.nan, math.inf, "small", None])
 def test_a_bad_delta_is_refused(delta):
-    with pytest.raises(InputError, match=r"delta .* must be a finite number > 0 and < 1, not"):
+    with pytest.raises(InputError, match=r"delta .* must be a finite number > 0 and ≤ 0.5, not"):
         PAIR.cutoff_budget(delta)
 
 

@@ -20,6 +20,7 @@ from chainscout.certificates import certify, planning, sharp
 from chainscout.certificates.sharp import entry as entries
 from chainscout.certificates.sharp import event, row, search
 from chainscout.counts import Counts
+from chainscout.numerals import bound
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 
@@ -602,10 +603,9 @@ def test_single_probabilities_in_plain_words():
     estimate = (1000 + 1 / 6) / (10_000 + 1 / 3)
     assert error == pytest.approx(max(high - estimate, estimate - low), rel=1e-6)
     assert certificate.largest_error(50) > error
-    shown = math.ceil(error * 10_000) / 10_000
     assert certificate.in_words() == (
-        "With probability at least 0.95, no transition probability out of a state that was left 100 times is off by"
-        f" more than {shown:g}."
+        "With probability 0.95, each probability of a transition out of a state that was left 100 times is within"
+        f" ±{bound(error)} of its estimate."
     )
     assert certificate.in_words(10**6) == "No state was left 1000000 times."
     assert certificate.total_variation["a"] <= 0.5 * math.sqrt(2 * certificate.max) * (1 + 1e-6)

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from html import escape
 from typing import Any
 
+from .numerals import cell
 from .validation import printable
 
 #: The largest number of rows and columns that are shown. A note gives the number of all.
@@ -11,21 +12,12 @@ MOST = 10
 _CELL = "padding:0.15em 0.7em;text-align:"
 
 
-def shown_cell(value: Any) -> str:
-    """The text of a cell: a number with three digits, a text without control characters, or — for a missing value."""
-    if value is None or value != value:
-        return "—"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(str(value))
-
-
 def text_table(columns: Sequence[Hashable], rows: Iterable[Sequence[Any]]) -> list[str]:
     """The lines of a table. Numbers are aligned on the right."""
     kept = [list(row) for row in rows]
-    body = [[shown_cell(value) for value in row] for row in kept]
+    body = [[cell(value) for value in row] for row in kept]
     right = [all(_is_number(row[place]) for row in kept) for place in range(len(columns))]
-    cells = [[shown_cell(name) for name in columns], *body]
+    cells = [[cell(name) for name in columns], *body]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
     return [
         "  ".join(
@@ -55,7 +47,7 @@ def html_table(
 
 
 def _html_cell(kind: str, value: Any, side: str) -> str:
-    return f'<{kind} style="{_CELL}{side}">{escape(shown_cell(value))}</{kind}>'
+    return f'<{kind} style="{_CELL}{side}">{escape(cell(value))}</{kind}>'
 
 
 def _is_number(value: Any) -> bool:

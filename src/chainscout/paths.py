@@ -317,7 +317,7 @@ class Paths:
 
         Such a loss may depend on the later value (someone cancels a draw after looking at another). So the lost card
         must not be skipped: a reader that takes the cards in order must stop there for ever. The other lost cards may
-        be skipped, if their loss does not depend on their own value.
+        be skipped if their loss depends neither on their own value nor on later cards that were issued and not known.
 
         ``by_row``: a later card *of the same source*, for what reads each row's cards in their order; False: any later
         card, for what reads all cards in one order.

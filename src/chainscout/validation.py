@@ -104,7 +104,7 @@ def _duration_of(value: Any) -> datetime.timedelta | None:
 def failure_probability(value: Any) -> float:
     """``delta``, the probability with which a guarantee may fail."""
     meaning = "the probability with which a guarantee may fail"
-    return real_number(value, "delta", above=0.0, below=1.0, meaning=meaning)
+    return real_number(value, "delta", above=0.0, most=0.5, meaning=meaning)
 
 
 #: Below this, 1 − δ keeps no digits of δ.
@@ -114,7 +114,7 @@ LEAST_DELTA = 1e-12
 def quantile_failure(value: Any) -> float:
     """``delta`` where the quantile of probability 1 − ``delta`` is reported."""
     meaning = "the quantile of probability 1 − delta is reported"
-    return real_number(value, "delta", least=LEAST_DELTA, below=1.0, meaning=meaning)
+    return real_number(failure_probability(value), "delta", least=LEAST_DELTA, meaning=meaning)
 
 
 def seed_number(value: Any) -> int:

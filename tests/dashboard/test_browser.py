@@ -13,7 +13,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from chainscout.report.format import cell
+from chainscout.numerals import bound, cell, lower, upper
 from chainscout.report.study_data import StudyReport
 from chainscout.sources import simulated
 from chainscout.study import Study
@@ -63,9 +63,9 @@ def test_the_page_follows_a_running_study(browser: Browser, run: Start, tmp_path
         figures = dict(
             zip([e.text for e in browser.all("#figures dt")], [e.text for e in browser.all("#figures dd")], strict=True)
         )
-        assert figures["certificate (largest)"] == cell(max(stored(study).values()))
-        browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == cell(stored(study)["sticky"]))
-        browser.until(lambda: cell(stored(study)["sticky"]) in browser.text("#certificate .legend"))
+        assert figures["certificate (largest)"] == bound(max(stored(study).values()))
+        browser.until(lambda: browser.text("#table tbody tr td:nth-child(7)") == bound(stored(study)["sticky"]))
+        browser.until(lambda: bound(stored(study)["sticky"]) in browser.text("#certificate .legend"))
         browser.until(lambda: "Leases" not in [title.text for title in browser.all("#panels h2")])
 
 
@@ -145,8 +145,8 @@ def test_a_chain_by_keyboard(browser: Browser, run: Start, where: Path) -> None:
     with Study.open(where, read_only=True) as study:
         estimate = study.estimate("cyclic")
     expected = (
-        f"1 → 2: {cell(float(estimate.matrix[1, 2]))}, between {cell(float(estimate.lower[1, 2]))} and "
-        f"{cell(float(estimate.upper[1, 2]))} with probability 0.95; seen {estimate.transitions[1, 2]} times in "
+        f"1 → 2: {cell(float(estimate.matrix[1, 2]))}, between {lower(estimate.lower[1, 2])} and "
+        f"{upper(estimate.upper[1, 2])} with probability 0.95; seen {estimate.transitions[1, 2]} times in "
         f"{estimate.exits[1]} exits"
     )
     assert browser.text("#tip") == expected
@@ -221,7 +221,7 @@ def test_allocation_is_held_against_plug_in_and_aim(browser: Browser, run: Start
         words = [entry.text for entry in figure.find_elements(By.CSS_SELECTOR, "li")]
         values = (curve.share[-1], curve.plug_in[-1], curve.aim)
         names = ("share", "η̂", "aim")
-        assert words == [f"{name}: {cell(value)} now" for name, value in zip(names, values, strict=True)]
+        assert words == [f"{name}: {cell(value)} (latest)" for name, value in zip(names, values, strict=True)]
         chart = figure.find_element(By.CSS_SELECTOR, "svg.chart")
         ActionChains(browser.driver).move_to_element(chart).perform()  # and at an earlier moment
         browser.until(lambda found=figure: " at " in found.find_element(By.CSS_SELECTOR, "li:nth-child(2)").text)

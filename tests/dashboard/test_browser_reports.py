@@ -9,8 +9,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
 from chainscout import experiment
+from chainscout.numerals import bound
 from chainscout.report.experiments import experiment_page
-from chainscout.report.format import cell
 from chainscout.report.study_page import study_page
 from chainscout.study import Study
 
@@ -31,7 +31,7 @@ def test_the_report_opens_from_disk_without_a_network(
     browser.open(path.as_uri())
     text = browser.text("body")
     for value in certificates.values():
-        assert cell(value) in text
+        assert bound(value) in text
     browser.one("summary").click()
     target = browser.all("table.heat td.p")[2]
     ActionChains(browser.driver).move_to_element(target).perform()

@@ -45,7 +45,7 @@ def test_a_legend_has_the_value_of_every_point(where: Path) -> None:
     points = [places.split() for places in re.findall('<polyline [^>]*points="([^"]*)"', text)]
     assert len(read) == len(points) > 3
     assert [len(values) for values in read] == [len(places) for places in points]
-    assert all(values[-1].endswith(" now") and " at " in values[0] for values in read if len(values) > 1)
+    assert all(values[-1].endswith(" (latest)") and " at " in values[0] for values in read if len(values) > 1)
 
 
 def test_buttons_of_the_table_ask_for_what_they_say(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from dashboard_studies import HOSTILE, PROBLEM, advance, new_study, stored
 import chainscout as cs
 from chainscout import experiment
 from chainscout.cli import main
+from chainscout.numerals import bound, cell, lower, upper
 from chainscout.report.charts import line_chart
-from chainscout.report.format import cell
 from chainscout.report.study_page import study_page
 from chainscout.report.tables import Drawing, Series
 from chainscout.study import Study
@@ -52,15 +52,15 @@ def test_the_page_of_a_study_shows_the_library_s_numbers(where: Path, tmp_path: 
     assert (done.exit_code, done.output) == (0, f"{out}\n")
     page = Reader(out.read_text(encoding="utf-8"))
     with Study.open(where, read_only=True) as study:
-        assert cell(study.progress().certificate) in page.cells
+        assert bound(study.progress().certificate) in page.cells
         for name in PROBLEM.names:
-            assert cell(stored(study)[name]) in page.cells
+            assert bound(stored(study)[name]) in page.cells
             assert cell(study.indices()[name]) in page.cells
             estimate = study.estimate(name)
             x, y = 1, 2
             words = (
-                f"{x} → {y}: {cell(float(estimate.matrix[x, y]))}, between {cell(float(estimate.lower[x, y]))} and "
-                f"{cell(float(estimate.upper[x, y]))} with probability 0.95; seen {estimate.transitions[x, y]:,} times "
+                f"{x} → {y}: {cell(float(estimate.matrix[x, y]))}, between {lower(estimate.lower[x, y])} and "
+                f"{upper(estimate.upper[x, y])} with probability 0.95; seen {estimate.transitions[x, y]:,} times "
                 f"in {estimate.exits[x]:,} exits"
             )
             if estimate.exits[x] == 0:

@@ -39,7 +39,7 @@ def check(study: Study, states: dict, policy, weights: dict | None = None) -> No
     assert progress.observations == sum(c.observations for c in counts.values())
     assert progress.paths == sum(c.paths for c in counts.values())
     losses = certify(counts, progress.delta).loss
-    found = study.certificate().loss
+    found = study.certificate().weighted
     for name, known in counts.items():
         kept = study.counts(name)
         assert kept.rows() == known.rows()

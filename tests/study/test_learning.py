@@ -226,7 +226,7 @@ def test_the_progress_bar_fits_the_terminal(width, monkeypatch):
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "\n", screen.file.getvalue())
     frames = [line for line in text.splitlines() if line.strip()]
     assert max(map(len, frames)) <= width
-    assert re.search(r"^[━╸╺ ]+ 1,000 of 1,000 [\d,]+/s 0:00:00 loss ≤ [\d.]+ \(target 1e-06\)", frames[-1])
+    assert re.search(r"^[━╸╺ ]+ 1,000 of 1,000 [\d,]+/s 0:00:00 last bound [\d.]+ \(target 1e-06\)", frames[-1])
     assert ("a chain with" in frames[-1]) == (width > 100)
 
 

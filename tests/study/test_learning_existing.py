@@ -79,7 +79,7 @@ def test_the_same_call_again_is_right_with_or_without_what_the_study_knows(where
 WRONG = {
     "default delta": ({"delta": 0.05}, r"created with the delta 0\.01: it cannot go on with 0\.05"),
     "default policy": ({"policy": "scout"}, "created with the policy uniform: it cannot go on with 'scout'"),
-    "no delta": ({"delta": 7}, "delta .* must be a finite number > 0 and < 1, not 7"),
+    "no delta": ({"delta": 7}, "delta .* must be a finite number > 0 and ≤ 0.5, not 7"),
     "no policy": ({"policy": "scuot"}, "did you mean scout"),
     "weights": ({"weights": {"a": 1000.0}}, "the weight 2 of the chain 'a': it cannot go on with 1000"),
     "weights of others": ({"weights": {"b": 1.0}}, "the weight 2 of the chain 'a': it cannot go on with 1"),

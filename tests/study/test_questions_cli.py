@@ -36,7 +36,12 @@ matrix = [[0.9, 0.05, 0.05], [0.5, 0.3, 0.2], [0.4, 0.1, 0.5]]
 
 def test_learning_ends_with_the_answers_and_goes_on_for_narrower_ones(folder):
     where = folder / "lab.db"
-    options = {"where": where, "questions": [cs.Reach("down", "idle", within=4)], "progress": False, "policy": "furthest"}
+    options = {
+        "where": where,
+        "questions": [cs.Reach("down", "idle", within=4)],
+        "progress": False,
+        "policy": "furthest",
+    }
     with cs.learn(CHAINS, target_width=0.5, **options) as study:
         assert study.stop_reason is StopReason.TARGET_WIDTH
         first = study.progress().observations

@@ -111,7 +111,7 @@ def test_the_command_answers(folder):
         (["north", "reach dwn from idle"], "unknown state 'dwn' (did you mean down?)"),
         (["north", "reach down frm idle"], "not 'frm' (did you mean from?) at character 12"),
         (["nort", QUESTION], "the study has no chain 'nort' (did you mean north?)"),
-        (["north", QUESTION, "--delta", "2"], "delta (the probability that the bounds fail) must be"),
+        (["north", QUESTION, "--delta", "2"], "delta (the probability with which a guarantee may fail) must be"),
         (["north", QUESTION, "--method", "magic"], "method must be one of"),
     ],
 )

@@ -57,7 +57,7 @@ def test_open_and_closed_chains_spend_delta_once():
     assert found.loss["closed"] == pytest.approx(cs.certify({"closed": counts["closed"]}, 0.05, "sharp").max, rel=0.15)
     assert [found.method_of(name) for name in study.names] == ["mixture", "sharp"]
     assert "'mixture' for 1 with open states" in str(found)
-    assert "of the other chains" in found.in_words()
+    assert "Of the other chains" in found.in_words()
     with pytest.raises(InputError, match=r"has no chain 'opn' .did you mean open"):
         found.method_of("opn")
 

@@ -33,7 +33,7 @@ REFUSED = {
         {"budget": 1e300, "costs": {"a": 1e-300}},
         r"the budget 1e\+300 pays for inf observations at 1e-300 each, and at most 9007199254740992 can be counted",
     ),
-    "delta": ({"delta": 0}, "delta .* must be a finite number > 0 and < 1, not 0"),
+    "delta": ({"delta": 0}, "delta .* must be a finite number > 0 and ≤ 0.5, not 0"),
     "label": ({"chains": {"a": ["up", HALF]}}, r"a state's label must be text that UTF-8 can hold, not '\\udcff'"),
     "name": ({"chains": {HALF: 2}}, r"a chain's name must be text that UTF-8 can hold, not '\\udcff'"),
 }
@@ -137,7 +137,7 @@ WRONG = {
     "label": (["new", "z.db", "--chain", b"a=\xff,b"], "a state's label must be text that UTF-8 can hold"),
     "name": (["new", "z.db", "--chain", b"\xff=2"], "a chain's name must be text that UTF-8 can hold"),
     "file": (["new", b"\xff.db", "--chain", "a=2"], "where must be text that UTF-8 can hold"),
-    "delta": (["new", "z.db", "--chain", "a=2", "--delta", "0"], "must be a finite number > 0 and < 1"),
+    "delta": (["new", "z.db", "--chain", "a=2", "--delta", "0"], "must be a finite number > 0 and ≤ 0.5"),
 }
 
 

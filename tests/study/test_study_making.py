@@ -25,7 +25,8 @@ def test_weights_multiply_index_and_certificate(place):
                 s.tell(name, state)
     assert study.indices()["a"] == pytest.approx(4.0**0.75 * plain.indices()["a"])
     assert study.indices()["b"] == plain.indices()["b"]
-    assert study.certificate().loss["a"] == 4.0 * plain.certificate().loss["a"]
+    assert study.certificate().loss == plain.certificate().loss
+    assert study.certificate().weighted["a"] == 4.0 * plain.certificate().loss["a"]
     check(study, {"a": 2, "b": 2}, RULE, weights)
 
 

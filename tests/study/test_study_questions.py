@@ -393,7 +393,7 @@ def test_the_furthest_goes_first_and_what_is_narrow_enough_is_left_alone():
 
 @pytest.mark.filterwarnings("ignore::chainscout.errors.MixedUnitsWarning")
 def test_an_infinite_width_counts_as_the_largest_finite_one():
-    """It takes turns with the chain that is furthest, and cannot take the whole budget: 'a' may be in a trap for ever."""
+    """It takes turns with the chain that is furthest: 'a' may be in a trap for ever, and would take all."""
     study = cs.Study.create(None, {"a": 3, "b": 3, "c": 3}, target_width=0.01,
                             questions={"a": "time to 2 from 0", "b": QUESTIONS[0], "c": QUESTIONS[0]})  # fmt: skip
     streams = [np.random.default_rng([5, k]) for k in range(3)]

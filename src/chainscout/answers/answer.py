@@ -14,8 +14,9 @@ from ..diagnostics import Doubt, diagnose
 from ..errors import InputError
 from ..frames import frame
 from ..markup import html_table
+from ..numerals import Lower, Upper, ends, near, sure
 from ..paths import START, Paths
-from ..validation import one_of, printable, real_number, shown, whole_number
+from ..validation import failure_probability, one_of, printable, shown, whole_number
 from . import exact, plug_in, robust
 from ._intervals import Interval, interval
 from ._terms import (
@@ -95,8 +96,8 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer as a table for a notebook."""
-        sure = f"{1 - self.delta:.6g}" if self.guaranteed else "not known" if self.holds else "no bound holds"
-        known = (self.estimate, self.lower, self.upper, sure)
+        surely = sure(self.delta) if self.guaranteed else "not known" if self.holds else "no bound holds"
+        known = (self.estimate, Lower(self.lower), Upper(self.upper), surely)
         return html_table(str(self.question), ("estimate", "at least", "at most", "probability"), [known], self.notes)
 
     def to_json(self) -> dict[str, Any]:
@@ -110,13 +111,13 @@ class Answer:
         return frame({name: [value] for name, value in values.items()})
 
     def __str__(self) -> str:
-        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
         if self.method == "exact":
             return f"{self.question}: {self.lower:.10g} (exact)"
-        known = "no estimate" if self.estimate is None else f"{self.estimate:.6g}"
-        surely = f"with probability {1 - self.delta:.6g}" if self.guaranteed else "not guaranteed"
+        known = "no estimate" if self.estimate is None else near(self.estimate)
+        surely = f"with probability {sure(self.delta)}" if self.guaranteed else "not guaranteed"
         after = "" if self.episodes is None else f", {self.episodes:,} episodes"
-        line, notes = f"{self.question}: {known} in {ends} {surely} ({self.method}{after})", self.notes
+        line = f"{self.question}: {known} in {ends(self.lower, self.upper)} {surely} ({self.method}{after})"
+        notes = self.notes
         lines = [line] if self.holds else [notes[0], line]
         return "\n".join(map(printable, [*lines, *(f"  {note}" for note in notes[not self.holds :])]))
 
@@ -165,10 +166,11 @@ def answer(
     ``method``: one of `METHODS`; None: the best guaranteed method for these data.
     ``asked``: the number of issue after which the question was asked: only cards issued later are read. 0: it was asked
     before the first draw. None: the answer is labelled 'as if asked beforehand'.
-    ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up.
-    'independent': the caller declares that no loss depended on the values drawn; all lost draws are skipped.
+    ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up. This
+    assumes that giving up depended on no later draw that was issued and not known. 'independent': the caller declares
+    that no loss depended on the values drawn, or on how long a draw took; all lost draws are skipped.
     """
-    delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
+    delta = failure_probability(delta)
     asked_all = question if isinstance(question, list) else [question]
     shares = [delta / (j * (j + 1)) for j in range(1, len(asked_all) + 1)] if isinstance(question, list) else [delta]
     found = [
@@ -185,7 +187,7 @@ def unchecked(
     data: Any, question: Question | str, *, delta: float, method: str | None, asked: int | None, losses: str
 ) -> Answer:
     """`answer` to one question, without the checks of the data."""
-    delta = real_number(delta, "delta", above=0.0, below=1.0, meaning="the probability that the bounds fail")
+    delta = failure_probability(delta)
     if method is not None:
         one_of(method, "method", METHODS)
     one_of(losses, "losses", _LOSSES)
@@ -311,7 +313,7 @@ def _losses_note(lost: int, independent: bool) -> str:
     untold = f"{number} given up, because a path ended before its next state was told"
     if independent:
         return f"{untold}: the bounds hold if this never depended on anything that was drawn, as declared"
-    return f"{untold}: the bounds hold if this does not depend on the state that was not told"
+    return f"{untold}: the bounds hold if this depends neither on the state that was not told nor on draws issued later"
 
 
 #: The phrase for a question without a start.

@@ -134,7 +134,9 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     """The decks of a chain.
 
     A pending card ends its row. A lost card is skipped, unless a later card of its row was known when it was given up:
-    then it ends its row for ever. ``independent_losses``: the user declares that no loss depended on the values drawn.
+    then it ends its row for ever. This assumes that giving up a card depended on no later card that was issued and not
+    known (MATH §11: the rule that is valid asks what was issued). ``independent_losses``: the user declares that no
+    loss depended on the values drawn.
     """
     size = paths.size
     late = np.zeros(len(paths), dtype=np.bool_)

@@ -8,6 +8,7 @@ from itertools import islice
 from ..counts import Counts
 from ..errors import InputError
 from ..markup import MOST, html_table
+from ..numerals import Bound, bound, sure
 from ..validation import did_you_mean, failure_probability, one_of, printable, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper, sharp
 
@@ -30,6 +31,42 @@ ASSUMPTION = (
 
 #: The sentence about errors of single probabilities covers the states that were left at least this often.
 EXITS = 100
+
+
+def promised(
+    largest: float,
+    delta: float,
+    chains: int,
+    *,
+    guaranteed: bool = True,
+    weighted: bool = False,
+    loss: float | None = None,
+    as_of: str = "",
+    warm: bool = False,
+) -> str:
+    """What the bounds of all chains say together, without the full stop: the one place that words it.
+
+    ``largest``: the largest bound on a loss, or with ``weighted`` on a weighted loss.
+    ``loss``: with ``weighted``, the largest bound on a loss itself.
+    ``as_of``: the moments of the bounds, if some are older than their chains.
+    ``warm``: whether some bound rests on a warm start.
+    """
+    of_all = "the {} of the chain" if chains == 1 else "every {}"
+    if math.isinf(largest):
+        return f"There is no bound on {of_all.format('loss')} yet"
+    verb = "was" if as_of else "is"
+    words = f"{of_all.format('weighted loss' if weighted else 'loss')} {verb} at most {bound(largest)}"
+    if weighted and loss is not None:
+        words += f", and {of_all.format('loss')} {verb} at most {bound(loss)}"
+    words = f"{_surely(delta, guaranteed, as_of)}, {words}"
+    return f"{words}, if the data of the warm starts are of the same processes" if warm else words
+
+
+def _surely(delta: float, guaranteed: bool = True, as_of: str = "") -> str:
+    """The beginning of a sentence about bounds."""
+    words = f"with probability {sure(delta)}" if guaranteed else "not guaranteed"
+    words = f"as of {as_of}, {words}" if as_of else words
+    return words[0].upper() + words[1:]
 
 
 @dataclass(frozen=True)
@@ -86,39 +123,51 @@ class Certificate:
             others = "" if self.method == "sharp" else "; 'sharp' does"
             return f"The certificate {which} says nothing of single probabilities{others}."
         error = max((error for rows in self.entries.values() for n, error in rows if n >= exits), default=math.nan)
-        words = f"no state was left {exits} times"
+        words = f"No state was left {exits} times"
         if not math.isnan(error):
             words = (
-                f"with probability at least {1 - self.delta:.4g}, no transition probability out of a state that was"
-                f" left {exits} times is off by more than {math.ceil(error * 10_000) / 10_000:g}"
+                f"{_surely(self.delta, as_of=self._as_of)}, each probability of a transition out of a state that was"
+                f" left {exits} times {'was' if self._as_of else 'is'} within ±{bound(error)} of its estimate"
             )
         if self.opened:
             return (
                 "The certificate 'mixture', which chains with open states have, says nothing of single probabilities;"
-                f" 'sharp' does: of the other chains, {words}."
+                f" 'sharp' does. Of the other chains: {words[0].lower()}{words[1:]}."
             )
-        return words[0].upper() + words[1:] + "."
+        return f"{words}."
+
+    @property
+    def _as_of(self) -> str:
+        """The moments of the bounds, if they are older than the counts."""
+        return ""
+
+    def _promise(self) -> str:
+        """What the bounds say together."""
+        return promised(self.max, self.delta, len(self.loss), guaranteed=self.guaranteed)
 
     def __repr__(self) -> str:
-        chains = ", ".join(f"{printable(name)} ≤ {loss:.3g}" for name, loss in islice(self.loss.items(), MOST))
+        chains = ", ".join(f"{printable(name)} ≤ {bound(loss)}" for name, loss in islice(self.loss.items(), MOST))
         more = ", …" if len(self.loss) > MOST else ""
         return f"Certificate({self.method!r}, δ = {self.delta:g}: {chains}{more})"
 
     def _repr_html_(self) -> str:
         """The certificate as a table for a notebook, the largest bounds first."""
-        largest = sorted(self.loss.items(), key=lambda item: -item[1])
+        columns = self._columns()
+        chains = sorted(self.loss, key=lambda name: -next(iter(columns.values()))[name])
+        largest = [(name, *(Bound(bounds[name]) for bounds in columns.values())) for name in chains]
         notes = str(self).splitlines()
         if len(largest) > MOST:
             notes.append(f"These are the {MOST} largest bounds of {len(largest):,}.")
-        return html_table(f"Certificate {self.method!r}", ("chain", "loss ≤"), largest[:MOST], notes)
+        return html_table(f"Certificate {self.method!r}", ("chain", *columns), largest[:MOST], notes)
+
+    def _columns(self) -> dict[str, Mapping[str, float]]:
+        """Heading → the bounds below it."""
+        return {"loss ≤": self.loss}
 
     def __str__(self) -> str:
         opened = len(self.opened) if self.method == "sharp" else 0
         others = f", and 'mixture' for {opened:,} with open states" if opened else ""
-        worth = f"With probability at least {1 - self.delta:.4g}" if self.guaranteed else "Not guaranteed"
-        number = len(self.loss)
-        chains = "the loss of the chain is" if number == 1 else f"the losses of all {number:,} chains are"
-        return f"{worth}, {chains} at most {self.max:.3g} (certificate {self.method!r}{others}).\n{self.in_words()}"
+        return f"{self._promise()} (certificate {self.method!r}{others}).\n{self.in_words()}"
 
 
 def certify(

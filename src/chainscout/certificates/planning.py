@@ -14,6 +14,7 @@ import numpy as np
 from .. import guarantees, predictions
 from ..chains import MarkovChain
 from ..counts import Counts, smoothing
+from ..numerals import sure
 from . import mixture, paper, sharp
 from .certificate import loss_bound
 
@@ -246,7 +247,7 @@ def expectations(problem: "Problem", delta: float) -> list[Expectation]:
         shares = predictions.shares(problem, allocation)
         for what, constant in (
             ("mean", predictions.mean_of_maximum(problem, shares)),
-            (f"{1 - delta:.4g} quantile", predictions.quantile_of_maximum(problem, shares, 1 - delta)),
+            (f"{sure(delta)} quantile", predictions.quantile_of_maximum(problem, shares, 1 - delta)),
         ):
             law = _limit_law(float(constant), chains)
             found.append(Expectation(f"{allocation}: {what}", "predicted from the limit law", *law))

@@ -100,11 +100,12 @@ def _tell_shares(study: "Study") -> None:
 
 def _tell_knowledge(study: "Study") -> None:
     from ..counts import never_left
+    from ..numerals import bound, sure
 
     certificate = study.certificate()
     echo("", "2. What is known, and what is not")
-    sure = f"{1 - certificate.delta:.0%}"
-    echo(f"  With probability {sure} no loss is above {certificate.max:.3f}. A loss is the squared error")
+    said = f"With probability {sure(certificate.delta)} no loss is above {bound(certificate.max)}."
+    echo(f"  {said} A loss is the squared error")
     echo("  of a row of the matrix, averaged over the rows as often as they were left.")
     for name in study.names:
         counts = study.counts(name)
@@ -117,11 +118,13 @@ def _tell_knowledge(study: "Study") -> None:
 
 def _tell_answer(answer: "Answer") -> None:
     from ..answers import answer as answer_exactly
+    from ..numerals import lower, near, sure, upper
 
     truth = answer_exactly(demonstrated()[CHAIN], QUESTION).estimate
     echo("", "3. An answer: how likely is an empty queue full within 5 steps?")
-    sure = f"{1 - answer.delta:.0%}"
-    echo(f"  About {answer.estimate:.2f}; with probability {sure} from {answer.lower:.2f} to {answer.upper:.2f}.")
+    assert answer.estimate is not None
+    said = f"with probability {sure(answer.delta)} from {lower(answer.lower)} to {upper(answer.upper)}"
+    echo(f"  About {near(answer.estimate)}; {said}.")
     echo(f"  (The matrix in the file says {truth:.2f}. Your own processes come without one.)")
 
 

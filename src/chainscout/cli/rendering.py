@@ -97,7 +97,7 @@ class _Column:
     def __init__(self, table: "Table", place: int, width: int) -> None:
         from rich.cells import cell_len
 
-        from ..report.format import cell
+        from ..numerals import cell
         from ..validation import printable
 
         self.name = printable(table.columns[place])

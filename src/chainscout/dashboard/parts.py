@@ -8,7 +8,7 @@ from typing import Any, get_args
 from urllib.parse import urlencode
 
 from ..report.html import Markup, facts, grid
-from ..report.study_data import COLUMNS, Chain, Page, Sort, StudyReport
+from ..report.study_data import Chain, Page, Sort, StudyReport
 from ..report.study_page import happened, header, matrix, now, over_time, panels
 from ..report.tables import Table
 
@@ -32,9 +32,9 @@ def charts(report: StudyReport, chain: tuple[int, ...]) -> str:
 
 def chains(report: StudyReport, **asked: Any) -> str:
     """A page of the table of chains."""
-    page = report.page(**asked)
-    heads = [_head(title, "name" if field == "label" else field, asked) for title, field in COLUMNS.items()]
-    found = Table.of("table of chains", page.chains, COLUMNS)
+    page, columns = report.page(**asked), report.columns()
+    heads = [_head(title, "name" if field == "label" else field, asked) for title, field in columns.items()]
+    found = Table.of("table of chains", page.chains, columns)
     rows = tuple(
         (_button("chain", {"number": line.number}, f"<bdi>{escape(line.label)}</bdi>"), *row[1:])
         for line, row in zip(page.chains, found.rows, strict=True)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from ..numerals import bound
 from ..validation import failure_probability, printable
 
 
@@ -237,7 +238,7 @@ class Diagnosis(Sequence[Check]):
         judged = max((check.cards for check in self), default=0)
         many = f"{judged:,} of {judged + self.waiting:,} transitions"
         if self.against:
-            kinds = ", ".join(f"{check.kind.value} ({check.by}), level {check.level:.2g}" for check in self.against)
+            kinds = ", ".join(f"{check.kind.value} ({check.by}), level {bound(check.level)}" for check in self.against)
             return f"the data speak against a Markov chain that does not change: {kinds} ({many})"
         if judged < MOST_OF_THEM * (judged + self.waiting):
             rest = "nothing in these speaks against a Markov chain that does not change"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ..numerals import bound
 from ._check import WORDS, Check, Kind, Place, denied, quoted
 from ._numbering import CONTEXTS
 
@@ -81,9 +82,9 @@ def sentence(
         assumed = ASSUMED.get(kind, f"the law is the same for every {WORDS.get(by, by)}")
         return f"Of {owner}, there is no evidence against this: {assumed}. That proves nothing."
     if together:
-        return f"Of all chains together, {denied(kind, by)} (level {level:.2g}). {MEANINGS[kind]}"
+        return f"Of all chains together, {denied(kind, by)} (level {bound(level)}). {MEANINGS[kind]}"
     found = _found(kind, by, where[0]) if where else denied(kind, by)
-    return f"Of {owner}, {found} (level {level:.2g}). {MEANINGS[kind]}"
+    return f"Of {owner}, {found} (level {bound(level)}). {MEANINGS[kind]}"
 
 
 def _found(kind: Kind, by: str, place: Place) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich import get_console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
+from ..numerals import bound
 from ..study import Study
 from ..study.portrait import following
 from ..study.settings import target_text
@@ -78,7 +79,7 @@ class _Look:
             most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
             shares = " ".join(f"{printable(name)} {counts[name] / total:.0%}" for name in most)
             more = " …" if len(counts) > SHOWN else ""
-            known = "loss ≤ —" if math.isinf(largest) else f"loss ≤ {largest:.3g}"
+            known = f"last bound {'—' if math.isinf(largest) else bound(largest)}"
             if state.target_loss is not None:
                 known += f" (target {target_text(state.target_loss, state.target_most)}, behind: {state.behind:,})"
             elif state.questions:

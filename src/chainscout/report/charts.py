@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ..numerals import cell
 from ..validation import printable
-from .format import cell
 from .tables import Drawing, Series
 
 #: Width and height of a chart, and of one of several side by side.
@@ -32,7 +32,7 @@ def line_chart(drawing: Drawing, live: bool = False) -> str:
     drawn = (
         _lines(drawing, points, wide, high) if any(points) else [_centred(wide / 2, high / 2, "nothing to draw yet")]
     )
-    latest = "at the end" if drawing.growing else "now"
+    latest = "at the end" if drawing.growing else "(latest)"
     legend = ""
     for number, (line, found) in enumerate(zip(drawing.lines, points, strict=True)):
         words = f"{cell(line.y[-1] if line.y else None)} {latest}"

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..experiment import Results
 from ..experiment.summary import oracle_bias
+from ..numerals import cell, sure
 from .charts import Group, bar_chart, line_chart
-from .format import cell, finite, label
+from .format import finite, label
 from .html import document, section
 from .tables import Drawing, Series, Table
 
@@ -21,7 +22,7 @@ def tables(results: Results) -> list[Table]:
     delta = results.settings["delta"]
     notes = [
         f"{results.replications:,} replications, the same paths for every policy; ± is one standard error; the quantile"
-        f" is that of probability {1 - delta:g}"
+        f" is that of probability {sure(delta)}"
     ]
     if results.is_normalised:
         notes.append("under the oracle's allocation n·max E[L]/Λ tends to 1; the other two tend to more than 1")

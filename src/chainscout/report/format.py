@@ -1,4 +1,4 @@
-"""Values as text for a person."""
+"""Names, durations and moments as text."""
 
 import math
 import time
@@ -6,15 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..validation import printable
-
-
-class Given(float):
-    """A number that somebody set. It is shown without digits that nobody gave."""
-
-
-def given(value: float | None) -> Given | None:
-    """A number that somebody set, or None."""
-    return None if value is None else Given(value)
 
 
 @dataclass(frozen=True)
@@ -27,24 +18,6 @@ class Struck:
 
     def __str__(self) -> str:
         return f"(no bound{f': {self.words}' if self.words else ''})"
-
-
-def cell(value: Any) -> str:
-    """A text with four significant digits and separated thousands; — for what does not exist."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "—"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**15 else f"{value:.4g}"
-    if isinstance(value, Given):
-        return f"{value:g}"
-    if isinstance(value, float):
-        if value and (abs(value) >= 1e6 or abs(value) < 1e-4):
-            return f"{value:.3e}"
-        digits = 4 if not value else max(0, 3 - math.floor(math.log10(abs(value))))
-        return f"{value:,.{min(digits, 7)}f}"
-    return printable(str(value))
 
 
 def finite(value: Any) -> Any:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..numerals import cell
 from .charts import line_chart, notes
-from .format import Struck, cell
+from .format import Struck
 from .tables import Table
 
 #: The most characters of a fact that shares its line with others.

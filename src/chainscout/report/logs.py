@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..certificates import ASSUMPTION
+from ..numerals import Bound
+from ..numerals import bound as as_text
 from ..study import plan
 from .format import Struck, finite
 from .tables import Table
@@ -45,7 +47,7 @@ def counted(
     def rows() -> Iterator[tuple[Any, ...]]:
         for name, chain in counts:
             totals.update(chains=1, observations=chain.observations, paths=chain.paths, transitions=chain.total)
-            loss = None if certificate is None else finite(certificate.loss[name])
+            loss = None if certificate is None else finite(Bound(certificate.loss[name]))
             doubt = None if diagnosis is None or certificate is None else diagnosis.doubt(name)
             loss = loss if doubt is None else Struck(loss, doubt.code, f"not a Markov chain — {doubt.code}")
             row: tuple[Any, ...] = (name, chain.size, chain.observations, chain.paths, chain.total, loss)
@@ -68,7 +70,7 @@ def counted(
         notes.append(f"the matrix of {counts.lag} steps is estimated")
     if len(shown) < totals["chains"]:
         notes.append(f"{totals['chains'] - len(shown):,} chains that are better known are not shown")
-    worst = None if certificate is None else finite(certificate.max)
+    worst = None if certificate is None else finite(Bound(certificate.max))
     if against and certificate is not None:
         worst = Struck(worst, against[0].code, f"not Markov chains — {against[0].code}")
     totalled: tuple[tuple[str, Any], ...] = (*totals.items(), (f"certified: every loss ≤, δ = {delta:g}", worst))
@@ -91,6 +93,6 @@ def _if_declared(counts: "TransitionCounts", delta: float, target_loss: float | 
     worst = finite(declared.certificate(delta).max)
     if worst is None:
         return f"{say}: then the bounds are smaller"
-    then = f"{say}: then every loss is at most {worst:.3g}"
+    then = f"{say}: then every loss is at most {as_text(worst)}"
     more = None if target_loss is None else finite(plan(declared, target_loss, delta=delta).total)
     return then if more is None else f"{then}, and {more:,} more observations are needed"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..numerals import Bound, Lower, Upper, sure
 from .format import Struck, duration, finite, label
 from .tables import Columns, Drawing, Series, Table
 
@@ -23,13 +24,14 @@ LEASE: Columns = {
 }  # fmt: skip
 QUESTION: Columns = {
     "chain": lambda line: label(line.chain), "question": "question", "estimate": "estimate",
-    "at least": lambda line: _end(line, line.lower), "at most": lambda line: _end(line, line.upper),
-    "width": lambda line: _end(line, line.width), "δ": "delta", "episodes": "episodes",
+    "at least": lambda line: _end(line, Lower(line.lower)), "at most": lambda line: _end(line, Upper(line.upper)),
+    "width": lambda line: _end(line, Upper(line.width)), "δ": "delta", "episodes": "episodes",
     "as of transition": "transitions", "done": lambda line: "yes" if line.met else "no",
 }  # fmt: skip
 CHECK: Columns = {
     "chain": lambda check: check.chain or "all together", "check": "kind.value", "by": "by", "transitions": "cards",
-    "e-value": "e_value", "largest": "largest", "level": "level",
+    "e-value": "e_value", "largest": "largest",
+    "level": lambda check: Bound(check.level),
     "most evidence in": lambda check: ", ".join(str(place.state) for place in check.where[:3]) or None,
 }  # fmt: skip
 
@@ -59,8 +61,8 @@ def questions(report: "StudyReport") -> Table | None:
         return None
     state = report.browser.study.progress()
     aimed = (state.target_width, state.limit, state.worst) != (None, None, None)
-    sure = f"all answers hold at all times at once with probability ≥ {1 - sum(line.delta for line in lines):g}"
-    notes = [next((line.notes[0] for line in lines if not line.holds), sure)]
+    together = f"all answers hold at all times at once with probability ≥ {sure(sum(line.delta for line in lines))}"
+    notes = [next((line.notes[0] for line in lines if not line.holds), together)]
     shown = lines[:MOST_QUESTIONS]
     for line in shown:
         notes += [f"{label(line.chain)}, {line.question}: {note}" for note in line.notes]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..counts import never_left
 from ..errors import InputError
+from ..numerals import Lower, Upper
 from ..study import Browser, Study, StudyPlan
 from .format import finite
 from .study_data import Overview, StudyReport
@@ -15,10 +16,10 @@ from .tables import Table
 
 #: The most chains in the table: those with the largest certificates.
 MOST = 50
-#: Heading → field of a chain's line.
+#: Heading → field of a chain's line; the bounds follow.
 COLUMNS = {
     "chain": "name", "states": "states", "observations": "observations", "share": "share", "transitions": "transitions",
-    "paths": "paths", "index": "index", "loss ≤": "certificate", "as of transition": "certified",
+    "paths": "paths", "index": "index",
 }  # fmt: skip
 #: The most states of a chain whose matrix is shown entry by entry.
 MOST_STATES = 1_000
@@ -43,7 +44,7 @@ def set_aside(study: Study) -> list[str]:
 def _chains(report: StudyReport, overview: Overview) -> Table:
     """The chains with their observations and the bounds on their losses. Of many chains, the least known ones."""
     page = report.page(sort="certificate", descending=True, size=MOST)
-    notes = [report.promise("the bound on all losses at once holds with probability ≥ {sure}")]
+    notes = [report.browser.promise()]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
     lines = sorted(page.chains, key=attrgetter("number"))
@@ -51,7 +52,9 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
         unknown = report.browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
         if unknown:
             notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
-    return Table.of("chains", lines, COLUMNS, tuple(dict.fromkeys((*notes, *overview.notes))))
+    weighted = {"weighted loss ≤": "certificate"} if overview.weighted else {}
+    columns = {**COLUMNS, **weighted, "loss ≤": "loss", "as of transition": "certified"}
+    return Table.of("chains", lines, columns, tuple(dict.fromkeys((*notes, *overview.notes))))
 
 
 def plan(
@@ -86,7 +89,7 @@ def estimate(study: Study, chain: str) -> Table:
             f"a table of every entry is for at most {MOST_STATES:,} states, and the chain {chain!r} has"
             f" {len(found.states):,}: 'chainscout serve' shows its matrix a part at a time"
         )
-    rows = tuple(entry for row in entries(found) for entry in row)
+    rows = tuple((*entry, Lower(low), Upper(high)) for row in entries(found) for *entry, low, high in row)
     report = StudyReport(study, "")
     notes = (
         report.promise("all intervals of all chains hold at all times at once with probability ≥ {sure}"),

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..numerals import Bound, Given, Lower, Upper, cell, sure, upper
 from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
 from ..study.settings import deadline_text, target_text
 from ..validation import printable
-from .format import cell, duration, finite, given, label, moment, shown_index
+from .format import duration, finite, label, moment, shown_index
 from .panels import PANELS, in_one_line
 from .tables import Drawing, Series, Table
 
@@ -47,6 +48,8 @@ class Overview(Progress):
     """The study as a whole."""
 
     certificate: float | None  # type: ignore[assignment] # as in Progress, and None if infinite
+    #: As of when the stored certificates are, in words; 'now' if they are of this moment.
+    as_of: str
     variability: float | None  # type: ignore[assignment]
     title: str
     #: empty: nothing was observed yet.
@@ -74,21 +77,14 @@ class Overview(Progress):
 class Line(ChainLine):
     """One chain."""
 
-    certificate: float | None  # type: ignore[assignment] # as in ChainLine, and None if infinite
+    loss: float | None  # type: ignore[assignment] # as in ChainLine, and None if infinite
+    certificate: float | None  # type: ignore[assignment]
     index: float | None  # type: ignore[assignment]
     ratio: float | None  # type: ignore[assignment]
     #: The name as it can be shown.
     label: str
     #: The share that the policy aims at.
     aim: float | None
-
-
-#: The columns of a table of chains: heading → field.
-COLUMNS = {
-    "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
-    "aim": "aim", "certificate": "certificate", "as of transition": "certified", "index": "index", "leases": "leases",
-    "set aside": "aside",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -248,7 +244,8 @@ class StudyReport:
             policy=label(progress.policy),
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            certificate=finite(progress.certificate),
+            certificate=finite(Bound(progress.certificate)),
+            as_of=self.browser.as_of(),
             variability=finite(progress.variability),
             rate=pace.rate,
             seconds_left=pace.seconds_left(progress, self.browser.needed()),
@@ -263,12 +260,12 @@ class StudyReport:
     def promise(self, words: str) -> str:
         """The words, with 1 − δ for {sure}; if paths of the study repeat each other, that no bound holds."""
         repeated = self._study.repeated_paths()
-        return repeated[0] if repeated else words.format(sure=f"{1 - self._study.progress().delta:g}")
+        return repeated[0] if repeated else words.format(sure=sure(self._study.progress().delta))
 
     def _notes(self, progress: Progress) -> tuple[str, ...]:
         known = self.browser.certificate(None if progress.chains <= FEW else ())
         is_bound = any(map(math.isfinite, known.loss.values())) and not known.repeated
-        notes: tuple[str, ...] = (f"by the stored certificates: {known.in_words()}",) if is_bound else ()
+        notes: tuple[str, ...] = (known.in_words(),) if is_bound else ()
         notes += (*known.notes, *self.browser.notes(), STORED)
         if progress.certificate == math.inf and not progress.spoilt:
             notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
@@ -293,14 +290,21 @@ class StudyReport:
         aims = self.browser.aims()
         return Page(total, page, max(1, math.ceil(total / size)), tuple(_line(line, aims) for line in found))
 
+    def columns(self) -> dict[str, str]:
+        """The columns of a table of chains: heading → field. With weights, the loss itself has its bound too."""
+        return {
+            "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
+            "aim": "aim", "certificate": "certificate",
+            **({"loss ≤": "loss"} if self._study.progress().weighted else {}),
+            "as of transition": "certified", "index": "index", "leases": "leases", "set aside": "aside",
+        }  # fmt: skip
+
     def words(self, line: ChainLine) -> str:
         """What is known of a chain's single probabilities, in a sentence."""
         if not line.certified:
             return "Nothing is certified of this chain yet."
         known = self.browser.certificate([line.number])
-        if line.open or known.repeated:
-            return known.in_words()
-        return f"After {line.certified:,} transitions: {known.in_words()}"
+        return known.in_words()
 
     def chain(self, chain: int | str, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """The chain of this number or name, and the window of its matrix that begins at ``row`` and ``column``."""
@@ -321,11 +325,11 @@ class StudyReport:
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
         repeated = self._study.repeated_paths()
-        holds = "" if repeated else f", which holds at all times at once with probability {1 - progress.delta:g}"
+        holds = "" if repeated else f", which holds at all times at once with probability {sure(progress.delta)}"
         return Chain(
             line=shown,
             delta=progress.delta,
-            sure="but no bound holds" if repeated else f"with probability {1 - progress.delta:g}",
+            sure="but no bound holds" if repeated else f"with probability {sure(progress.delta)}",
             never=never,
             rarely=rarely,
             unknown=", ".join(f"{number:,} of {line.states:,} rows {left}" for number, left in unknown if number),
@@ -361,7 +365,7 @@ class StudyReport:
             if own is not None and (not points or at.observations >= GROWTH * points[-1][0]):
                 plug_in = own.variability / total if total else None
                 share = own.own / own.observations  # of one moment: the study may have grown by half since
-                points.append((at.observations, at.time, finite(own.certificate), share, plug_in))
+                points.append((at.observations, at.time, finite(Bound(own.certificate)), share, plug_in))
         now = _line(line, self.browser.aims())
         if now.share is not None:
             if points and points[-1][0] == progress.observations:
@@ -378,24 +382,24 @@ class StudyReport:
         return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
 
     def _card(self, line: QuestionLine, progress: Progress) -> Card:
-        points: list[tuple[int, float, float, float | None]] = []
+        points: list[tuple[int, Lower, Upper, float | None]] = []
         for at in self.browser.answers(line.number):
             if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
-                points.append((at.observations, at.lower, at.upper, at.estimate))
+                points.append((at.observations, Lower(at.lower), Upper(at.upper), at.estimate))
         if math.isfinite(line.upper) and line.transitions:
-            points.append((max(1, progress.observations), line.lower, line.upper, line.estimate))
+            points.append((max(1, progress.observations), Lower(line.lower), Upper(line.upper), line.estimate))
         observations, lowers, uppers, estimates = zip(*points, strict=True) if points else ((),) * 4
-        width = "infinitely wide" if line.width == math.inf else f"{cell(line.width)} wide"
+        width = "infinitely wide" if line.width == math.inf else f"{upper(line.width)} wide"
         wanted = "" if progress.target_width is None else f", and is to be {progress.target_width:g} wide"
-        sure = f" with probability {1 - line.delta:.6g}"
+        surely = f" with probability {sure(line.delta)}"
         return Card.of(
             line,
             chain=label(line.chain),
             estimate=finite(line.estimate),
-            lower=finite(line.lower),
-            upper=finite(line.upper),
+            lower=finite(Lower(line.lower)),
+            upper=finite(Upper(line.upper)),
             waiting_for=None if line.waiting_for is None else label(line.waiting_for),
-            words=line.notes[0] if not line.holds else f"{'Done' if line.met else 'Not done'}: {width}{sure}{wanted}",
+            words=line.notes[0] if not line.holds else f"{'Done' if line.met else 'Not done'}: {width}{surely}{wanted}",
             target_width=progress.target_width,
             limit=progress.limit,
             observations=observations,
@@ -436,8 +440,8 @@ class StudyReport:
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        spoilt = self._study.progress().spoilt
-        return tuple(_happening(event, spoilt) for event in self._study.events(after, limit))
+        progress = self._study.progress()
+        return tuple(_happening(event, progress) for event in self._study.events(after, limit))
 
 
 def _line(line: ChainLine, aims: dict[int, float]) -> Line:
@@ -445,7 +449,8 @@ def _line(line: ChainLine, aims: dict[int, float]) -> Line:
         line,
         label=label(line.name),
         aim=aims.get(line.number),
-        certificate=finite(line.certificate),
+        loss=finite(Bound(line.loss)),
+        certificate=finite(Bound(line.certificate)),
         index=shown_index(line),
         ratio=finite(line.ratio),
     )
@@ -458,13 +463,14 @@ def facts(study: Overview) -> list[tuple[str, Any]]:
         ("chains", study.chains),
         ("observations", study.observations),
         (f"budget used ({study.unit})", spent),
-        ("certificate (largest)", study.certificate),
+        (f"certificate (largest{', of weighted losses' if study.weighted else ''})", study.certificate),
+        ("certificate as of", study.as_of),
         ("method", study.method),
         ("target loss", None if study.target_loss is None else target_text(study.target_loss, study.target_most)),
         *_reached(study),
         *_aims(study),
         ("policy", study.policy),
-        ("δ", given(study.delta)),
+        ("δ", Given(study.delta)),
         ("Λ of the estimates", study.variability),
         ("deadline", None if study.deadline is None else deadline_text(study.deadline)),
         ("paths begun (first observations)", study.paths),
@@ -508,6 +514,7 @@ def chain_facts(line: Line) -> list[tuple[str, Any]]:
     """The facts of one chain."""
     return [
         ("certificate", line.certificate),
+        *([("loss ≤", line.loss)] if line.weight != 1 else ()),
         ("as of transition", line.certified),
         ("observations", line.observations),
         ("transitions", line.transitions),
@@ -516,12 +523,17 @@ def chain_facts(line: Line) -> list[tuple[str, Any]]:
         ("η̂ (plug-in share)", line.plug_in),
         ("aim of the policy", line.aim),
         ("index", line.index),
-        *([("target loss", given(line.target))] if line.target else ()),
-        ("weight", given(line.weight)),
+        *([("target loss", Given(line.target))] if line.target else ()),
+        ("weight", Given(line.weight)),
         ("states", f"{cell(line.states)} so far" if line.open else line.states),
         ("leases", line.leases),
         ("set aside", line.aside),
     ]
+
+
+def _given(value: float | None) -> Given | None:
+    """A number that somebody set, or None."""
+    return None if value is None else Given(value)
 
 
 def _texts(facts: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
@@ -578,15 +590,22 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
 HIDDEN = frozenset({"lost", "issued", "told", "ended"})
 
 
-def _happening(event: "EventLine", spoilt: bool) -> Happening:
-    """An event as it is shown. ``spoilt``: paths of the study repeat each other, and nothing is certified."""
+def _happening(event: "EventLine", progress: Progress) -> Happening:
+    """An event as it is shown. If paths of the study repeat each other, nothing is certified."""
     details = {key: value for key, value in event.detail.items() if value is not None and key not in HIDDEN}
     if event.kind is EventKind.FINISHED:
         reasons = {key: StopReason(value) for key, value in details.items()}
-        details = {key: why.words_without_bound if spoilt else why.words for key, why in reasons.items()}
+        details = {key: _reason(why, progress) for key, why in reasons.items()}
     parts = [f"{key} {label(cell(value))}" for key, value in details.items()]
     if event.detail.get("lost"):
         parts.append("an observation was lost")
     detail = ", ".join(parts)
     chain = None if event.chain is None else label(event.chain)
     return Happening(event.number, event.time, event.kind, chain, detail)
+
+
+def _reason(why: StopReason, progress: Progress) -> str:
+    """Why the study stopped once, in words."""
+    if why is StopReason.BUDGET and progress.unit == "cost units":  # some may have been left
+        return "the budget does not pay for the next observation"
+    return why.words_without_bound if progress.spoilt else why.words

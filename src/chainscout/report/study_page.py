@@ -3,10 +3,11 @@
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..numerals import cell, lower, upper
 from .charts import line_chart, notes
-from .format import cell, moment
+from .format import moment
 from .html import document, facts, section
-from .study_data import COLUMNS, Chain, Drawings, Overview, State, StudyReport, Window
+from .study_data import Chain, Drawings, Overview, State, StudyReport, Window
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 MOST_LISTED = 200
 MOST_DRAWN = 20
 MOST_STATES = 30
-BOUND = "The upper bound on each chain's loss."
+BOUND = "The upper bound on each chain's loss, times its weight, as of the transition at which it was computed."
 ALLOCATION = (
     "The same chains: share of all observations; η̂: the share that the paper's rule gives the chain with the estimates"
     " at that time; aim: the share that the policy tends to if these estimates are the truth."
@@ -36,7 +37,7 @@ def study_page(study: "Study", title: str) -> str:
         f"<header>{header(overview)}</header>",
         now(report, overview),
         over_time(report.drawings()),
-        section(Table.of("chains", worst, COLUMNS, some)),
+        section(Table.of("chains", worst, report.columns(), some)),
         f"<section><h2>Transition matrices</h2><p class=note>{which}</p>",
         *map(_details, drawn),
         "</section>",
@@ -61,9 +62,8 @@ def header(overview: Overview) -> str:
 
 def now(report: StudyReport, overview: Overview) -> str:
     """The facts of the study, and what must be said beside them."""
-    promise = report.promise("no chain's loss is larger than the certificate, with probability {sure}")
     figures = facts((*overview.facts, ("as of", f"{moment(overview.now)} UTC")))
-    said = notes(dict.fromkeys((promise, *overview.notes)))
+    said = notes(dict.fromkeys((report.browser.promise(), *overview.notes)))
     return f"<section id=figures><h2>Now</h2>{figures}<div id=notes>{said}</div></section>"
 
 
@@ -100,8 +100,8 @@ def _details(chain: Chain) -> str:
     part = f" The first {shown} of {line.states} states are shown." if shown < line.states else ""
     mark = f" — <span class=mark>{chain.unknown}</span>" if chain.unknown else ""
     return (
-        f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)}, "
-        f"{line.transitions:,} transitions{mark}</summary>{matrix(chain)}"
+        f"<details><summary><bdi>{escape(line.label)}</bdi>: certificate {cell(line.certificate)} as of transition"
+        f" {line.certified:,}, {line.transitions:,} transitions{mark}</summary>{matrix(chain)}"
         f"<p class=note>{escape(chain.words)}{part}</p></details>"
     )
 
@@ -127,9 +127,9 @@ def _row(window: Window, x: int, state: State, sure: str, live: bool) -> str:
     mark = state.mark and f"; the row was {state.mark}"
     columns = (window.columns, window.matrix[x], window.lower[x], window.upper[x], window.transitions[x])
     cells = ""
-    for name, value, lower, upper, seen in zip(*columns, strict=True):
+    for name, value, low, high, seen in zip(*columns, strict=True):
         words = escape(
-            f"{state.label} → {name}: {cell(value)}, between {cell(lower)} and {cell(upper)} {sure};"
+            f"{state.label} → {name}: {cell(value)}, between {lower(low)} and {upper(high)} {sure};"
             f" seen {seen:,} times in {state.exits:,} exits{mark}"
         )
         kind = f'class="p p{round(10 * value)}"'

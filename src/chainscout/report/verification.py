@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..numerals import cell
 from ..verification import Effort, Finding
-from .format import cell
 from .tables import Columns, Table
 
 COLUMNS: Columns = {

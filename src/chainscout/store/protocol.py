@@ -163,6 +163,9 @@ class Transaction(Protocol):
     def worst(self, *, aside: bool = False) -> float:
         """The largest stored certificate of the chains that are set aside, or of the others; 0 if there is none."""
 
+    def stale(self) -> Iterator[ChainRecord]:
+        """The chains that moved since their certificate was computed, by number."""
+
     def observation(self, path: PathRecord, step: int) -> Observation | None:
         """The observation with this number in its path, or None. Reads the log of the chain."""
 

@@ -36,7 +36,7 @@ class StudyRecord:
     #: The fields that never change.
     FIXED: ClassVar = frozenset(
         {"chains", "closed", "closed_pairs", "delta", "method", "policy", "parameters", "key", "shared"}
-        | {"least_cost", "largest_cost", "priced"}
+        | {"least_cost", "largest_cost", "priced", "weighted", "warm"}
     )
 
     chains: int
@@ -73,6 +73,9 @@ class StudyRecord:
     largest_cost: float = 1.0
     #: Whether costs were given, so that the budget is in cost units even if every cost is 1.
     priced: bool = False
+    #: Whether some chain's weight is not 1, and how many chains have a warm start.
+    weighted: bool = False
+    warm: int = 0
     #: Running totals. They are stored, so that opening a study does not count anything.
     observations: int = 0
     #: How many paths have an observation: the first one brings no transition.

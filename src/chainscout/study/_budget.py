@@ -56,6 +56,12 @@ def unspent(study: StudyRecord) -> float:
     return math.inf if budget is None else budget + _slack(study, budget) - study.used
 
 
+def left_over(study: StudyRecord) -> float:
+    """The part of the budget that is not spent, beyond rounding; 0 without a budget."""
+    left = 0.0 if study.budget is None else study.budget - study.used
+    return left if left > _slack(study, study.budget or 0.0) else 0.0
+
+
 def promised(transaction: Transaction) -> float:
     """The amount that only lease holders can spend. An expired lease has no promise: its holder is refused."""
     study = transaction.study

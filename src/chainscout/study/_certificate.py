@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from ..certificates import ASSUMPTION, EXITS, Certificate, Estimate, sharp
+from ..certificates.certificate import promised
 from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
+from ..numerals import bound
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ..validation import printable
 from ._aim import FEW, LONG
@@ -33,6 +35,22 @@ class StudyCertificate(Certificate):
     side_by_side: bool = False
     #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
     doubt: str | None = None
+    #: Chain → its weight, where some weight is not 1. ``loss`` bounds the losses themselves.
+    weights: Mapping[str, float] = field(default_factory=dict, repr=False, kw_only=True)
+    #: Chain → the transition that its bound is as of, if the chain has moved since then: the bounds are stored ones.
+    moments: Mapping[str, int] = field(default_factory=dict, repr=False, kw_only=True)
+    #: The chains with a warm start.
+    warm: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+
+    @property
+    def weighted(self) -> dict[str, float]:
+        """Chain → the bound on its weighted loss: its weight times the bound on its loss."""
+        return {name: self.weights.get(name, 1.0) * loss for name, loss in self.loss.items()}
+
+    @property
+    def max(self) -> float:
+        """The bound on the largest weighted loss: what a target loss is compared with."""
+        return max(self.weighted.values())
 
     @property
     def guaranteed(self) -> bool:
@@ -44,8 +62,26 @@ class StudyCertificate(Certificate):
         words = super().in_words(exits)
         return as_sentence(self.repeated[0]) if self.repeated else words
 
+    @property
+    def _as_of(self) -> str:
+        return as_of(self.moments, len(self.loss))
+
+    def _promise(self) -> str:
+        return promised(
+            self.max, self.delta, len(self.loss), guaranteed=self.guaranteed, weighted=bool(self.weights),
+            loss=max(self.loss.values()), as_of=self._as_of, warm=bool(self.warm),
+        )  # fmt: skip
+
     def __repr__(self) -> str:
-        return f"Certificate({self.repeated[0]})" if self.repeated else super().__repr__()
+        if self.repeated:
+            return f"Certificate({self.repeated[0]})"
+        weighted = f"; weighted ≤ {bound(self.max)}" if self.weights else ""
+        when = f"; as of {self._as_of}" if self.moments else ""
+        return f"{super().__repr__()[:-1]}{weighted}{when})"
+
+    def _columns(self) -> dict[str, Mapping[str, float]]:
+        weighted: dict[str, Mapping[str, float]] = {"weighted loss ≤": self.weighted} if self.weights else {}
+        return weighted | super()._columns()
 
     def __str__(self) -> str:
         return self.in_words() if self.repeated else super().__str__()
@@ -66,6 +102,11 @@ class StudyCertificate(Certificate):
             )
         if self.aside:
             notes.append(f"set aside, and not sampled any more: {', '.join(map(printable, self.aside))}")
+        if self.warm:
+            notes.append(
+                f"begun with a warm start: {', '.join(map(printable, self.warm))}; assumes that its data are draws of"
+                " the same process"
+            )
         notes.extend(self.repeated)
         return tuple(notes)
 
@@ -145,12 +186,39 @@ def bound_of(study: StudyRecord, chain: ChainRecord) -> float:
     return math.inf if study.spoilt else chain.certificate
 
 
+def moments(transaction: Transaction) -> dict[str, int]:
+    """Chain → the transition that its stored bound is as of, for one or two chains that have moved since then."""
+    return {chain.name: chain.certified for chain in islice(transaction.stale(), 2)}
+
+
+def as_of(moments: Mapping[str, int], chains: int) -> str:
+    """As of when the stored bounds of so many chains are, in words; an empty text: all are of this moment.
+
+    b_s bounds the loss at transition s and not a later one (MATH §15): an old bound is not said in the present tense.
+    """
+    if not moments:
+        return ""
+    return f"transition {next(iter(moments.values())):,}" if chains == 1 else "the transitions of the stored bounds"
+
+
+def promise(transaction: Transaction) -> str:
+    """What the stored bounds of all chains say together, in one sentence."""
+    study = transaction.study
+    if study.spoilt:
+        return as_sentence(repeated(transaction)[0])
+    largest_bound, when = largest(transaction), as_of(moments(transaction), study.chains)
+    words = promised(
+        largest_bound, study.delta, study.chains, weighted=study.weighted, as_of=when, warm=study.warm > 0
+    )  # fmt: skip
+    return f"{words}."
+
+
 def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
     """The stored certificates of these chains. Each was computed when its chain had `certified` transitions."""
     study, chains = transaction.study, list(chains)
     known = [chain for chain in chains if chain.certified and _has_sharp(study, chain) and not study.spoilt]
     return StudyCertificate(
-        {chain.name: bound_of(study, chain) for chain in chains},
+        {chain.name: bound_of(study, chain) / chain.weight for chain in chains},
         study.delta,
         study.method,
         study.lost,
@@ -158,25 +226,32 @@ def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCert
         side_by_side=study.side_by_side,
         entries={chain.name: ((EXITS, chain.error),) if chain.error < math.inf else ((0, 1.0),) for chain in known},
         opened=frozenset(chain.name for chain in chains if chain.open),
+        weights={chain.name: chain.weight for chain in chains} if study.weighted else {},
+        moments={chain.name: chain.certified for chain in chains if chain.certified < chain.transitions},
+        warm=tuple(chain.name for chain in chains if chain.prior),
     )
 
 
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
-    """The bounds on these chains' losses, times their weights, at this moment: a function of the counts alone."""
+    """The bounds on these chains' losses at this moment: a function of the counts alone."""
     study = transaction.study
     opened = set()
     losses: dict[str, float] = {}
     variation: dict[str, float] = {}
     entries: dict[str, Sequence[tuple[int, float]]] = {}
-    aside = []
+    aside, warm, weights = [], [], {}
     for chain, found in _all_bounds(transaction, chains):
-        losses[chain.name] = chain.weight * _loss(found)
+        losses[chain.name] = _loss(found)
+        if study.weighted:
+            weights[chain.name] = chain.weight
         if not isinstance(found, float):
             variation[chain.name], entries[chain.name] = found.total_variation, found.entries
         if chain.open:
             opened.add(chain.name)
         if chain.aside:
             aside.append(chain.name)
+        if chain.prior:
+            warm.append(chain.name)
     return StudyCertificate(
         losses,
         study.delta,
@@ -188,6 +263,8 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
         total_variation=variation,
         entries=entries,
         opened=frozenset(opened),
+        weights=weights,
+        warm=tuple(warm),
     )
 
 

@@ -150,8 +150,13 @@ def check_going(transaction: Transaction) -> None:
 
 
 def words(transaction: Transaction, reason: StopReason) -> str:
-    """The reason in words, which promise nothing if paths of the study repeat each other."""
-    return reason.words_without_bound if transaction.study.spoilt else reason.words
+    """The reason in words: they promise nothing if paths repeat each other, and say what is left of the budget."""
+    study = transaction.study
+    found = reason.words_without_bound if study.spoilt else reason.words
+    left = _budget.left_over(study)
+    if reason is StopReason.BUDGET and left:
+        found += f"; the {left:.6g} {study.unit} left do not pay for the next observation"
+    return found
 
 
 def _finished(transaction: Transaction, reason: StopReason) -> StudyFinished:

@@ -143,6 +143,16 @@ class Browser:
             found = transaction.every() if chains is None else map(transaction.numbered, chains)
             return _diagnosis.noted(transaction, _certificate.stored(transaction, found))
 
+    def promise(self) -> str:
+        """What the stored bounds of all chains say, in one sentence, and as of when."""
+        with self._lock, self._store.reading() as transaction:
+            return _certificate.promise(transaction)
+
+    def as_of(self) -> str:
+        """As of when the stored bounds of all chains are, in words."""
+        with self._lock, self._store.reading() as transaction:
+            return _certificate.as_of(_certificate.moments(transaction), transaction.study.chains) or "now"
+
     def checks(self) -> Diagnosis | None:
         """The last stored result of the checks of all chains together; None if there is none.
 
@@ -206,11 +216,13 @@ class Browser:
 
 
 def _line(study: StudyRecord, chain: ChainRecord) -> ChainLine:
+    certificate = _certificate.bound_of(study, chain)
     return ChainLine.of(
         chain,
         states=chain.size,
         paths=chain.begun,
-        certificate=_certificate.bound_of(study, chain),
+        certificate=certificate,
+        loss=certificate / chain.weight,
         share=chain.observations / study.observations if study.observations else None,
         plug_in=chain.variability / study.variability if study.variability > 0 else None,
     )

@@ -14,6 +14,7 @@ from .. import formats
 from ..certificates.estimate import RowEstimates
 from ..chains import MarkovChain
 from ..errors import InputError
+from ..numerals import sure
 from ..problems import Problem
 from ..problems.reading import as_path
 from ..problems.writing import toml_text, write_file
@@ -34,7 +35,7 @@ def _document(study: Study) -> dict[str, Any]:
     """Estimates, intervals, counts and certificate as plain data."""
     _check_size(study)
     certificate = study.certificate()
-    state = study.progress()
+    state, weighted = study.progress(), certificate.weighted
     chains = {}
     for name in study.names:
         found = study.estimate(name)
@@ -47,7 +48,8 @@ def _document(study: Study) -> dict[str, Any]:
             "lower": found.lower.tolist(),
             "upper": found.upper.tolist(),
             "transitions": found.transitions.tolist(),
-            "certificate": _finite(certificate.loss[name]),
+            "certificate": _finite(weighted[name]),
+            "loss": _finite(certificate.loss[name]),
         }
     return {
         "observations": state.observations,
@@ -180,7 +182,7 @@ def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
         initial = sorted({x for x in study.paths(name).starts.tolist() if x >= 0}) or range(len(states))
     else:
         initial = [study.counts(name).index_of(start)]
-    worth = f"all intervals of the study hold together with probability {1 - found.delta:g}"
+    worth = f"all intervals of the study hold together with probability {sure(found.delta)}"
     worth = next(iter(study.repeated_paths()), worth)
     note = f"chain {name!r} after {study.chain(name).observations} observations: {worth}"
     return formats.Model.of_states(states, found.lower, found.upper, initial, " ".join(note.split()))

@@ -12,8 +12,8 @@ from ..counts import never_left
 from ..errors import ChainscoutError
 from ..installation import package_command
 from ..markup import MOST, html_table, text_table
+from ..numerals import Bound, ends, lower, near, upper
 from ..validation import printable, real_number
-from ._repetition import as_sentence
 from .browser import Browser
 from .settings import target_text
 from .views import StopReason
@@ -28,7 +28,6 @@ __all__ = ["ending", "following", "html", "line", "live", "text"]
 _SHARE = 0.05
 #: For a chain with more states, the number of states never left is not counted.
 _MOST_STATES = 10_000
-_COLUMNS = ("chain", "states", "observations", "loss ≤", "rows")
 
 
 def line(study: "Study") -> str:
@@ -58,49 +57,51 @@ def ending(study: "Study") -> str:
         words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
     elif state.stop_reason is StopReason.WORST:
         (line,) = (line for line in study.questions() if not line.met)
-        words = f"chain {line.chain!r} has the {state.worst} answer: {line.lower:.6g} to {line.upper:.6g}"
+        words = f"chain {line.chain!r} has the {state.worst} answer: {lower(line.lower)} to {upper(line.upper)}"
     return f"The study has ended: {words}."
 
 
 def text(study: "Study") -> str:
     """The printed study: its chains, what is known about them, and what is not."""
     try:
-        rows, notes = _content(study)
+        columns, rows, notes = _content(study)
     except ChainscoutError:
         return line(study)
-    return "\n".join(map(printable, [line(study), *(f"  {row}" for row in text_table(_COLUMNS, rows)), *notes]))
+    return "\n".join(map(printable, [line(study), *(f"  {row}" for row in text_table(columns, rows)), *notes]))
 
 
 def html(study: "Study") -> str:
     """The study as a table for a notebook."""
     try:
-        rows, notes = _content(study)
+        columns, rows, notes = _content(study)
     except ChainscoutError:
         return html_table(line(study), (), ())
-    return html_table(line(study), _COLUMNS, rows, notes)
+    return html_table(line(study), columns, rows, notes)
 
 
-def _content(study: "Study") -> tuple[list[tuple[Any, ...]], list[str]]:
-    """The chains with the largest bounds, and the notes below them."""
+def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
+    """The headings, the chains with the largest bounds, and the notes below them."""
     browser, state = Browser(study), study.progress()
     total, lines = browser.page(order="certificate", descending=True, limit=MOST)
+    older = any(chain.certified < chain.transitions for chain in lines)
+    columns = ["chain", "states", "observations", "loss ≤", "rows"]
+    columns[3:3] = ["weighted loss ≤"] * state.weighted
+    columns[-1:-1] = ["as of transition"] * older
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
         never = browser.unknown_rows(chain.number) if chain.states <= _MOST_STATES else None
         words = "—" if never is None else never_left(never, chain.states) if never else "all were left"
-        bound = chain.certificate if math.isfinite(chain.certificate) else None
-        rows.append((chain.name, chain.states, chain.observations, bound, words))
-    aim = "" if state.target_loss is None else f" (target {target_text(state.target_loss, state.target_most)})"
-    notes = [f"With probability {1 - state.delta:g}, every loss is at most {state.certificate:.3g}{aim}."]
-    if repeated := study.repeated_paths():
-        notes = [as_sentence(repeated[0])]
-    elif math.isinf(state.certificate):
-        notes = ["There is no bound on every loss yet."]
+        bounds = (chain.certificate, chain.loss) if state.weighted else (chain.loss,)
+        shown = (Bound(bound) if math.isfinite(bound) else None for bound in bounds)
+        rows.append((chain.name, chain.states, chain.observations, *shown, *[chain.certified] * older, words))
+    notes = [browser.promise()]
+    if state.target_loss is not None and math.isfinite(state.certificate):
+        notes[0] = f"{notes[0][:-1]} (target {target_text(state.target_loss, state.target_most)})."
     if total > len(lines):
         notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")
-    if state.questions and not repeated:
+    if state.questions and not state.spoilt:
         notes += _answers(study, state)
-    return rows, notes
+    return columns, rows, notes
 
 
 def _answers(study: "Study", state: "Progress") -> list[str]:
@@ -112,8 +113,8 @@ def _answers(study: "Study", state: "Progress") -> list[str]:
         if not one.holds:
             found.append(f"{one.chain}: {one.question}: {one.notes[0]}")
             continue
-        known = "no estimate" if one.estimate is None else f"{one.estimate:.3g}"
-        found.append(f"{one.chain}: {one.question}: {known} in [{one.lower:.3g}, {one.upper:.3g}]{wanted}")
+        known = "no estimate" if one.estimate is None else near(one.estimate)
+        found.append(f"{one.chain}: {one.question}: {known} in {ends(one.lower, one.upper)}{wanted}")
     if state.questions > MOST:
         found.append(f"These are the first {MOST} of {state.questions:,} questions.")
     return found

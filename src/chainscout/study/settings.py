@@ -149,8 +149,10 @@ class StudySettings:
             least_cost=min(prices),
             largest_cost=max(prices),
             priced=self.costs is not None,
+            weighted=any(weight != 1 for weight in weights.values()),
         )
         rows = _warm_rows(self.warm_start, states)
+        study.warm = len(rows)
         asked = checked_questions(self.questions, list(chains))
         check_goals(self, asked)
         known = {name: (states.of(number), number in states.open) for number, name in enumerate(chains)}

@@ -112,7 +112,7 @@ class Study:
         study._main.is_first = True
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
-            if given.target_loss is not None and given.warm_start:
+            if transaction.study.warm:
                 live = study._live(transaction.study)
                 _stop.look_at_all(transaction, live, study._answering)
                 study._settle(transaction, live)
@@ -531,7 +531,7 @@ class Study:
             return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
 
     def certificate(self) -> StudyCertificate:
-        """The bound on each chain's loss, times its weight, at this moment.
+        """The bound on each chain's loss at this moment.
 
         A chain whose bound has reached its target is not advanced any more. So a study whose bounds have all reached
         their targets is finished, unless it is read only.

@@ -155,6 +155,8 @@ class Progress(_View):
     policy: str
     #: Whether a chain is one physical process, which one worker holds at a time.
     shared: bool
+    #: Whether some chain's weight is not 1, so that certificates bound weighted losses.
+    weighted: bool
     #: Paths begun: the first observation of each brings no transition.
     paths: int
     #: The cost of these first observations: their number, unless observations have costs.
@@ -177,8 +179,9 @@ class Progress(_View):
     unmet: int
     #: Whether paths repeat each other, so that no bound holds, now or later.
     spoilt: bool
-    #: The largest certificate of all chains, as stored; infinite while a chain has none, and if no bound holds.
-    #: ``Study.certificate()`` computes those of this moment.
+    #: The largest certificate of all chains, as stored; infinite while a chain has none, and if no bound holds. It
+    #: bounds the largest weighted loss as of the transitions `ChainLine.certified`; ``Study.certificate()`` computes
+    #: the bounds of this moment.
     certificate: float
     #: Λ of the estimates, as stored.
     variability: float
@@ -278,7 +281,9 @@ class ChainLine(_View):
     transitions: int
     #: Paths begun.
     paths: int
-    #: ω·b and ω·ΣĜ of the estimate, as stored, and the transitions that they were computed from.
+    #: The bound on the loss itself, as stored: b.
+    loss: float
+    #: ω·b and ω·ΣĜ of the estimate, as stored, and the transitions that all three were computed from.
     certificate: float
     variability: float
     certified: int

@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import guarantees
 from ..experiment import compare
+from ..numerals import sure
 from ..problems import Problem
 from .findings import (
     HOLDS,
@@ -45,7 +46,7 @@ def below_the_cutoff(
             bounds_loss(missed, delta, float(bound.min())),
             VACUOUS,
             f"the bound is {bound.min():.3g} or more, and no loss is above {LARGEST_LOSS:g}; it is"
-            f" {loose.min():,.0f} to {loose.max():,.0f} times the {1 - delta:g} quantile of L_n",
+            f" {loose.min():,.0f} to {loose.max():,.0f} times the {sure(delta)} quantile of L_n",
         ),
         pseudo_excess(problem, budgets, losses, delta, setting),
         Finding(
@@ -78,7 +79,7 @@ def at_the_cutoff(problem: Problem, replications: int, delta: float, seed: int, 
             missed,
             bounds_loss(missed, 2 * delta, bound),
             HOLDS,
-            f"the bound is {loose:,.0f} times the {1 - 2 * delta:g} quantile of L_n",
+            f"the bound is {loose:,.0f} times the {sure(2 * delta)} quantile of L_n",
         ),
         pseudo_excess(problem, [budget], losses[None, :], delta, setting),
     ]

@@ -250,6 +250,9 @@ class MemoryStore:
         first = self._certificates.first()
         return 0.0 if first is None else self.chains[first].certificate
 
+    def stale(self) -> Iterator[ChainRecord]:
+        return (self.numbered(chain.number) for chain in self.chains if chain.certified < chain.transitions)
+
     def observation(self, path: PathRecord, step: int) -> Observation | None:
         lines = self.log(self.chains[path.chain], 0)
         return next((line for line in lines if (line.path, line.step) == (path.number, step)), None)

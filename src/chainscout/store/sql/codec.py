@@ -77,7 +77,7 @@ _QUESTION_COLUMNS = [column.name for column in schema.question.columns]
 _STUDY_FIELDS = [field.name for field in fields(StudyRecord)]
 _CHAIN_FIELDS = [field.name for field in fields(ChainRecord) if field.name != "labels"]
 _CHANGES = _STUDY_COLUMNS.index("changes")
-_STUDY_FLAGS = ("shared", "priced", "side_by_side", "spoilt")
+_STUDY_FLAGS = ("shared", "priced", "weighted", "side_by_side", "spoilt")
 _STUDY_FLAG_PLACES = [_STUDY_COLUMNS.index(name) for name in _STUDY_FLAGS]
 _MET = _QUESTION_COLUMNS.index("met")
 _ENDED = _PATH_COLUMNS.index("ended")
@@ -126,7 +126,7 @@ def stamp(values: Sequence[Any]) -> tuple[Any, ...]:
 def chain_columns(record: ChainRecord, floor: bool) -> list[Any]:
     """A chain's row. ``floor``: whether the policy asks for the least sampled chain."""
     least = record.transitions + record.pending if floor else None
-    values = [*_chain_values(record), least]
+    values = [*_chain_values(record), least, int(record.certified < record.transitions)]
     for place in _FLAGS:
         values[place] = int(values[place])
     values[_CONSTANTS], values[_SUMS] = _pack_floats(record.constants), _pack_floats(record.sums)
@@ -137,7 +137,7 @@ def chain_columns(record: ChainRecord, floor: bool) -> list[Any]:
 def chain_record(values: Sequence[Any]) -> ChainRecord:
     """A chain from its row, without its labels."""
     _check(values, _CHAIN_COLUMNS, f"the row of chain {values[0]!r}")
-    found = list(values[:-2])
+    found = list(values[:-3])
     for place in _FLAGS:
         found[place] = bool(found[place])
     found[_CONSTANTS] = _unpack("d", found[_CONSTANTS])

@@ -101,6 +101,8 @@ chain = Table(
     #: T plus the observations that leases will bring, if the policy asks for the least sampled chain. Otherwise NULL,
     #: and the index of this column is empty.
     Column("least", BigInteger),
+    #: Whether it moved since its certificate was computed.
+    _column("stale", Integer),
     _column("check_sum", BigInteger),
     UniqueConstraint("name"),
 )
@@ -116,6 +118,7 @@ _free = (chain.c.aside == 0) & (chain.c.blocked == 0) & (chain.c.resting == 0)
 # ``ask`` is the top of chain_order; equal indices go to the smallest chain number (MATH §6, Ties).
 _partial("chain_order", _free, chain.c.index.desc(), chain.c.number)
 _partial("chain_least", _free & chain.c.least.is_not(None), chain.c.least, chain.c.number)
+_partial("chain_stale", chain.c.stale == 1, chain.c.number)
 _partial("chain_certificate", chain.c.aside == 0, chain.c.certificate.desc())
 _partial("chain_aside", chain.c.aside == 1, chain.c.certificate.desc())
 

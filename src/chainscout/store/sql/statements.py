@@ -121,6 +121,7 @@ __all__ = [
     "set_question",
     "set_row",
     "set_study",
+    "stale_after",
     "top",
     "top_below",
     "twin",
@@ -219,7 +220,7 @@ set_chain = _update(chain, ("number",), ChainRecord.FIXED)
 SELDOM_OF_CHAIN = (
     *("certificate", "variability", "certified", "error"),
     *("target", "ratio", "looked", "enough", "due", "resting"),
-    *("aside", "blocked"),
+    *("aside", "blocked", "stale"),
 )
 SELDOM_OF_PATH = ("worker",)
 move_chain = _update(chain, ("number",), {*ChainRecord.FIXED, *SELDOM_OF_CHAIN})
@@ -238,6 +239,7 @@ least = _ordered(_free.where(chain.c.least.is_not(None)), chain.c.least, _number
 _worst = _ordered(select(_number, chain.c.certificate), chain.c.certificate.desc())
 worst = _worst.where(chain.c.aside == literal("0"))
 worst_aside = _worst.where(chain.c.aside == literal("1"))
+stale_after = _ordered(select(chain).where(chain.c.stale == literal("1"), _number > bindparam("after")), _number)
 
 # -- paths
 

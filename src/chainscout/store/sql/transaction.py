@@ -144,6 +144,9 @@ class SqlTransaction:
     def every(self) -> Iterator[ChainRecord]:
         return self._by_number(statements.chains_after)
 
+    def stale(self) -> Iterator[ChainRecord]:
+        return self._by_number(statements.stale_after)
+
     def _by_number(self, statement: Executable) -> Iterator[ChainRecord]:
         for page in self._pages(statement, 0, -1):
             yield from map(self._known, page)
