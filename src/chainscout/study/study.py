@@ -492,12 +492,20 @@ class Study:
             else:
                 stays = continuing if isinstance(continuing, bool) else chain.name in continuing
                 path = _lease.path_for(transaction, chain, walker, stays)
-                _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
+                token = secrets.token_hex(16) + ("" if worker is None else worker.mark)
+                _lease.grant(transaction, live, chain, path, token, seconds, affordable)
                 walker.note(chain)
                 walker.tokens[chain.number] = path.token or ""
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
+
+    def _give_up_old(self, repeating: Set[str]) -> None:
+        """Ends the leases of calls of ``learn`` that were killed."""
+        with self._lock, self._store.writing() as transaction:
+            live = self._live(transaction.study)
+            _lease.give_up_old(transaction, live, repeating)
+            self._settle(transaction, live)
 
     def renew(self, chain: str, token: str, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
