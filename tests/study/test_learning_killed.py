@@ -1,5 +1,6 @@
 """A call of ``learn`` that was killed is made again at once: nothing crashes, and the checks go on behind the kill."""
 
+import itertools
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ from chainscout.study._lease import Worker
 MATRIX = [[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.5, 0.25, 0.25]]
 STATES = dict.fromkeys("abc", 3)
 #: Kills happen at each of the first observations. A few resumed studies go on to the end, the others for some steps.
-KILLS, END, STEPS, WHOLE = 1_100, 1_400, 6, 100
+KILLS, END, STEPS, WHOLE = 1_100, 1_400, 5, 550
 
 
 class Killed(BaseException):
@@ -41,48 +42,42 @@ def sources(seed, meanwhile=lambda: None):
 
 
 def learned(where, budget, seed, executor=None, meanwhile=lambda: None):
-    return cs.learn(sources(seed, meanwhile), budget, where=where, states=STATES, executor=executor, progress=False)
+    arguments = {"states": STATES, "deadline": 1e10, "executor": executor, "progress": False}
+    return cs.learn(sources(seed, meanwhile), budget, where=where, **arguments)
 
 
 def threads(number):
     return ThreadPoolExecutor(number) if number else nullcontext()
 
 
-@pytest.fixture(params=[0, 1], ids=["one at a time", "executor"])
-def workers(request):
-    return request.param
-
-
-def killed_at_every_observation(folder, workers):
-    """What a kill at each observation leaves: a process that is killed leaves what it has committed, and no more.
+def killed(folder, workers, every):
+    """Observations and what a kill there leaves, at ``every`` such observation up to the last kill. A process that is killed leaves what it has committed, and no more.
 
     So the database is copied while a source is at work, where the program knows nothing of the copy and can give
     nothing back. When the copies are used, the call of ``learn`` that wrote them has ended: its leases are a dead
     program's.
     """
-    where, found = folder / "study.db", []
+    where, told, found = folder / "study.db", itertools.count(), {}
 
     def copy():
-        if len(found) == KILLS:
+        number = next(told)
+        if number == KILLS:
             raise Killed
-        found.append(folder / f"killed {len(found) + 1}.db")
-        with closing(sqlite3.connect(where)) as now, closing(sqlite3.connect(found[-1])) as then:
-            now.backup(then)
+        if number % every == every - 1:
+            found[number] = folder / f"killed {number}.db"
+            with closing(sqlite3.connect(where)) as now, closing(sqlite3.connect(found[number])) as then:
+                now.backup(then)
 
     with threads(workers) as pool, pytest.raises(Killed):
-        learned(where, END, 0, pool, copy)
+        learned(where, None, 0, pool, copy)
     return found
 
 
-def test_the_checks_go_on_behind_a_kill_at_any_observation(folder, workers):
-    for told, where in enumerate(killed_at_every_observation(folder, workers)):
+@pytest.mark.parametrize(("workers", "every"), [(0, 1), (1, 10)], ids=["one at a time", "executor"])
+def test_the_checks_go_on_behind_a_kill_at_any_observation(folder, workers, every):
+    for told, where in killed(folder, workers, every).items():
         end = END if told % WHOLE == WHOLE - 1 else told + STEPS
-        if workers and end != END and told % 10:
-            continue
-        if end != END:
-            with Study.open(where) as study:
-                study.extend(budget=end)
-        with threads(workers) as pool, learned(where, None if end != END else END, told + 1, pool) as study:
+        with threads(workers) as pool, learned(where, end, told + 1, pool) as study:
             progress, checks = study.progress(), study.checks()
             assert (progress.observations, progress.leases, progress.lost) == (end, 0, 1)
             assert checks.waiting <= 0.01 * (progress.observations - progress.paths)
@@ -100,9 +95,10 @@ def test_a_source_that_repeats_itself_loses_nothing(folder):
     with Study.open(where) as study, _program.running() as mark:
         study.extend(budget=60)
         Worker(study, "main", renews=False, mark=mark).lease(continuing=True)
-    with cs.learn({"a": matrix}, 60, where=where, progress=False) as study, cs.learn(
-        {"a": matrix}, 60, where=copy, progress=False
-    ) as again:
+    with (
+        cs.learn({"a": matrix}, 60, where=where, progress=False) as study,
+        cs.learn({"a": matrix}, 60, where=copy, progress=False) as again,
+    ):
         assert study.progress().lost == 0
         assert study.counts("a") == again.counts("a")
 
@@ -114,7 +110,7 @@ def test_a_program_that_runs_keeps_its_leases(folder):
         alive = Worker(study, "main", renews=False, mark=mark).lease()
         unmarked = study.worker("rig").lease()
         with threads(1) as pool:
-            beside = pool.submit(learned, where, 60, 2)  # it waits for the two leases, which have the rest of the budget
+            beside = pool.submit(learned, where, 60, 2)
             while study.progress().observations < 58:
                 time.sleep(0.01)
             alive.tell(0)
@@ -141,8 +137,8 @@ with _program.running() as mark:
 
 
 def test_which_programs_are_gone():
-    process = subprocess.Popen([sys.executable, "-c", WAITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", WAITING], stdin=pipe, stdout=pipe, text=True) as process:
         token = "5eed" + process.stdout.readline().strip()
         assert not _program.is_gone(token)
         process.kill()
