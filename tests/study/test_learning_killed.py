@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,9 +20,9 @@ from chainscout.study import Study, _program
 from chainscout.study._lease import Worker
 
 MATRIX = [[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.5, 0.25, 0.25]]
-STATES = dict.fromkeys("abc", 3)
+STATES = dict.fromkeys("ab", 3)
 #: Kills happen at each of the first observations. A few resumed studies go on to the end, the others for some steps.
-KILLS, END, STEPS, WHOLE = 1_100, 1_400, 5, 550
+KILLS, END, STEPS, WHOLE = 1_100, 1_400, 4, 550
 
 
 class Killed(BaseException):
@@ -51,11 +52,11 @@ def threads(number):
 
 
 def killed(folder, workers, every):
-    """Observations and what a kill there leaves, at ``every`` such observation up to the last kill. A process that is killed leaves what it has committed, and no more.
+    """The database as a kill leaves it, by the number of observations told: at one in ``every`` of them.
 
-    So the database is copied while a source is at work, where the program knows nothing of the copy and can give
-    nothing back. When the copies are used, the call of ``learn`` that wrote them has ended: its leases are a dead
-    program's.
+    A process that is killed leaves what it has committed, and no more. So the database is copied while a source is at
+    work, where the program knows nothing of the copy and can give nothing back. When the copies are used, the call of
+    ``learn`` that wrote them has ended: its leases are a dead program's.
     """
     where, told, found = folder / "study.db", itertools.count(), {}
 
@@ -101,6 +102,19 @@ def test_a_source_that_repeats_itself_loses_nothing(folder):
     ):
         assert study.progress().lost == 0
         assert study.counts("a") == again.counts("a")
+
+
+def test_a_resumed_call_advances_the_chains_that_the_rule_names(folder):
+    files = [folder / "study.db", folder / "copy.db"]
+    learned(files[0], 60, 1).close()
+    shutil.copy(*files)
+    drawn = sources(2)
+    with learned(files[0], 160, 2) as study, Study.open(files[1]) as copy:
+        copy.extend(budget=160)
+        while not copy.finished:
+            name = copy.ask()
+            copy.tell(name, next(drawn[name]))
+        assert [(line.chain, line.state) for line in study.log()] == [(line.chain, line.state) for line in copy.log()]
 
 
 def test_a_program_that_runs_keeps_its_leases(folder):
@@ -186,7 +200,7 @@ def test_real_kills(folder, request, workers):
     rng, whole = random.Random(workers), 0
     for kill in range(40):
         where = folder / f"{kill}.db"
-        given = {"tests": str(request.path.parent), "where": str(where), "workers": workers, "budget": 10**6}
+        given = {"tests": str(request.path.parent), "where": str(where), "workers": workers, "budget": None}
         script = KILLED.format(**given, seed=repr(f"first {kill}"), meanwhile="lambda: None")
         process = subprocess.Popen([sys.executable, "-c", script])
         at = rng.randrange(1, 1_100)

@@ -31,6 +31,7 @@ from ..errors import (
 from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
 from ..study._program import running
+from ..study._transitions import Walker
 from ._position import Position, named, noted_in
 
 #: The walker of the paths of plain tells. So a path of plain tells can be continued by a source that repeats itself.
@@ -171,7 +172,8 @@ class Crew:
         return None if lease is None else (self._idle[name].pop(), lease)
 
     def _worker(self, name: str) -> Worker:
-        return self._stack.enter_context(Worker(self._study, name, warns=False, mark=self._mark))
+        walker = Walker(name, warns=False, alone=self._workers == 1)
+        return self._stack.enter_context(Worker(self._study, name, walker=walker, mark=self._mark))
 
     def _copy(self, name: str) -> _Copy:
         """One more source of a chain."""

@@ -40,13 +40,15 @@ class Worker:
     a chain is one process, and the next holder continues a path that was given back.)
     """
 
-    def __init__(self, study: "Study", name: str, renews: bool = True, warns: bool = True, mark: str = "") -> None:
+    def __init__(
+        self, study: "Study", name: str, renews: bool = True, walker: Walker | None = None, mark: str = ""
+    ) -> None:
         self._study = study
         self.name = name
         #: The end of its leases' tokens, which says which program it belongs to (`_program`).
         self.mark = mark
         self._renews = renews
-        self._walker = Walker(name, warns=warns)
+        self._walker = walker or Walker(name)
         self._leases: set[Lease] = set()
         #: Whether it is closed; the event that wakes the renewing thread; and the seconds for which that thread sleeps.
         self._closed = False

@@ -12,7 +12,7 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished, UnknownChain
+from ..errors import Held, InputError, NothingFree, RecomputedWarning, StudyFinished, UnknownChain
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -300,24 +300,6 @@ class Study:
                 self._main.remember(chain, told)
             return Step(told.number, told.steps + 1)
 
-    def tell_next(
-        self,
-        chain: str,
-        state: Hashable,
-        path: int | None = None,
-        step: int | None = None,
-        observations: int | None = None,
-    ) -> None:
-        """Adds an observation of a source that this program drives to the end of the study.
-
-        ``path``, ``step``: for a source that repeats itself. Raises ``OutOfStep`` unless this is the next observation
-        of this path of this open study, or of a new path of that number.
-        ``observations``: raises ``OutOfStep`` unless the chain has this many: then nobody else has told this one.
-        """
-        with self._lock:
-            told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
-            self._main.remember(chain, told)
-
     def continue_path(self, chain: str) -> ChainProgress:
         """Declares that the process of this chain stands where plain tells left it. Returns that place."""
         with self._lock, self._store.reading() as transaction:
@@ -329,16 +311,16 @@ class Study:
 
     def _tell(
         self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, *,
-        begin: bool = False, repeating: bool = False, observations: int | None = None,
+        begin: bool = False, observations: int | None = None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         """The path, and whether the teller continues it; a retry does not say so. The caller holds the lock."""
         walked = self._main.latest(name) if number is None else number
-        given = name, state, number, step, token, begin, repeating, observations
+        given = name, state, number, step, token, begin, observations
         return self._store.write(name, walked, self._told, given)
 
     def _told(
         self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
-        token: str | None, begin: bool, repeating: bool, observations: int | None,
+        token: str | None, begin: bool, observations: int | None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         chain = self._find(transaction, name)
         position = self._labels.position(transaction, chain, state)
@@ -347,9 +329,6 @@ class Study:
             following = _lease.leave(transaction, live, chain, self._main, token)
             number = None if following is None else following.number
         if token is None:
-            if repeating and number and (number, step) != _transitions.next_place(transaction, chain, self._main):
-                raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
-            _transitions.check_observations(chain, observations)
             _lease.check_plain(transaction, chain)
             if step is not None:
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
@@ -361,7 +340,7 @@ class Study:
             _stop.check_not_stopped(transaction)
             _lease.sweep(transaction, live)
             _budget.check_price(transaction, chain.cost, "the observation")
-            path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
+            path, own = _transitions.own_path(transaction, chain, self._main, number)
             if step is not None:  # raises unless it is the next one
                 _transitions.is_repeated(transaction, chain, path, step, position)
             path.teller = self._main.teller
