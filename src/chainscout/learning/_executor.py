@@ -30,8 +30,6 @@ from ..errors import (
 )
 from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
-from ..study._program import running
-from ..study._transitions import Walker
 from ._position import Position, named, noted_in
 
 #: The walker of the paths of plain tells. So a path of plain tells can be continued by a source that repeats itself.
@@ -90,9 +88,8 @@ class Crew:
 
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them have returned."""
-        self._study._give_up_old(self._repeating)
         with ExitStack() as self._stack:
-            self._mark = self._stack.enter_context(running())
+            self._mark = self._stack.enter_context(self._study._program(self._repeating))
             main = self._worker(NAME)
             for name, source in self._sources.items():
                 self._copies[name] = [_Copy(Position(self._study, name, source), main)]
@@ -172,8 +169,8 @@ class Crew:
         return None if lease is None else (self._idle[name].pop(), lease)
 
     def _worker(self, name: str) -> Worker:
-        walker = Walker(name, warns=False, alone=self._workers == 1)
-        return self._stack.enter_context(Worker(self._study, name, walker=walker, mark=self._mark))
+        alone = self._workers == 1
+        return self._stack.enter_context(Worker(self._study, name, warns=False, alone=alone, mark=self._mark))
 
     def _copy(self, name: str) -> _Copy:
         """One more source of a chain."""

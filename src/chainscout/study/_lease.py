@@ -41,14 +41,20 @@ class Worker:
     """
 
     def __init__(
-        self, study: "Study", name: str, renews: bool = True, walker: Walker | None = None, mark: str = ""
+        self,
+        study: "Study",
+        name: str,
+        renews: bool = True,
+        warns: bool = True,
+        alone: bool = False,
+        mark: str = "",
     ) -> None:
         self._study = study
         self.name = name
         #: The end of its leases' tokens, which says which program it belongs to (`_program`).
         self.mark = mark
         self._renews = renews
-        self._walker = walker or Walker(name)
+        self._walker = Walker(name, warns=warns, alone=alone)
         self._leases: set[Lease] = set()
         #: Whether it is closed; the event that wakes the renewing thread; and the seconds for which that thread sleeps.
         self._closed = False

@@ -4,6 +4,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, overload
@@ -41,6 +42,7 @@ from ._labels import Labels
 from ._lease import Lease, Worker
 from ._lock import StudyLock
 from ._plan import AnswerPlan, StudyPlan
+from ._program import running
 from ._questions import Answering
 from ._solutions import Solutions
 from ._transitions import MAIN, Walker
@@ -479,12 +481,15 @@ class Study:
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
 
-    def _give_up_old(self, repeating: Set[str]) -> None:
-        """Ends the leases of calls of ``learn`` that were killed."""
+    @contextmanager
+    def _program(self, repeating: Set[str]) -> Iterator[str]:
+        """The mark of a call of ``learn`` for its workers. First the leases of calls that were killed end."""
         with self._lock, self._store.writing() as transaction:
             live = self._live(transaction.study)
             _lease.give_up_old(transaction, live, repeating)
             self._settle(transaction, live)
+        with running() as mark:
+            yield mark
 
     def renew(self, chain: str, token: str, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
