@@ -214,25 +214,6 @@ def test_a_worker_object_holds_a_chain_once(place):
     check(study, {"a": 2, "b": 2}, RULE)
 
 
-def test_a_source_that_repeats_itself_is_told_once(where):
-    first = Study.create(where, ONE, policy=RULE)
-    second = Study.open(where, RULE)
-    first.tell_next("a", 0, 1, 1)
-    first.tell_next("a", 1, 1, 2, observations=1)
-    for wrong in ((1, 2), (1, 3), (3, 1)):
-        with pytest.raises(OutOfStep, match="not where this source is"):
-            second.tell_next("a", 1, *wrong)
-    with pytest.raises(OutOfStep, match="advanced by somebody else"):
-        second.tell_next("a", 1, 2, 1, observations=1)
-    assert second.continue_path("a").step == 3
-    second.tell_next("a", 1, 1, 3)
-    with pytest.raises(OutOfStep):
-        first.tell_next("a", 1, 1, 3)
-    assert walked_paths(first) == {("a", 1): [0, 1, 1]}
-    first.close()
-    second.close()
-
-
 def test_a_study_opened_for_every_observation_is_warned(where):
     Study.create(where, ONE, policy=RULE).close()
     with Study.open(where, RULE) as study:

@@ -5,12 +5,12 @@ import math
 import random
 
 import pytest
+from chainscout.study._solutions import Solutions
 
 import chainscout as cs
 from chainscout.certificates import sharp
 from chainscout.errors import InputError
 from chainscout.study import _certificate, _solutions
-from chainscout.study._solutions import Solutions
 
 STICKY = {0: [0.97, 0.02, 0.01], 1: [0.01, 0.97, 0.02], 2: [0.02, 0.01, 0.97]}
 

@@ -579,7 +579,6 @@ def test_who_advances_a_shared_process_must_hold_it(place):
         lambda: study.tell("a", 1, path=1, step=2),
         lambda: study.tell("a", 0, path=1, step=1),
         lambda: study.tell_many([("a", 1)]),
-        lambda: study.tell_next("a", 1, 1, 2),
     ):
         with pytest.raises(Held, match=r"'a' is one process that workers share .* 'ask --lease WORKER'"):
             refused()

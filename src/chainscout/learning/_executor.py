@@ -32,8 +32,7 @@ from ..sources import Factory, Place, Repeating, Source
 from ..study import Lease, Study, Worker
 from ._position import Position, named, noted_in
 
-#: The walker of the paths of plain tells. So a study that was learned without an executor can continue with one, and
-#: vice versa.
+#: The walker of the paths of plain tells. So a path of plain tells can be continued by a source that repeats itself.
 NAME = "main"
 #: Seconds that a lease lasts if this program dies. While it lives, the worker renews its leases.
 SECONDS = 60.0
@@ -90,7 +89,8 @@ class Crew:
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them have returned."""
         with ExitStack() as self._stack:
-            main = self._stack.enter_context(Worker(self._study, NAME, warns=False))
+            self._mark = self._stack.enter_context(self._study._program(self._repeating))
+            main = self._worker(NAME)
             for name, source in self._sources.items():
                 self._copies[name] = [_Copy(Position(self._study, name, source), main)]
                 self._idle[name] = self._copies[name].copy()
@@ -99,7 +99,7 @@ class Crew:
                     if not self._working:  # the rest of the budget is promised to other workers
                         time.sleep(PAUSE)
                     done, _ = wait(self._working, timeout=SECONDS / 2, return_when=FIRST_COMPLETED)
-                    for future in done:
+                    for future in [future for future in self._working if future in done]:  # in the order of issue
                         copy, lease = self._working.pop(future)
                         self._back(copy, lease, future)
                         self._idle[lease.chain].append(copy)
@@ -168,13 +168,17 @@ class Crew:
         lease = copy.worker.lease(SECONDS, wait=0, continuing=self._repeating, without=others)
         return None if lease is None else (self._idle[name].pop(), lease)
 
+    def _worker(self, name: str) -> Worker:
+        alone = self._workers == 1
+        return self._stack.enter_context(Worker(self._study, name, warns=False, alone=alone, mark=self._mark))
+
     def _copy(self, name: str) -> _Copy:
         """One more source of a chain."""
         number = len(self._copies[name]) + 1
         with named(name):
             source = self._factories[name].source()
         self._stack.callback(source.close)
-        worker = self._stack.enter_context(Worker(self._study, f"{NAME} {number}", warns=False))
+        worker = self._worker(f"{NAME} {number}")
         self._copies[name].append(_Copy(Position(self._study, name, source), worker))
         return self._copies[name][-1]
 

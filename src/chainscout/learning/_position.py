@@ -43,17 +43,6 @@ class Position:
         self.place: Place | None = None
         self._failures = 0
 
-    def find(self) -> Place:
-        """Brings the source to the place of the next plain tell.
-
-        A source that repeats itself continues the path of an earlier program; every other source begins a path.
-        """
-        if self.place is None:
-            repeats = isinstance(self.source, Repeating)
-            chain = self._study.continue_path(self.name) if repeats else self._study.chain(self.name)
-            return self.put(Place(chain.path, chain.step, chain.last, chain.observations))
-        return self.place
-
     def put(self, place: Place, *, same_process: bool = False) -> Place:
         """Brings the source to a place. If that is impossible, the source begins a new path.
 

@@ -1,12 +1,10 @@
 """``learn``: runs sources until the study is finished, one at a time or on an executor."""
 
-import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,17 +12,9 @@ from ..chains import MarkovChain
 from ..counts import Counts
 from ..errors import (
     ChainscoutError,
-    Held,
     InputError,
-    NothingFree,
-    OutOfStep,
-    OverBudget,
     RepeatedPathsWarning,
     SetAsideWarning,
-    SourceEnded,
-    SourceError,
-    SourceNotStarted,
-    StudyFinished,
 )
 from ..policies import Policy
 from ..problems import Problem
@@ -33,8 +23,7 @@ from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import open_chains
 from ..validation import printable, shown, whole_number
-from ._executor import PAUSE, Crew, Here
-from ._position import Position, named, noted_in
+from ._executor import Crew, Here
 from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
@@ -290,86 +279,11 @@ def run(
             progress_bar(study) if progress else nullcontext(_nothing)
         )
         told = stack.enter_context(shown_bar)
-        if executor is None and study.progress().shared:  # a lease prevents others from moving the process in between
+        if executor is None:
             Crew(study, sources, {}, Here(), 1, told).run()
-        elif executor is None:
-            _run_one_at_a_time(study, sources, told)
         else:
             Crew(study, sources, factories or {}, executor, _crew_size(executor, workers), told).run()
 
 
 def _nothing() -> None:
     pass
-
-
-def _run_one_at_a_time(study: Study, sources: Mapping[str, Source], told: Callable[[], None]) -> None:
-    positions = {name: Position(study, name, source) for name, source in sources.items()}
-    while True:
-        try:
-            name = study.ask()
-        except StudyFinished:
-            return
-        except NothingFree:  # the rest of the budget is promised to other workers
-            time.sleep(PAUSE)
-            continue
-        try:
-            _advance(study, positions[name])
-        except StudyFinished:  # somebody else finished it: an observation after the end does not count as lost
-            return
-        except (Held, NothingFree, OutOfStep, OverBudget):  # somebody else was faster
-            positions[name].place = None
-        told()
-
-
-def _advance(study: Study, position: Position) -> None:
-    """Tells the study one state of a source, or its end or failure."""
-    name, source = position.name, position.source
-    place = position.find()
-    drawn = False
-    try:
-        with named(name):
-            state, fresh = source.advance()
-        drawn = True
-        try:
-            if fresh and place.last is not None:
-                study.restart(name)
-                place = position.move(study.chain(name).path)
-            tell: Callable[[Hashable], object] = partial(study.tell_next, name)
-            if study.is_shared and (isinstance(source, Repeating) or (source.is_seeded and place.step == 1)):
-                tell = partial(study.tell_next, name, path=place.path, step=place.step, observations=position.used)
-            position.tell(state, tell)
-        except (
-            Held,
-            NothingFree,
-            OverBudget,
-        ):  # a source that repeats itself gives the state again; for another it is lost
-            if not isinstance(source, Repeating):
-                study.lose(name)
-            raise
-    except SourceEnded as end:  # it gave no state, so nothing is lost
-        study.set_aside(name, str(end), ended=True)
-    except SourceError as error:
-        given_up = position.fail()  # first, because a failure counts even if the next lines raise an error
-        if place.last is None:  # there is no path to end, and nothing is lost unless the source gave a state
-            if drawn:
-                study.lose(name)
-        elif not isinstance(error, SourceNotStarted):
-            _end_path(study, name)
-        if given_up:
-            study.set_aside(name, str(error))
-    except ChainscoutError:
-        raise
-    except Exception as error:  # the user's own source raised it, and nobody knows whether the process had moved
-        if not drawn and place.last is not None:
-            with noted_in(error):
-                _end_path(study, name)
-        raise
-
-
-def _end_path(study: Study, name: str) -> None:
-    """Ends the path of a source whose next state is lost."""
-    try:
-        study.restart(name, lost=True)
-    except Held:  # the holder's path must not be broken
-        study.lose(name)
-        raise

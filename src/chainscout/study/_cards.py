@@ -122,7 +122,7 @@ class ChainCards:
         if self._plain is None:
             return
         record = transaction.path(chain, self._plain)
-        if record is not None and record.issued:
+        if record is not None and record.issued and record.token is None:
             self._left.add(record.issued)
             self._add_lost(self._paths[self._plain][0], record.issued, moment)
 

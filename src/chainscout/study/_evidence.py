@@ -268,8 +268,8 @@ def _why_unordered(tail: _Tail, chains: dict[int, _Chain]) -> str | None:
 
 
 def _is_left(transaction: Transaction, record: PathRecord) -> bool:
-    """Whether a path of plain tells is abandoned, because a later one was begun."""
-    if record.worker != MAIN or transaction.study.shared:
+    """Whether a path of plain tells may be abandoned, because there is a later one. A path that is leased never is."""
+    if record.worker != MAIN or record.token is not None or transaction.study.shared:
         return False
     latest = transaction.open_path(transaction.numbered(record.chain), MAIN)
     return latest is None or latest.number != record.number
@@ -295,6 +295,7 @@ def _end(transaction: Transaction, found: _Study, tail: _Tail) -> int:
     for record in transaction.drawing():
         if record.steps == 0 or record.issued < found.end:
             continue
+        plain = []
         if _is_left(transaction, record):
             begun = (tail.chain == record.chain) & (tail.step == 1) & (tail.path > record.number)
             plain = [
@@ -302,8 +303,9 @@ def _end(transaction: Transaction, found: _Study, tail: _Tail) -> int:
                 for path, number in zip(tail.path[begun].tolist(), tail.number[begun].tolist(), strict=True)
                 if tail.workers[record.chain, path] == MAIN
             ]
+        if plain:
             lost.append((record.issued, min(plain)[1] - 1))
-        else:
+        else:  # a later path without an observation has not begun
             waiting.append((record.issued, record.chain, record.number))
     order = np.argsort(tail.issued)
     issued = tail.issued[order]

@@ -19,6 +19,7 @@ from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
 from . import _budget, _selection, _stop, _transitions
 from ._index import LiveIndex
+from ._program import is_gone
 from ._transitions import Walker
 from .views import EventKind
 
@@ -39,11 +40,21 @@ class Worker:
     a chain is one process, and the next holder continues a path that was given back.)
     """
 
-    def __init__(self, study: "Study", name: str, renews: bool = True, warns: bool = True) -> None:
+    def __init__(
+        self,
+        study: "Study",
+        name: str,
+        renews: bool = True,
+        warns: bool = True,
+        alone: bool = False,
+        mark: str = "",
+    ) -> None:
         self._study = study
         self.name = name
+        #: The end of its leases' tokens, which says which program it belongs to (`_program`).
+        self.mark = mark
         self._renews = renews
-        self._walker = Walker(name, warns=warns)
+        self._walker = Walker(name, warns=warns, alone=alone)
         self._leases: set[Lease] = set()
         #: Whether it is closed; the event that wakes the renewing thread; and the seconds for which that thread sleeps.
         self._closed = False
@@ -469,6 +480,20 @@ def give_back(transaction: Transaction, live: LiveIndex, chain: ChainRecord, pat
     """Ends the lease of a worker that makes no further observation. The path stays where it is."""
     _note(transaction, EventKind.LEASE_GIVEN_BACK, chain, path)
     free(transaction, live, chain, path)
+
+
+def give_up_old(transaction: Transaction, live: LiveIndex, repeating: Set[str]) -> None:
+    """Ends the leases of programs that are gone, as those programs would have if they had not been killed.
+
+    ``repeating``: the chains whose sources give the same state again, so that nothing is lost.
+    """
+    for path in transaction.held():
+        if is_gone(path.token or ""):
+            chain = transaction.numbered(path.chain)
+            if chain.name in repeating:
+                give_back(transaction, live, chain, path)
+            else:
+                lapse(transaction, live, path, EventKind.LEASE_ABANDONED)
 
 
 def _note(transaction: Transaction, kind: EventKind, chain: ChainRecord, path: PathRecord) -> None:

@@ -102,11 +102,11 @@ def _other_cards(
         if event.chain == chain.number and event.detail.get("issued"):
             detail = event.detail
             wanted.append((detail["issued"], detail["path"] - 1, detail["step"] - 1, LOST, detail["told"]))
-    left = {} if transaction.study.shared else _left_plain_paths(known, told)
+    left = {} if transaction.study.shared else _left_plain_paths(known, told)  # a path of a lease is not left
     for record in known:
         if record.issued:
             place = record.number - 1
-            when = left.get(place)
+            when = left.get(place) if record.token is None else None
             target, moment = (PENDING, 0) if when is None else (LOST, when)
             wanted.append((record.issued, place, record.steps, target, moment))
     states = {(path, step): state for _, path, step, _, state, _ in _before(told, wanted)}

@@ -96,7 +96,9 @@ def preferred(
     ``continuing``: the latest path of the worker's name counts as its own.
     """
     chain = first(transaction, live, without)
-    if chain is None or walker.walks(chain) or live.policy.floor is not None or transaction.study.shared:
+    if chain is None or walker.alone or walker.walks(chain):
+        return chain
+    if live.policy.floor is not None or transaction.study.shared:
         return chain
     if continuing and transaction.open_path(chain, walker.name) is not None:
         return chain

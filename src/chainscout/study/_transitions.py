@@ -34,10 +34,12 @@ class Walker:
     so.
     """
 
-    def __init__(self, name: str, *, warns: bool = True) -> None:
+    def __init__(self, name: str, *, warns: bool = True, alone: bool = False) -> None:
         self.name = name
         #: Whether it warns about paths without a transition.
         self.warns = warns
+        #: Whether its program has no other worker, so that it takes the very chain that the rule names.
+        self.alone = alone
         self.since: int | None = None
         #: The number that is stored with its plain tells, and how many observations the study had when it was opened.
         self.teller = 1 + secrets.randbits(62)
@@ -150,12 +152,12 @@ def next_place(transaction: Transaction, chain: ChainRecord, walker: Walker) -> 
 
 
 def own_path(
-    transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None, *, warns: bool = True
+    transaction: Transaction, chain: ChainRecord, walker: Walker, number: int | None = None
 ) -> tuple[PathRecord, bool]:
     """The path that a plain tell continues, or a new one; and whether the walker continues it from now on.
 
     ``number``: the path that the caller continues. Unless it is the walker's own path, or begins here, this is a retry,
-    which does not say where the process is now. ``warns``: warn about paths without a transition.
+    which does not say where the process is now.
     """
     own = walker.path(transaction, chain)
     path = own if number is None else transaction.path(chain, number)
@@ -163,8 +165,7 @@ def own_path(
         if number is not None and number != chain.paths + 1:
             what = f"the chain {chain.name!r} has no path {number}"
             raise OutOfStep(f"{what}: its next one has the number {chain.paths + 1}")
-        if warns:
-            warn_of_bare_paths(transaction, chain, walker)
+        warn_of_bare_paths(transaction, chain, walker)
         return begin(transaction, chain, walker.name), number is None or walker.begins(chain, number)
     if path.ended or path.token is not None:
         raise OutOfStep(f"path {path.number} of the chain {chain.name!r} has ended, or is held by a lease")

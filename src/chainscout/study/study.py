@@ -4,6 +4,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, overload
@@ -12,7 +13,7 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import Held, InputError, NothingFree, OutOfStep, RecomputedWarning, StudyFinished, UnknownChain
+from ..errors import Held, InputError, NothingFree, RecomputedWarning, StudyFinished, UnknownChain
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -42,6 +43,7 @@ from ._labels import Labels
 from ._lease import Lease, Worker
 from ._lock import StudyLock
 from ._plan import AnswerPlan, StudyPlan
+from ._program import running
 from ._questions import Answering
 from ._transitions import MAIN, Walker
 from .settings import StudySettings
@@ -305,24 +307,6 @@ class Study:
                 self._main.remember(chain, told)
             return Step(told.number, told.steps + 1)
 
-    def tell_next(
-        self,
-        chain: str,
-        state: Hashable,
-        path: int | None = None,
-        step: int | None = None,
-        observations: int | None = None,
-    ) -> None:
-        """Adds an observation of a source that this program drives to the end of the study.
-
-        ``path``, ``step``: for a source that repeats itself. Raises ``OutOfStep`` unless this is the next observation
-        of this path of this open study, or of a new path of that number.
-        ``observations``: raises ``OutOfStep`` unless the chain has this many: then nobody else has told this one.
-        """
-        with self._lock:
-            told, _ = self._tell(chain, state, path, step, None, repeating=True, observations=observations)
-            self._main.remember(chain, told)
-
     def continue_path(self, chain: str) -> ChainProgress:
         """Declares that the process of this chain stands where plain tells left it. Returns that place."""
         with self._lock, self._store.reading() as transaction:
@@ -334,16 +318,16 @@ class Study:
 
     def _tell(
         self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, *,
-        begin: bool = False, repeating: bool = False, observations: int | None = None,
+        begin: bool = False, observations: int | None = None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         """The path, and whether the teller continues it; a retry does not say so. The caller holds the lock."""
         walked = self._main.latest(name) if number is None else number
-        given = name, state, number, step, token, begin, repeating, observations
+        given = name, state, number, step, token, begin, observations
         return self._store.write(name, walked, self._told, given)
 
     def _told(
         self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
-        token: str | None, begin: bool, repeating: bool, observations: int | None,
+        token: str | None, begin: bool, observations: int | None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         chain = self._find(transaction, name)
         position = self._labels.position(transaction, chain, state)
@@ -352,9 +336,6 @@ class Study:
             following = _lease.leave(transaction, live, chain, self._main, token)
             number = None if following is None else following.number
         if token is None:
-            if repeating and number and (number, step) != _transitions.next_place(transaction, chain, self._main):
-                raise OutOfStep(f"path {number} of the chain {chain.name!r} is not where this source is")
-            _transitions.check_observations(chain, observations)
             _lease.check_plain(transaction, chain)
             if step is not None:
                 known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
@@ -366,7 +347,7 @@ class Study:
             _stop.check_not_stopped(transaction)
             _lease.sweep(transaction, live)
             _budget.check_price(transaction, chain.cost, "the observation")
-            path, own = _transitions.own_path(transaction, chain, self._main, number, warns=not repeating)
+            path, own = _transitions.own_path(transaction, chain, self._main, number)
             if step is not None:  # raises unless it is the next one
                 _transitions.is_repeated(transaction, chain, path, step, position)
             path.teller = self._main.teller
@@ -497,12 +478,23 @@ class Study:
             else:
                 stays = continuing if isinstance(continuing, bool) else chain.name in continuing
                 path = _lease.path_for(transaction, chain, walker, stays)
-                _lease.grant(transaction, live, chain, path, secrets.token_hex(16), seconds, affordable)
+                token = secrets.token_hex(16) + ("" if worker is None else worker.mark)
+                _lease.grant(transaction, live, chain, path, token, seconds, affordable)
                 walker.note(chain)
                 walker.tokens[chain.number] = path.token or ""
                 state = None if path.last is None else self._labels.label(transaction, chain, path.last)
                 return Lease(self, worker, chain.name, path, state, seconds)
         raise refusal
+
+    @contextmanager
+    def _program(self, repeating: Set[str]) -> Iterator[str]:
+        """The mark of a call of ``learn`` for its workers. First the leases of calls that were killed end."""
+        with self._lock, self._store.writing() as transaction:
+            live = self._live(transaction.study)
+            _lease.give_up_old(transaction, live, repeating)
+            self._settle(transaction, live)
+        with running() as mark:
+            yield mark
 
     def renew(self, chain: str, token: str, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""

@@ -130,6 +130,10 @@ class _Transaction:
             self.database.guard.__exit__(None, None, None)
 
 
+#: The compiled statements of SQLite and of PostgreSQL. They are the same for every database.
+_COMPILED: dict[type, dict[Executable | Bulk, _Compiled]] = {}
+
+
 class Database:
     """One connection to one database. SQLite and PostgreSQL each have a subclass for what differs."""
 
@@ -152,7 +156,7 @@ class Database:
         self.read_only = read_only
         #: Seconds that a writer waits for its turn.
         self.patience = patience
-        self._known: dict[Executable | Bulk, _Compiled] = {}
+        self._known = _COMPILED.setdefault(type(self), {})
         self._connection: Any = None
         #: How many connections were made to a server. A new one may lead to a server that has lost the last changes.
         self.connections = 0
