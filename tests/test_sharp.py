@@ -553,34 +553,6 @@ def test_a_mode_whose_box_reaches_zero():
     assert 0 < interpreted <= 2 * 101
 
 
-def test_the_last_solution_is_a_good_start():
-    """Row by row, with the numbers of the last search: valid by the same proof, and near the full search."""
-    rng = np.random.default_rng(11)
-    matrix = rng.dirichlet(np.ones(4), 4)
-    path = [0]
-    for _ in range(400):
-        path.append(int(rng.choice(4, p=matrix[path[-1]])))
-    counts = Counts.from_path(path, 4)
-    running = sharp.Running(4, 3.0)
-    assert running.full(counts) == pytest.approx(sharp.Bounds(counts, 3.0).loss, rel=0.05)
-    quotients = []
-    for _ in range(40):
-        before = path[-1]
-        path.append(int(rng.choice(4, p=matrix[before])))
-        counts.record(path[-1])
-        warm = running.moved(counts, before)
-        quotients.append(warm / sharp.Bounds(counts, 3.0).loss)
-    assert max(quotients) < 1.06
-    assert min(quotients) > 0.94
-    # A state that was not left before, and a chain without a transition.
-    assert sharp.Running(3, 3.0).full(Counts(3)) == math.inf
-    fresh = sharp.Running(3, 3.0)
-    grown = Counts.from_path([0, 1], 3)
-    fresh.full(grown)
-    grown.record(2)
-    assert fresh.moved(grown, 1) == pytest.approx(sharp.Bounds(grown, 3.0).loss, rel=0.1)
-
-
 def test_an_open_chain_keeps_its_mixture_certificate():
     """Every chain has δ/K, whichever method it has."""
     closed = Counts.from_transitions([[60, 30], [20, 70]])

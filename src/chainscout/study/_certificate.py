@@ -33,6 +33,8 @@ class StudyCertificate(Certificate):
     repeated: tuple[str, ...] = ()
     #: Whether several workers advanced one chain at a time.
     side_by_side: bool = False
+    #: Whether the bounds were computed in a study that is only read here, and so count for no stop.
+    only_read: bool = field(default=False, repr=False, kw_only=True)
     #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
     doubt: str | None = None
     #: Chain → its weight, where some weight is not 1. ``loss`` bounds the losses themselves.
@@ -100,6 +102,8 @@ class StudyCertificate(Certificate):
                 "several workers advanced one chain at once: the bound assumes that the time of a step does not depend"
                 " on its outcome"
             )
+        if self.only_read:
+            notes.append("the study is only read here: whether it has ended is as of the last look at its bounds")
         if self.aside:
             notes.append(f"set aside, and not sampled any more: {', '.join(map(printable, self.aside))}")
         if self.warm:

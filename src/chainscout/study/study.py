@@ -5,6 +5,7 @@ import secrets
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, overload
@@ -531,9 +532,9 @@ class Study:
         with self._lock:
             with self._store.reading() as transaction:
                 found = _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
-                news = _aim.news(transaction, found.loss)
+                news = _aim.news(transaction, found.weighted)
             self._look_at(news)
-        return found
+        return replace(found, only_read=bool(news) and self._store.read_only)
 
     def _look_at(self, chains: Sequence[str]) -> None:
         """Stores the bounds of these chains, which were just computed, and stops the study if they reach its aim."""

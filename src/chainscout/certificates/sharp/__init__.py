@@ -17,7 +17,7 @@ from ...compile import compiled, is_off
 from ...counts import Counts
 from .event import FAMILIES
 from .row import CELLS, FOUND, PASSES, PLANE
-from .search import LEVELS, Space, Table, evaluate, move, refresh
+from .search import LEVELS, Space, Table, evaluate
 
 #: A row of counts: how often each successor was seen. Successors never seen are left out.
 Row = Mapping[int, float]
@@ -120,69 +120,6 @@ def largest_loss(table: Table, size: int, log_inverse: float, space: Space | Non
     return kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space)
 
 
-class Running:
-    """The bound of one closed chain as its counts grow: first a full search, then updates of the row that changed.
-
-    ``full`` searches. ``moved`` reuses the numbers that the last search found. They stay good while the counts grow by
-    a few per cent, and the bound is valid however old they are.
-    """
-
-    def __init__(self, size: int, log_inverse: float) -> None:
-        self.size, self.log_inverse = size, log_inverse
-        self._states: list[int] = []
-
-    def full(self, counts: Counts) -> float:
-        """b for these counts, by a full search."""
-        if counts.total == 0 or self.size == 1:
-            return math.inf if counts.total == 0 else 0.0
-        self._states = sorted(counts.rows())
-        packed = table_of([counts.rows()[x] for x in self._states], self.size)
-        # Room for as many classes as a row can ever have: the first class, and one for each other state.
-        room = [int(min(self.size, math.isqrt(int(2 * n)) + 10)) for n in packed.exits]
-        self._start = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
-        classes = int(self._start[-1])
-        self._table = Table(
-            self._start[:-1].copy(), self._start[:-1].copy(), np.zeros(classes), np.zeros(classes), packed.exits.copy()
-        )
-        for x in range(len(self._states)):
-            self._place(x, packed, x)
-        self._space = space_for(classes, len(self._states))
-        whole = kernel(evaluate)(self._table, len(self._states), float(self.size), self.log_inverse, 0.0, self._space)
-        kernel(refresh)(self._table, len(self._states), float(self.size), self.log_inverse, self._space)
-        return whole / counts.total
-
-    def moved(self, counts: Counts, state: int) -> float:
-        """b for counts in which only the row of ``state`` has changed since the last call."""
-        if state not in self._states:
-            return self.full(counts)
-        x = self._states.index(state)
-        packed = table_of([counts.rows()[state]], self.size)
-        if len(packed.count) > self._start[x + 1] - self._start[x]:
-            return self.full(counts)
-        self._place(x, packed, 0)
-        self._table.exits[x] = packed.exits[0]
-        rows = len(self._states)
-        found = kernel(move)(self._table, rows, float(self.size), self.log_inverse, x, self._space)
-        return found / counts.total
-
-    def error(self, exits: int) -> float:
-        """The largest error of a probability out of a state left at least ``exits`` times; infinite if none was."""
-        found = math.inf
-        for x in np.flatnonzero(self._table.exits >= exits):
-            part = slice(self._table.start[x], self._table.stop[x])
-            low, high, estimate = self._space.low[part], self._space.high[part], self._space.estimate[part]
-            largest = float(np.maximum(high - estimate, estimate - low).max())
-            found = largest if found == math.inf else max(found, largest)
-        return found
-
-    def _place(self, x: int, packed: Table, row: int) -> None:
-        first, number = self._start[x], int(packed.stop[row] - packed.start[row])
-        part = slice(packed.start[row], packed.stop[row])
-        self._table.count[first : first + number] = packed.count[part]
-        self._table.times[first : first + number] = packed.times[part]
-        self._table.stop[x] = first + number
-
-
 class Bounds:
     """The result of one evaluation of a chain: b, and the largest error in each row, on the same event."""
 
@@ -231,11 +168,7 @@ class Room:
 
 def prepare() -> None:
     """Compiles everything that a study's certificates need, so that no observation waits for it."""
-    counts = Counts.from_path([0, 1, 1, 0], 2)
-    running = Running(2, 1.0)
-    running.full(counts)
-    running.moved(counts, 0)
-    Bounds(counts, 1.0)
+    Bounds(Counts.from_path([0, 1, 1, 0], 2), 1.0)
 
 
 #: With more chains than this, threads share the work, in parts of this many chains: the kernels release Python's lock.

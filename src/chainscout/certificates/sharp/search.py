@@ -46,8 +46,6 @@ FIRST, OTHER, LAST = 0, 1, 2
 EVALUATIONS, GAIN = 4, 0.008
 #: If rows that are given up have more than this part of the first bounds, a larger μ is tried.
 LOST = 0.4
-#: §7's bound is not computed again while it is more than this many times the bound.
-CLOSE = 1.5
 #: The tolerance of a row's term, as a fraction of the whole bound.
 TOLERANCE = 0.015
 #: The number of levels that there is room for: from LEAST_POWER to log₄(2⁵³) + 2.
@@ -94,7 +92,6 @@ class Space(NamedTuple):
     apart_tilt: Any
     rho: Any
     theta: Any
-    term: Any
     slope: Any
     base: Any
     lost: Any
@@ -156,7 +153,6 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
     by_lemma, by_lemma_less = lemma(table, rows, size, log_inverse, spare, top, space)
     space.chosen[2] = min(best, by_lemma_less)
     best = min(best, by_lemma)
-    space.chosen[4] = by_lemma
     mu = 1.0
     for family in range(FAMILIES):
         mu = score(table, rows, log_inverse, family, top, mu, space)
@@ -184,47 +180,6 @@ def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: floa
         descend(table, rows, size, log_inverse, spare, int(space.chosen[0]), best, LAST, large, space)
     found: float = space.chosen[2]
     return found * (1.0 + ABSOLUTE)
-
-
-def refresh(table: Any, rows: int, size: float, log_inverse: float, space: Any) -> float:
-    """T·b at the scales and the μ of the last full search. It keeps every row's term for ``move``."""
-    if space.chosen[0] < 0.0:
-        return math.inf
-    mu = space.chosen[1]
-    total: float = mu * prepared(rows, size, log_inverse, int(space.chosen[0]), space)
-    tolerance = TOLERANCE * total / rows
-    for x in range(rows):
-        space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
-        total += space.term[x]
-    return total * (1.0 + ABSOLUTE)
-
-
-def move(table: Any, rows: int, size: float, log_inverse: float, moved: int, space: Any) -> float:
-    """T·b after row ``moved`` has changed. μ, the scales and the other rows' terms are those of the previous call.
-
-    B and the boxes of the row are computed again. So is §7's lemma, up to the level of the last search, if it was near
-    the bound in the previous call. A row's term depends only on its own counts, μ, ρ_x, S, K and δ.
-    """
-    boxes_of_row(table, moved, size, log_inverse, space)
-    best = 0.0
-    largest = 0.0
-    for x in range(rows):
-        best += space.most[x]
-        largest = max(largest, table.exits[x])
-    if space.chosen[0] >= 0.0:
-        mu = space.chosen[1]
-        total = mu * prepared(rows, size, log_inverse, int(space.chosen[0]), space)
-        space.term[moved] = row_term(table, moved, size, space.rho[moved], mu, TOLERANCE * total / rows, space)
-        for x in range(rows):
-            total += space.term[x]
-        best = min(best, total)
-    plain_costs(table, moved, size, int(space.chosen[3]), space)
-    if space.chosen[4] < CLOSE * best:
-        natural_offsets(table, rows, largest, space)
-        by_lemma, _ = lemma(table, rows, size, log_inverse, 0.0, int(space.chosen[3]), space)
-        space.chosen[4] = by_lemma
-        best = min(best, by_lemma)
-    return best * (1.0 + ABSOLUTE)
 
 
 def fresh(table: Any, rows: int, space: Any) -> None:
@@ -466,8 +421,7 @@ def bound_at(
     x = 0
     for done in range(1, rows + 1):
         x = (x + stride) % rows
-        space.term[x] = row_term(table, x, size, space.rho[x], mu, tolerance, space)
-        total += space.term[x]
+        total += row_term(table, x, size, space.rho[x], mu, tolerance, space)
         slope += space.slope[x]
         base += space.base[x]
         lost += space.lost[x]

@@ -1,0 +1,370 @@
+"""The aim of a study: ratios, looks, chains that are done, and workers that wait (MATH §16)."""
+
+import itertools
+import math
+import random
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import chainscout as cs
+from chainscout import problems
+from chainscout.errors import Held, InputError, NothingFree, StudyFinished
+from chainscout.sources import simulated
+from chainscout.study import StopReason, _aim
+
+COINS = {"fair": [0.5, 0.5], "loaded": [0.8, 0.2], "rare": [0.95, 0.05]}
+
+
+def tosses(seed=0):
+    """For each coin its own endless tosses, whatever is asked for."""
+    streams = {name: random.Random(f"{name}{seed}") for name in COINS}
+    return {name: (lambda n=name: streams[n].choices((0, 1), COINS[n])[0]) for name in COINS}
+
+
+def run(study, seed=0, watch=lambda study, name: None):
+    draw = tosses(seed)
+    while not study.finished:
+        name = study.ask()
+        watch(study, name)
+        study.tell(name, draw[name]())
+    return study
+
+
+def line(study, name):
+    return next(one for one in cs.study.Browser(study).page()[1] if one.name == name)
+
+
+@pytest.mark.parametrize("policy", [None, "scout", "uniform", "ba-mc", "gafs-max", "bayes"])
+def test_a_chain_that_is_done_is_never_advanced_again_under_any_rule(policy):
+    reached = {}
+
+    def watch(study, name):
+        for one in COINS:
+            if line(study, one).ratio <= 1:
+                reached.setdefault(one, study.chain(one).transitions)
+        assert name not in reached
+
+    study = run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.05, policy=policy), watch=watch)
+    assert study.stop_reason is StopReason.TARGET_LOSS
+    assert study.certificate().max <= 0.05
+    for name, transitions in reached.items():
+        assert study.chain(name).transitions == transitions
+
+
+def test_every_rule_needs_the_same_number_and_the_default_is_the_furthest():
+    needed = {}
+    for policy in (None, "scout", "uniform", "furthest"):
+        study = run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.05, policy=policy))
+        needed[policy] = study.allocation()
+    assert needed[None] == needed["furthest"]
+    assert all(found == needed[None] for found in needed.values())
+    assert cs.Study.create(None, {"a": 2}, target_loss=0.1).policy.name == "furthest"
+    assert cs.Study.create(None, {"a": 2}, budget=10).policy.name == "scout"
+
+
+def test_the_furthest_goes_first():
+    """The ratio of the last look, times T_look/T; a chain without a transition before all others."""
+
+    def watch(study, name):
+        lines = [line(study, one) for one in COINS]
+        if any(one.transitions == 0 for one in lines):
+            assert study.chain(name).transitions == 0
+            return
+        predicted = {one.name: one.ratio * one.looked / one.transitions for one in lines if one.ratio > 1}
+        assert predicted[name] == pytest.approx(max(predicted.values()), rel=1e-12)
+
+    run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.05), watch=watch)
+
+
+def test_each_chain_may_have_its_own_target():
+    targets = {"fair": 0.02, "loaded": 0.05, "rare": 0.2}
+    study = run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=targets))
+    found = study.certificate()
+    for name, target in targets.items():
+        assert found.loss[name] <= target
+        assert line(study, name).ratio == pytest.approx(found.loss[name] / target)
+        # Two transitions in a thousand earlier, the look before it was not enough.
+        assert found.loss[name] > 0.9 * target
+    state = study.progress()
+    assert (state.target_loss, state.target_most) == (0.02, 0.2)
+    assert "target 0.02 to 0.2" in str(study)
+    study.extend(target_loss=targets | {"rare": 0.1})
+    assert not study.finished
+    assert study.ask() == "rare"
+    run(study, seed=1)
+    assert study.certificate().loss["rare"] <= 0.1
+    for given in ({"fair": 0.1}, targets | {"other": 0.1}):
+        with pytest.raises(InputError, match="target_loss must be one number, or one for each chain of the study"):
+            cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=given)
+    with pytest.raises(InputError, match="target_loss of chain 'fair'"):
+        cs.Study.create(None, {"fair": 2}, target_loss={"fair": -1.0})
+
+
+def test_learning_goes_on_with_a_harder_target_of_one_chain(tmp_path):
+    where, targets = tmp_path / "lab.db", {"fair": 0.05, "loaded": 0.05, "rare": 0.2}
+
+    def learned(target_loss, seed):
+        sources = {name: iter(draw, None) for name, draw in tosses(seed).items()}
+        with cs.learn(
+            sources, where=where, states=dict.fromkeys(COINS, 2), target_loss=target_loss, progress=False
+        ) as s:
+            return s.allocation()
+
+    first = learned(targets, 0)
+    again = learned(targets | {"rare": 0.1}, 1)
+    assert (again["fair"], again["loaded"]) == (first["fair"], first["loaded"])
+    assert again["rare"] > first["rare"]
+    with pytest.raises(InputError, match="the larger one of 0.5 was given"):
+        learned(targets | {"rare": 0.5}, 2)
+
+
+def test_a_weight_makes_a_chain_further():
+    plain = run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.1))
+    heavy = run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.1, weights={"rare": 3.0}))
+    assert heavy.allocation()["fair"] == plain.allocation()["fair"]
+    assert heavy.allocation()["rare"] > 2 * plain.allocation()["rare"]
+    assert heavy.certificate().weighted["rare"] <= 0.1
+
+
+def test_a_chain_with_one_state_is_done_before_it_begins():
+    study = cs.Study.create(None, {"fixed": 1, "coin": 2}, target_loss=0.2)
+    draw = tosses()["fair"]
+    while not study.finished:
+        assert study.ask() == "coin"
+        study.tell("coin", draw())
+    assert study.allocation()["fixed"] == 0
+    assert study.stop_reason is StopReason.TARGET_LOSS
+
+
+# -- looks
+
+
+def looks(study, steps, source):
+    """The T of each look, and the ratio that it found."""
+    found = {}
+    for state in itertools.islice(source, steps):
+        study.tell("a", state)
+        one = line(study, "a")
+        if one.looked:
+            found[one.looked] = one.ratio
+        if study.finished:
+            break
+    return found
+
+
+def test_looks_are_far_apart_while_the_target_is_far_and_close_where_it_is_near():
+    """T·clamp(√ratio, 1.01, 2), or the T at which the ratio is expected to be 1, but at least a thousandth more."""
+    rng = random.Random(1)
+    far = looks(cs.Study.create(None, {"a": 2}, target_loss=1e-9), 20_000, iter(lambda: rng.randrange(2), None))
+    assert list(far) == [2**n for n in range(15)]
+    near = looks(cs.Study.create(None, {"a": 2}, target_loss=0.01), 20_000, iter(lambda: rng.randrange(2), None))
+    seen = {"far": 0, "root": 0, "predicted": 0}
+    for (before, ratio), after in itertools.pairwise(zip(near, near.values(), strict=True)):
+        growth = max(1.001, min(ratio, max(1.01, min(math.sqrt(ratio), 2.0))))
+        assert after[0] == max(before + 1, math.ceil(before * growth))
+        seen["far" if growth == 2 else "root" if growth == math.sqrt(ratio) else "predicted"] += 1
+    assert min(seen.values()) >= 1
+    assert (_aim.LEAST, _aim.NEAR, _aim.FAR) == (1.001, 1.01, 2.0)
+
+
+def test_without_a_target_bounds_are_for_the_history_only():
+    rng = random.Random(1)
+    few = looks(cs.Study.create(None, {"a": 2}), 1_000, iter(lambda: rng.randrange(2), None))
+    assert list(few) == [100, 125, 157, 197, 247, 309, 387, 484, 605, 757, 947]
+    many = cs.Study.create(None, {"a": 2} | {str(n): 2 for n in range(_aim.FEW)})
+    assert looks(many, 1_000, iter(lambda: rng.randrange(2), None)) == {}
+    assert many.certificate().loss["a"] < 0.1  # it is computed when somebody asks
+
+
+def test_done_is_found_within_a_thousandth(monkeypatch):
+    """The first T at which the bound meets the target, plus a thousandth of T, or one transition."""
+    for target in (0.2, 0.05, 0.02):
+        stopped = run(cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=target)).allocation()
+        for name, draw in tosses().items():
+            counts = cs.Counts(2)
+            while True:
+                counts.record(draw())
+                if counts.total and cs.certify({"a": counts}, 0.05 / 3, "sharp").max <= target:
+                    break
+            assert counts.total <= stopped[name] - 1 <= max(counts.total + 2, 1.02 * counts.total)
+
+
+# -- what is computed counts
+
+
+def test_a_loop_that_plans_comes_to_an_end():
+    """A plan that says 'nothing more' and a study that goes on would hang it."""
+    for target in (0.3, 0.1, 0.06):
+        study, draw = cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=target), tosses()
+        study.tell_many([(name, draw[name]()) for _ in range(3) for name in COINS])
+        for _ in range(200):
+            if study.finished:
+                break
+            for name, more in study.plan().more.items():
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(_aim, "is_due", lambda chain: False)  # whatever the schedule says
+                    for _ in range(min(int(more), 500)):
+                        try:
+                            study.tell(name, draw[name]())
+                        except StudyFinished:
+                            break
+        assert study.stop_reason is StopReason.TARGET_LOSS
+
+
+def test_finished_and_the_certificate_do_not_contradict_each_other(tmp_path, monkeypatch):
+    study, draw = cs.Study.create(tmp_path / "lab.db", {"fair": 2, "rare": 2}, target_loss=0.1), tosses()
+    monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+    while study.certificate().max > 0.1:
+        for _ in range(20):
+            study.tell("fair", draw["fair"]())
+            study.tell("rare", draw["rare"]())
+    assert study.finished
+    assert study.stop_reason is StopReason.TARGET_LOSS
+
+
+def test_what_is_only_read_says_that_it_is_as_of_the_last_look(tmp_path, monkeypatch):
+    where, draw = tmp_path / "lab.db", tosses()
+    with cs.Study.create(where, {"fair": 2}, target_loss=0.1) as study:
+        monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+        study.tell_many([("fair", draw["fair"]()) for _ in range(500)])
+    with cs.Study.open(where, read_only=True) as study:
+        found = study.certificate()
+        assert found.max <= 0.1
+        assert not study.finished
+        assert any("the study is only read here: whether it has ended is as of the last look" in n for n in found.notes)
+    with cs.Study.open(where) as study:
+        assert not any("only read" in note for note in study.certificate().notes)
+        assert study.finished
+
+
+def test_who_tells_more_than_was_asked_for_is_looked_at_again():
+    """The bound of a chain that moved is that of its counts of now; if it is above the target, the chain goes on."""
+    study = cs.Study.create(None, {"coin": 3, "other": 2}, target_loss=0.05)
+    draw = tosses()["fair"]
+    while line(study, "coin").ratio > 1:
+        study.tell("coin", draw())
+    assert study.ask() == "other"
+    study.tell_many([("coin", 2), ("coin", 2)])  # the first exit of a row that was never left
+    one = line(study, "coin")
+    assert one.looked == one.transitions
+    assert one.ratio > 1
+    assert study.progress().behind == 2
+
+
+def test_set_aside_and_taken_up_are_counted():
+    study = cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.1)
+    assert (study.progress().behind, study.progress().missed) == (3, 0)
+    study.set_aside("rare", "its rig is broken")
+    assert (study.progress().behind, study.progress().missed) == (2, 1)
+    draw = tosses()
+    while not study.finished:
+        name = study.ask()
+        study.tell(name, draw[name]())
+    assert study.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST
+    study.take_up("rare")
+    assert (study.progress().behind, study.progress().missed) == (1, 0)
+    run(study, seed=1)
+    assert study.stop_reason is StopReason.TARGET_LOSS
+    study.audit()
+
+
+# -- workers
+
+
+class Slow:
+    """A coin that takes as long as a chain of two states with a question may take."""
+
+    def __init__(self, p):
+        self.p = p
+
+    def __call__(self):
+        return int(random.random() < self.p)
+
+
+@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_executor_obeys_the_rule(executor):
+    """One question on one chain: the others get next to nothing, with three workers as with one."""
+    chains = dict.fromkeys(("press", "robot", "oven"), 2)
+    with executor(3) as pool:
+        study = cs.learn(
+            {name: Slow(0.3) for name in chains}, 6_000, states=chains, executor=pool, workers=3, progress=False,
+            questions={"press": "reach 1 from 0 within 1"}, target_width=0.2,
+        )  # fmt: skip
+    told = study.allocation()
+    assert study.stop_reason is StopReason.TARGET_WIDTH
+    assert max(told["robot"], told["oven"]) <= 10
+
+
+def level_rule(*levels):
+    """A rule whose indices never change."""
+    return cs.Policy(
+        "level", lambda sums, t, c: c[0], lambda row, n, q, c: (0.0,), lambda setting: (levels[setting.chain],)
+    )
+
+
+def test_a_worker_waits_unless_its_chain_is_close_to_the_first():
+    """0.95 of the largest index, chains at work included."""
+    chains = {"a": 2, "b": 2}
+    for ahead, waits in ((1.02, False), (1.2, True)):
+        study = cs.Study.create(None, chains, policy=level_rule(ahead, 1.0))
+        for name in chains:
+            study.tell_many([(name, n % 2) for n in range(101)])
+        first, second = study.worker("one"), study.worker("two")
+        lease = first.lease()
+        assert lease.chain == "a"
+        if waits:
+            with pytest.raises(NothingFree, match="'a' come before 'b', and are at work"):
+                second.lease(wait=0, without={"a"})
+        else:
+            assert second.lease(wait=0, without={"a"}).chain == "b"
+
+
+def test_a_worker_that_waits_for_itself_is_told_so():
+    """It would wait for ever: nobody else can tell what its own lease is for."""
+    study = cs.Study.create(None, {"a": 2, "b": 2}, policy=level_rule(2.0, 1.0))
+    for name in ("a", "b"):
+        study.tell_many([(name, n % 2) for n in range(101)])
+    worker = study.worker("one")
+    worker.lease()
+    with pytest.raises(Held, match="the worker 'one' holds 'a', which come first: it must tell them before 'b'"):
+        worker.lease()
+
+
+def test_a_chain_that_its_draws_under_way_are_expected_to_finish_is_not_leased():
+    """It waits for them, and for the look that says whether it is done."""
+    study = cs.Study.create(None, {"fair": 2}, target_loss=0.05)
+    draw = tosses()["fair"]
+    while (one := line(study, "fair")).ratio > 1.1 or one.looked != one.transitions:
+        study.tell("fair", draw())
+    missing = math.ceil(one.ratio * one.looked) - one.transitions
+    assert missing > 1
+    lease = study.worker("one").lease(steps=missing)
+    with pytest.raises(NothingFree):
+        study.ask()
+    with pytest.raises(NothingFree):
+        study.worker("two").lease(wait=0)
+    lease.tell(draw())
+    lease.give_back()
+    assert study.ask() == "fair"  # the draws will not come, so somebody else makes them
+
+
+# -- problems
+
+
+@pytest.mark.parametrize("name", problems.names())
+def test_the_default_never_needs_more_than_taking_turns(name):
+    """Taking turns until each chain's own bound meets the target; at most 1 % more for the schedule of looks."""
+    problem = problems.get(name)
+    target = 0.02 * problem.variability
+    with cs.learn(simulated(problem, seed=3), target_loss=target, progress=False) as study:
+        told = study.allocation()
+        assert study.stop_reason is StopReason.TARGET_LOSS
+    sources, turns = simulated(problem, seed=3), 0
+    for chain, known in problem.chains.items():
+        counts = cs.Counts(known.states)
+        while counts.total == 0 or cs.certify({chain: counts}, 0.05 / len(problem), "sharp").max > target:
+            for _ in range(1 + counts.total // 200):
+                counts.record(sources[chain].advance()[0])
+        turns = max(turns, counts.observations)
+    assert sum(told.values()) <= 1.01 * len(problem) * turns + len(problem)
