@@ -133,6 +133,10 @@ class PolicyWarning(UserWarning):
     """A study's policy does not look at what the study is for."""
 
 
+class UndeclaredStatesWarning(UserWarning):
+    """A study with a target loss has chains whose states were not declared: they need more observations."""
+
+
 class RenormalisedWarning(UserWarning):
     """A table's rows did not sum to one. They were divided by their sums, as requested."""
 

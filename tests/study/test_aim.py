@@ -9,7 +9,8 @@ import pytest
 
 import chainscout as cs
 from chainscout import problems
-from chainscout.errors import Held, InputError, NothingFree, StudyFinished
+from chainscout.errors import Held, InputError, NothingFree, StudyFinished, UndeclaredStatesWarning
+from chainscout.report.study_data import StudyReport
 from chainscout.sources import simulated
 from chainscout.study import StopReason, _aim
 
@@ -115,7 +116,7 @@ def test_learning_goes_on_with_a_harder_target_of_one_chain(tmp_path):
     again = learned(targets | {"rare": 0.1}, 1)
     assert (again["fair"], again["loaded"]) == (first["fair"], first["loaded"])
     assert again["rare"] > first["rare"]
-    with pytest.raises(InputError, match="the larger one of 0.5 was given"):
+    with pytest.raises(InputError, match=r"the larger one of 0\.5 was given"):
         learned(targets | {"rare": 0.5}, 2)
 
 
@@ -269,6 +270,15 @@ def test_set_aside_and_taken_up_are_counted():
     study.audit()
 
 
+def test_learning_says_once_what_declaring_the_states_would_save():
+    with pytest.warns(
+        UndeclaredStatesWarning, match="states of 2 chains are not declared.*needs 2 to 5 times as"
+    ) as told:
+        study = cs.learn({"a": independent(1), "b": independent(2)}, 50, target_loss=0.5, progress=False)
+    assert len(told) == 1
+    assert any("the states of 2 chains were not declared" in note for note in StudyReport(study, "").overview().notes)
+
+
 # -- workers
 
 
@@ -368,3 +378,49 @@ def test_the_default_never_needs_more_than_taking_turns(name):
                 counts.record(sources[chain].advance()[0])
         turns = max(turns, counts.observations)
     assert sum(told.values()) <= 1.01 * len(problem) * turns + len(problem)
+
+
+# -- bounds that do not hold
+
+
+def remembering(seed):
+    """Two steps of memory: it goes on as it did before, nine times in ten."""
+    rng, before, now = random.Random(seed), 0, 0
+    while True:
+        yield now
+        stays = rng.random() < (0.9 if before == now else 0.1)
+        before, now = now, now if stays else 1 - now
+
+
+def independent(seed):
+    rng = random.Random(seed)
+    while True:
+        yield int(rng.random() < 0.3)
+
+
+AIMS = [{"target_loss": 0.003}, {"questions": "reach 1 from 0 within 1", "target_width": 0.05}]
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.SetAsideWarning")
+@pytest.mark.parametrize("aim", AIMS)
+def test_no_study_stops_on_a_bound_whose_assumption_was_rejected(aim):
+    states = {"memory": 2, "coin": 2}
+    sources = {"memory": remembering(1), "coin": independent(2)}
+    study = cs.learn(sources, states=states, progress=False, **aim)
+    assert study.stop_reason.leaves_out
+    reason = next(event.detail["reason"] for event in study.events() if event.kind == "set aside")
+    assert reason.startswith("no bound holds: the check of order (predecessor) rejects since draw ")
+    assert study.chain("memory").aside
+    assert "\nmemory: no bound holds: the check of order (predecessor) rejects since draw " in str(study)
+    shown = str(study).split("\n")[2].split()
+    assert (shown[0], shown[3]) == ("memory", "—")  # and no bound on its loss
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.SetAsideWarning")
+@pytest.mark.parametrize("aim", AIMS)
+def test_a_study_of_which_no_bound_holds_ends_with_a_code(aim):
+    study = cs.learn({"memory": remembering(1)}, states={"memory": 2}, progress=False, **aim)
+    assert study.stop_reason is StopReason.NO_BOUND
+    assert study.stop_reason == "no_bound"
+    with pytest.raises(StudyFinished, match=r"no bound holds: a check rejects .* take a chain up with take_up"):
+        study.ask()

@@ -15,13 +15,14 @@ from ..errors import (
     InputError,
     RepeatedPathsWarning,
     SetAsideWarning,
+    UndeclaredStatesWarning,
 )
 from ..policies import Policy
 from ..problems import Problem
 from ..sources import Factory, Repeating, Simulated, Source, convert
 from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
-from ..study.settings import open_chains
+from ..study.settings import UNDECLARED, open_chains
 from ..validation import printable, shown, whole_number
 from ._executor import Crew, Here
 from ._resume import resume
@@ -141,6 +142,11 @@ def _open_or_create(
         given = settings.warm_start or {}
         _check_unused(sources, [name for name, counts in given.items() if isinstance(counts, Counts) and counts.total])
         chains, opened = _chain_states(sources, states or {}, settings.open_states)
+        if settings.target_loss is not None and opened and settings.certificate != "mixture":
+            several = f"{len(opened)} chains" if len(opened) > 1 else f"the chain {opened[0]!r}"
+            warnings.warn(
+                f"the states of {several} are not declared, so {UNDECLARED}", UndeclaredStatesWarning, stacklevel=3
+            )
         try:
             return Study.from_settings(where, chains, replace(settings, open_states=opened))
         except InputError:
@@ -240,7 +246,7 @@ def _chain_states(
         raise InputError(f"states names chains that have no source: {shown(unknown)}")
     asked = open_chains(open_states, sources)
     chains: dict[str, int | Sequence[Hashable]] = {}
-    undiscovered = []
+    undiscovered: list[str] = []
     for name, source in sources.items():
         known = states.get(name)
         if known is None and isinstance(source, Simulated):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..numerals import Bound, Given, Lower, Upper, cell, sure, upper
 from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
-from ..study.settings import deadline_text, target_text
+from ..study.settings import UNDECLARED, deadline_text, target_text
 from ..validation import printable
 from .format import duration, finite, label, moment, shown_index
 from .panels import PANELS, in_one_line
@@ -269,6 +269,9 @@ class StudyReport:
         notes += (*known.notes, *self.browser.notes(), STORED)
         if progress.certificate == math.inf and not progress.spoilt:
             notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
+        if progress.target_loss is not None and progress.closed < progress.chains and progress.method == "sharp":
+            opened = progress.chains - progress.closed
+            notes += (f"the states of {opened:,} chain{'s' * (opened > 1)} were not declared, so {UNDECLARED}",)
         if progress.aside:
             notes += (
                 f"{progress.aside:,} chain{'s were' if progress.aside > 1 else ' was'} set aside: the events say why",

@@ -119,11 +119,13 @@ def _read(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
 # -- storing and reading
 
 
-def keep_if_due(transaction: Transaction) -> None:
+def keep_if_due(transaction: Transaction) -> bool:
     """Continues the checks and stores their standing, if enough observations were told since the last time."""
     due = transaction.study.judge_at
-    if due is not None and transaction.study.observations >= due:
-        keep(transaction)
+    if due is None or transaction.study.observations < due:
+        return False
+    keep(transaction)
+    return True
 
 
 def keep(transaction: Transaction) -> None:

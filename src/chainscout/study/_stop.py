@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, Transaction
-from . import _aim, _budget, _certificate, _evidence, _history, _selection
+from . import _aim, _budget, _certificate, _evidence, _history, _selection, _transitions
 from ._index import LiveIndex
 from ._questions import Answering
 from .views import EventKind, StopReason
@@ -21,6 +21,7 @@ _WAYS_ON = {
     StopReason.LIMIT_OF_THE_REST: "extend it with a target width, or take a chain up with take_up,",
     StopReason.WORST: "extend it with a target width",
     StopReason.DEADLINE: "extend it with a later deadline",
+    StopReason.NO_BOUND: "take a chain up with take_up, and give the study a budget",
     StopReason.ALL_SET_ASIDE: "when a source works again, take its chain up with take_up",
     StopReason.REPEATED: "extend it with a budget or a deadline",
 }
@@ -35,10 +36,15 @@ def settle(transaction: Transaction, live: LiveIndex, answering: Answering, move
     for chain in looked:
         look(transaction, live, answering, chain)
     _history.draw(transaction, looked)
-    _evidence.keep_if_due(transaction)
+    if _evidence.keep_if_due(transaction):
+        _set_rejected_aside(transaction, live)
     if study.stop_reason is not None:
         return
     reason = _reason(transaction, live, answering)
+    if reason in _AIMS:  # no study stops on bounds that do not hold
+        _evidence.keep(transaction)
+        if _set_rejected_aside(transaction, live):
+            reason = _reason(transaction, live, answering)
     if reason is None:
         return
     if study.chains <= _aim.FEW:  # a small stopped study shows the bounds of its last moment
@@ -73,8 +79,33 @@ def look(
         ratio = math.inf
     elif not asked:
         ratio = 0.0
+    if chain.aside and ratio <= 1.0 and _doubted(transaction, [chain]):
+        ratio = math.inf
     _aim.place(study, live, chain, ratio, asked=asked)
     transaction.save(chain)
+
+
+def _doubted(transaction: Transaction, chains: Iterable[ChainRecord]) -> list[tuple[ChainRecord, str]]:
+    """Those of the chains of which no bound holds, because a check rejects what the bounds assume, and why."""
+    found = _evidence.stored(transaction)
+    if found is None or not found.against:
+        return []
+    doubts = ((chain, found.doubt(chain.name)) for chain in chains)
+    return [(chain, doubt.sentence) for chain, doubt in doubts if doubt is not None]
+
+
+def _set_rejected_aside(transaction: Transaction, live: LiveIndex) -> bool:
+    """Sets aside the chains whose assumptions a check rejects, because no bound of them can reach the study's aim.
+
+    Returns whether there were any.
+    """
+    if not _aim.has_aim(transaction.study):
+        return False
+    found = _doubted(transaction, (chain for chain in transaction.every() if not chain.aside))
+    for chain, sentence in found:
+        _aim.set_ratio(transaction.study, live, chain, math.inf)
+        _transitions.set_aside(transaction, chain, sentence)
+    return bool(found)
 
 
 def look_at_all(transaction: Transaction, live: LiveIndex, answering: Answering) -> None:
@@ -92,13 +123,18 @@ _REACHED = {
 }
 
 
+#: The reasons that say something of bounds.
+_AIMS = frozenset({StopReason.WORST, *(reason for pair in _REACHED.values() for reason in pair)})
+
+
 def _reached(transaction: Transaction, live: LiveIndex, answering: Answering) -> StopReason | None:
     """The reason to stop if every chain, or every chain that is not set aside, has reached the study's aim."""
     study = transaction.study
     if study.spoilt or not _aim.has_aim(study):
         return None
     if study.worst is not None:
-        return StopReason.WORST if study.unmet == 0 else None
+        decided = study.unmet == 0 and not _doubted(transaction, transaction.every())
+        return StopReason.WORST if decided else None
     if study.behind or study.missed == study.chains:
         return None
     if study.missed:  # they may have moved since the last look
@@ -128,7 +164,8 @@ def _reason(transaction: Transaction, live: LiveIndex, answering: Answering) -> 
     if study.deadline is not None and transaction.now >= study.deadline:
         return StopReason.DEADLINE
     if study.aside == study.chains:
-        return StopReason.ALL_SET_ASIDE
+        rejected = _aim.has_aim(study) and _doubted(transaction, transaction.every())
+        return StopReason.NO_BOUND if rejected else StopReason.ALL_SET_ASIDE
     return None
 
 

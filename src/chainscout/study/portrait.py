@@ -87,15 +87,18 @@ def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str
     columns = ["chain", "states", "observations", "loss ≤", "rows"]
     columns[3:3] = ["weighted loss ≤"] * state.weighted
     columns[-1:-1] = ["as of transition"] * older
+    checks = browser.checks()
+    doubts = {} if checks is None else {one.name: doubt.sentence for one in lines if (doubt := checks.doubt(one.name))}
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
         never = browser.unknown_rows(chain.number) if chain.states <= _MOST_STATES else None
         words = "—" if never is None else never_left(never, chain.states) if never else "all were left"
         bounds = (chain.certificate, chain.loss) if state.weighted else (chain.loss,)
-        shown = (Bound(bound) if math.isfinite(bound) else None for bound in bounds)
+        holds = chain.name not in doubts
+        shown = (Bound(bound) if math.isfinite(bound) and holds else None for bound in bounds)
         rows.append((chain.name, chain.states, chain.observations, *shown, *[chain.certified] * older, words))
-    notes = [browser.promise()]
-    if state.target_loss is not None and math.isfinite(state.certificate):
+    notes = [f"{name}: {sentence}" for name, sentence in doubts.items()] or [browser.promise()]
+    if state.target_loss is not None and math.isfinite(state.certificate) and not doubts:
         notes[0] = f"{notes[0][:-1]} (target {target_text(state.target_loss, state.target_most)})."
     if total > len(lines):
         notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")

@@ -30,6 +30,7 @@ from ._questions import (
 
 __all__ = [
     "CHECKS",
+    "UNDECLARED",
     "StudySettings",
     "check_affordable",
     "check_known",
@@ -237,6 +238,13 @@ def checked_name(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"a chain's name must be a string that is not empty, not {shown(value)}")
     return unicode_text(value, "a chain's name")
+
+
+#: What a loss costs if the states are not declared (benchmarks/bench_stopping.py aims).
+UNDECLARED = (
+    "their bound is 'mixture', which needs 2 to 5 times as many observations as 'sharp': give states={…} if you know"
+    " all states"
+)
 
 
 def open_chains(open_states: Any, chains: Mapping[str, Any]) -> frozenset[str]:

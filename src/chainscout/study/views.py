@@ -84,6 +84,8 @@ class StopReason(StoredEnum):
     WORST = "worst"
     DEADLINE = "deadline"
     ALL_SET_ASIDE = "every chain was set aside"
+    #: Every chain was set aside, and of some of them no bound holds, because a check rejects what the bounds assume.
+    NO_BOUND = "no_bound"
     #: The study has an aim that no bound can reach any more, and neither a budget nor a deadline.
     REPEATED = "paths repeat each other, so no bound can hold"
 
@@ -95,7 +97,8 @@ class StopReason(StoredEnum):
     @property
     def words_without_bound(self) -> str:
         """The reason in words if paths repeat each other, so that nothing is certified."""
-        return f"{_REACHED.get(self, self.words)}, but no bound holds" if self in _WORDS else self.words
+        promises = self in _WORDS and self is not StopReason.NO_BOUND
+        return f"{_REACHED.get(self, self.words)}, but no bound holds" if promises else self.words
 
     @property
     def leaves_out(self) -> bool:
@@ -105,7 +108,7 @@ class StopReason(StoredEnum):
     @property
     def lacks_chains(self) -> bool:
         """Whether the study continues if a chain is taken up."""
-        return self.leaves_out or self is StopReason.ALL_SET_ASIDE
+        return self.leaves_out or self in (StopReason.ALL_SET_ASIDE, StopReason.NO_BOUND)
 
 
 _WORDS = {
@@ -118,6 +121,7 @@ _WORDS = {
     StopReason.LIMIT: "every answer is on one side of the limit",
     StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
     StopReason.WORST: "one chain is known to be the worst",
+    StopReason.NO_BOUND: "no bound holds: a check rejects what the bounds assume",
 }
 #: The words of the same reasons that promise nothing, where they differ.
 _REACHED = {
@@ -135,7 +139,9 @@ _OF_THE_REST = frozenset(
 class Progress(_View):
     """The progress of a study. Every number is stored, so reading it is cheap."""
 
+    #: All chains, and those whose states were declared.
     chains: int
+    closed: int
     observations: int
     #: The spent amount and the amount that can be spent, in ``unit``: observations, or cost units if they have costs.
     used: float
