@@ -1,7 +1,7 @@
 """The widths of answers, compared with other methods on the same data; the cost of a replay of ten million
-transitions; and the observations that a target width takes, by policy and by the prediction of a study's plan.
+transitions; and the observations that a target width takes.
 
-``python benchmarks/bench_answers.py`` does all; ``… widths``, ``… times``, ``… stopping`` or ``… plans`` does one part.
+``python benchmarks/bench_answers.py`` does all; ``… widths``, ``… times`` or ``… stopping`` does one part.
 """
 
 import math
@@ -14,10 +14,12 @@ from recording import record
 
 import chainscout as cs
 from chainscout.answers import betting, parse
+from chainscout.answers.replay import Decks
+from chainscout.answers.running import Running
 from chainscout.answers.answer import unchecked
 from chainscout.certificates import entrywise
-from chainscout.engine import answering
 from chainscout.errors import ChainscoutError
+from chainscout.sources import simulated
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from answer_trials import ASKED, CHAINS, questions
@@ -232,9 +234,7 @@ PROBLEMS = {
         0.05,
     ),
 }  # fmt: skip
-POLICIES = ("widest", "scout", "uniform")
-REPLICATIONS = 5
-MOST = 4_000_000
+REPLICATIONS = 3
 
 
 def problem_of(name: str):
@@ -243,29 +243,44 @@ def problem_of(name: str):
     return problem, {key: parse(line) for key, (_, line) in chains.items()}, target
 
 
+def by_hand(source, states, asked, target: float, delta: float) -> int:
+    """The first number of observations of a chain at which its own answer has the target width, to a thousandth."""
+    running, decks = Running(asked, states, delta), Decks.empty(len(states))
+    state = source.advance()[0]
+    decks.add(decks.size, [state])  # where the path starts
+    told = 1
+    while running.answer(decks).width > target:
+        for _ in range(1 + told // 1_000):
+            before, state = state, source.advance()[0]
+            decks.add(before, [state])
+            told += 1
+    return told
+
+
 def stopping() -> None:
-    rows = []
+    """The default rule of a study that aims at a width, beside the least and taking turns."""
+    rows, all_ratios = [], []
     for name in PROBLEMS:
         problem, asked, target = problem_of(name)
-        found: dict[str, list[int]] = {policy: [] for policy in POLICIES}
-        shares = []
+        found = []
         for replication in range(REPLICATIONS):
-            known = answering.curves(problem, asked, DELTA, replication=replication)
-            for policy in POLICIES:
-                run = answering.run(problem, known, [target] * len(problem), policy, MOST, replication=replication)
-                assert run.finished, (name, policy)
-                found[policy].append(run.observations)
-                if policy == "widest":
-                    shares.append([pulls / run.observations for pulls in run.pulls])
-        means = {policy: float(np.exp(np.log(found[policy]).mean())) for policy in POLICIES}
-        parts = "/".join(f"{share:.0%}" for share in np.mean(shares, axis=0))
-        over = [f"{means[policy] / means['widest']:.2f}" for policy in POLICIES[1:]]
-        rows.append((name, len(problem), f"{target:g}", *(f"{means[p]:,.0f}" for p in POLICIES), *over, parts))
-        print(rows[-1], flush=True)
-    columns = (
-        "problem", "chains", "target width", *POLICIES, "scout / widest", "uniform / widest", "shares of widest",
-    )  # fmt: skip
-    record("Observations until every answer has its target width", f"{COMMAND} stopping", columns, rows, ("numpy",))
+            sources = simulated(problem, seed=1, replication=replication)
+            enough = [
+                by_hand(sources[c], known.states, asked[c], target, DELTA / len(problem))
+                for c, known in problem.chains.items()
+            ]
+            sources = simulated(problem, seed=1, replication=replication)
+            with cs.learn(sources, questions=asked, target_width=target, delta=DELTA, progress=False) as study:
+                assert study.stop_reason == "target_width"
+                found.append((sum(enough), study.progress().observations, len(enough) * max(enough)))
+        least, *others = np.mean(found, axis=0)
+        all_ratios.append([other / least for other in others])
+        rows.append((name, len(problem), f"{target:g}", f"{least:,.0f}", *(f"{r:.3f}" for r in all_ratios[-1])))
+        print(*rows[-1], flush=True)
+    rows.append(("geometric mean", "", "", "", *(f"{mean:.3f}" for mean in np.exp(np.log(all_ratios).mean(axis=0)))))
+    columns = ("problem", "chains", "target width", "least", "default", "taking turns")
+    title = "Observations until every answer has its target width, over the least that any rule can need"
+    record(title, f"{COMMAND} stopping", columns, rows, ("numpy",))
 
 
 PARTS = {"widths": widths, "times": times, "stopping": stopping}
