@@ -14,9 +14,9 @@ from recording import record
 
 import chainscout as cs
 from chainscout.answers import betting, parse
+from chainscout.answers.answer import unchecked
 from chainscout.answers.replay import Decks
 from chainscout.answers.running import Running
-from chainscout.answers.answer import unchecked
 from chainscout.certificates import entrywise
 from chainscout.errors import ChainscoutError
 from chainscout.sources import simulated
@@ -246,12 +246,13 @@ def problem_of(name: str):
 def by_hand(source, states, asked, target: float, delta: float) -> int:
     """The first number of observations of a chain at which its own answer has the target width, to a thousandth."""
     running, decks = Running(asked, states, delta), Decks.empty(len(states))
-    state = source.advance()[0]
+    position = {label: place for place, label in enumerate(states)}
+    state = position[source.advance()[0]]
     decks.add(decks.size, [state])  # where the path starts
     told = 1
     while running.answer(decks).width > target:
         for _ in range(1 + told // 1_000):
-            before, state = state, source.advance()[0]
+            before, state = state, position[source.advance()[0]]
             decks.add(before, [state])
             told += 1
     return told

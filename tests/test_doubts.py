@@ -10,7 +10,7 @@ import chainscout as cs
 from chainscout import report
 from chainscout.cli import main
 from chainscout.logs import count_transitions, read_paths
-from chainscout.report.format import cell
+from chainscout.numerals import cell
 from chainscout.report.html import section
 from chainscout.report.study_data import StudyReport
 from chainscout.study import _diagnosis

@@ -398,7 +398,7 @@ def test_no_open_chain_starves(name):
     """The chains stay where they are nine times in ten: a first transition shows one successor, and G is not 0."""
     chains = {f"sticky-{k}": cs.MarkovChain([[0.9, 0.1], [0.1, 0.9]]) for k in range(3)}
     chains["fair"] = cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
-    with cs.learn(chains, 600, open_states=True, policy=name, progress=False) as study:
+    with cs.learn(chains, 600, open_states=True, policy=policies.get(name), progress=False) as study:
         observations = list(study.allocation().values())
     assert min(observations) >= 10
     assert sum(observations) == 600

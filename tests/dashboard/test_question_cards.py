@@ -21,9 +21,7 @@ def asked(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     states = ["idle", "busy", "down"]
     with cs.Study.create(where, {"north": states, "<b>": 2}, questions={"north": LINES}, limit=2.0) as study:
-        batch = [("north", states[x]) for x in rng.choice(2, 200)]
-        study.tell_many(batch)
-        for x in rng.choice(2, 120):
+        for x in rng.choice(2, 320):
             study.tell("north", states[x])
     return where
 

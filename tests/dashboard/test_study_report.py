@@ -178,7 +178,7 @@ def test_weights_are_in_the_shares(tmp_path: Path) -> None:
 
 
 def test_what_is_drawn_is_what_the_curves_say(tmp_path: Path) -> None:
-    study = new_study(tmp_path / "study.db", target_loss=1e-6)
+    study = new_study(tmp_path / "study.db", target_loss=1e-6, policy="scout")
     advance(study, 400)
     report = StudyReport(study, "Study")
     found, curves = report.drawings(), report.curves().curves
@@ -251,7 +251,7 @@ def test_few_lines_of_history(tmp_path: Path) -> None:
     assert [line.own for line in whole] == [line.observations for line in whole]
     own = Browser(study).history(0)
     numbers = [line.own for line in own]
-    assert numbers == [1000, 1500, 2300]  # half more
+    assert numbers == [1000, 1300, 1700, 2200, 2800]  # a quarter more
     assert Browser(study).history(0, own[-2].number) == own[-1:]
     assert whole[-1].variability == pytest.approx(sum(Browser(study).history(k)[-1].variability for k in range(3)))
 
@@ -355,7 +355,8 @@ def test_time_left_is_the_first_of_budget_target_and_deadline(tmp_path: Path) ->
     overview = StudyReport(study, "Study").overview()
     assert overview.rate is not None
     assert overview.certificate is not None
-    by_target = 100 * (overview.certificate / 0.4 - 1) / overview.rate
+    lines = StudyReport(study, "Study").page().chains
+    by_target = sum(max(0.0, line.ratio * line.looked - line.transitions) for line in lines) / overview.rate
     assert overview.seconds_left == pytest.approx(min(by_target, 1900 / overview.rate))
 
 

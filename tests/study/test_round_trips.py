@@ -7,6 +7,7 @@ import pytest
 from study_wire import watched
 
 from chainscout.study import Study
+from chainscout.study._repetition import CHECKPOINTS
 
 
 def waits(wire, call, *arguments):
@@ -39,20 +40,21 @@ def due(study):
     """What is written now and then: certificates, history, prefixes of paths."""
     with study._store.reading() as transaction:
         steps = [path.steps for chain in transaction.every() for path in transaction.paths(chain)]
-        return [chain.certified for chain in transaction.every()], transaction.study.lines, sum(s >= 16 for s in steps)
+        begun = sum(s >= length for s in steps for length in CHECKPOINTS)
+        return [chain.certified for chain in transaction.every()], transaction.study.lines, begun
 
 
 @pytest.mark.parametrize(
     ("writers", "target", "expected"),
-    [(1, None, (1, 1)), (1, 1e-6, (1, 2)), (2, None, (2, 2)), (2, 1e-6, (2, 2))],  # a target needs all certificates
+    [(1, None, (1, 1)), (1, 1e-6, (1, 1)), (2, None, (2, 2)), (2, 1e-6, (2, 2))],
 )
 def test_asking_and_telling_wait_once_or_twice(server, tmp_path, writers, target, expected):
     address = filled(server, target_loss=target)
     with watched(server, tmp_path / "0", address) as one, watched(server, tmp_path / "1", address) as other:
         places = [one, other][:writers]
-        for step in range(12):  # everything is prepared, and every writer has begun its path of every chain
+        for step in range(24):  # everything is prepared, and every writer knows its path and the rows of every chain
             for study, _ in places:
-                study.tell("abc"[step % 3], (0, "x", "up")[step % 3])
+                study.tell("abc"[step % 3], ((0, "x", "up"), (1, "y", 5))[step // 3 % 2][step % 3])
         found = [turn(*place, step) for step in range(25) for place in places]
     plain = [(asked, told) for asked, told, is_due in found if not is_due]
     assert plain == [expected] * len(plain)

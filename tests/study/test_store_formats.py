@@ -7,7 +7,7 @@ from study_stores import filled
 from chainscout.errors import FileError
 from chainscout.store.sql import statements
 from chainscout.store.sql.schema import FORMAT
-from chainscout.study import Study
+from chainscout.study import Study, _certificate
 
 # -- the format
 
@@ -77,15 +77,25 @@ def test_nothing_is_sorted_or_scanned(folder):
     study.close()
 
 
-def test_another_target_looks_only_at_the_chains_that_moved(where, monkeypatch):
+def test_another_target_computes_only_the_bounds_of_chains_that_moved(where, monkeypatch):
     study = Study.create(where, dict.fromkeys("abcdef", 2), budget=100, target_loss=0.5)
-    study.tell_many([("a", 0), ("a", 1), ("b", 1), ("b", 0)])
+    study.tell_many([("a", 0), ("a", 1), ("b", 1), ("b", 0)] * 8)
     study.close()
     with Study.open(where) as again:
-        read = seen(again, monkeypatch)
+        again.tell_many([("b", 0), ("b", 1)])
         again.extend(target_loss=0.4)
-        assert statements.stale_after in read
-        assert statements.chains_after not in read
+        computed = []
+        bounds = _certificate._bounds
+        monkeypatch.setattr(
+            _certificate,
+            "_bounds",
+            lambda study, chains: computed.extend(c.name for c, _ in chains) or bounds(study, chains),
+        )
+        again.extend(target_loss=0.3)
+        assert computed == []
+        again.tell("b", 0)
+        again.extend(target_loss=0.2)
+        assert computed == ["b"]
 
 
 OPENED = {"none": False, "one": ("b",), "all": True}

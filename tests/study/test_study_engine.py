@@ -21,7 +21,7 @@ SPECIFICATIONS = [PARAMETERS.get(name, name) for name in LIVE] + ["scout:block=0
 def live_run(place, policy, budget, every, replication, weights=None):
     """Choices, and the chosen chains' indices; the study is closed and opened again after ``every`` observations."""
     states = {name: list(chain.states) for name, chain in PROBLEM.chains.items()}
-    study = place.create(states, budget=budget, policy=policy, weights=weights)
+    study = place.create(states, budget=budget, policy=policies.get(policy), weights=weights)
     sources = simulated(PROBLEM, seed=11, replication=replication)
     names = list(states)
     choices = []
@@ -65,7 +65,9 @@ def test_weights_mean_the_same_live_and_compiled(place, policy):
     "policy", ["scout", "ba-mc", "gafs-max", "scout:block=0.1", "gini-ucb:block=0.05", "certifier:block=0.1"]
 )
 def test_a_batch_means_the_same_live_and_compiled(policy):
-    study = Study.create(None, {n: list(c.states) for n, c in PROBLEM.chains.items()}, budget=400, policy=policy)
+    study = Study.create(
+        None, {n: list(c.states) for n, c in PROBLEM.chains.items()}, budget=400, policy=policies.get(policy)
+    )
     sources = simulated(PROBLEM, seed=4)
     choices = []
     while not study.finished:

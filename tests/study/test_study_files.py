@@ -324,8 +324,8 @@ def test_random_cuts_of_the_log_never_lose_silently(folder):
           for name in ("observations", "time", "own", "certificate", "variability")),
         ("UPDATE history SET chain = 1 WHERE number = 3", "line 3 of the history is not what was written"),
         ("UPDATE history SET number = 99 WHERE number = 3", "line 99 of the history is not what was written"),
-        ("DELETE FROM history WHERE number = 3", "the history has 6 lines, and the study says 7"),
-        ("DELETE FROM history WHERE number = 7", "the history has 6 lines, and the study says 7"),
+        ("DELETE FROM history WHERE number = 3", "the history has 8 lines, and the study says 9"),
+        ("DELETE FROM history WHERE number = 7", "the history has 8 lines, and the study says 9"),
     ],
 )  # fmt: skip
 def test_damaged_lines_of_history_are_found(folder, damage, sentence):

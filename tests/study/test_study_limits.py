@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from chainscout import policies
 from chainscout.counts import MOST_STATES, MOST_TRANSITIONS
 from chainscout.errors import InputError
 from chainscout.policies import Policy
@@ -49,7 +50,7 @@ def test_what_a_new_study_cannot_hold(place, options, words):
 @pytest.mark.parametrize("delta", [1e-15, 1e-300])
 @pytest.mark.parametrize("policy", ["scout", "certifier", "gini-ucb:delta=1e-14"])
 def test_a_guarantee_may_fail_as_rarely_as_one_likes(place, policy, delta):
-    study = place.create({"a": 2, "b": 2}, 200, policy, delta, target_loss=0.06)
+    study = place.create({"a": 2, "b": 2}, 200, policies.get(policy), delta, target_loss=0.06)
     for number in range(40):
         study.tell(study.ask(), number // 3 % 2)
     study = place.reopen(study)
@@ -67,7 +68,7 @@ def test_the_largest_study(place):
     study = place.reopen(study)
     assert study.counts("a").exits_of(MOST_STATES - 1) == 1
     for policy in ("certifier", "gini-ucb", "ba-mc"):
-        assert place.create({"a": MOST_STATES}, 1_000, policy).ask() == "a"
+        assert place.create({"a": MOST_STATES}, 1_000, policies.get(policy)).ask() == "a"
 
 
 def test_what_an_existing_study_cannot_hold(place):

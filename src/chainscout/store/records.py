@@ -163,7 +163,7 @@ class ChainRecord:
     #: it has reached the aim. Infinite in a study without an aim.
     ratio: float = math.inf
     looked: int = 0
-    #: The T at which the aim is expected to be reached, and the T at which the next look is due; 0: never.
+    #: The T at which the aim is expected to be reached, and the T at which the next look is due.
     enough: float = math.inf
     due: int = 0
     #: Whether nobody advances it: it has reached the aim, or will have when the draws under way are told.

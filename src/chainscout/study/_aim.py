@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 #: The next look is due when T has grown by the root of the ratio, at least by NEAR and at most by FAR; or when the
 #: ratio is expected to be 1, if that is sooner. But T grows at least by LEAST.
 LEAST, NEAR, FAR = 1.001, 1.01, 2.0
-#: Without an aim, bounds are computed for the history only, in studies of at most FEW chains: from T = LONG on, and
-#: then when T has grown by CALM.
-CALM, LONG, FEW = 1.25, 100, 100
+#: Without an aim, bounds are computed for the history only: from T = LONG on, and then when T has grown by CALM.
+CALM, LONG = 1.25, 100
+#: A study with at most this many chains computes all bounds when it stops.
+FEW = 100
 
 
 def aims_at_answers(study: StudyRecord) -> bool:
@@ -40,24 +41,22 @@ def _unread(study: StudyRecord, chain: ChainRecord) -> int:
 
 
 def _next_due(study: StudyRecord, chain: ChainRecord, *, asked: bool) -> int:
-    """The T at which the chain's bounds are looked at next; 0: never. ``asked``: whether it has questions."""
+    """The T at which the chain's bounds are looked at next. ``asked``: whether it has questions."""
     unread = _unread(study, chain)
     own = chain.transitions - unread
     if has_aim(study):
         if chain.done:  # it moves only if somebody tells more than was asked for
             return chain.transitions + 1
         growth = max(LEAST, min(chain.ratio, max(NEAR, min(math.sqrt(chain.ratio), FAR))))
-    elif asked or study.chains <= FEW:
+    else:
         growth = CALM
         own = own if asked else max(own, int(LONG / CALM))
-    else:
-        return 0
     return max(chain.transitions + 1, unread + math.ceil(own * growth))
 
 
 def is_due(chain: ChainRecord) -> bool:
     """Whether the chain's bounds are to be looked at now."""
-    return 0 < chain.due <= chain.transitions
+    return chain.due <= chain.transitions
 
 
 def rests(chain: ChainRecord, pending: int | None = None) -> bool:
@@ -81,7 +80,7 @@ def begin(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, *, asked: b
     chain.ratio = 0.0 if nothing_to_learn or (aims_at_answers(study) and not asked) else math.inf
     chain.enough = 0.0 if chain.done else math.inf
     chain.due = _next_due(study, chain, asked=asked)
-    if chain.due and chain.transitions > _unread(study, chain):
+    if chain.transitions > _unread(study, chain):
         chain.due = chain.transitions
     if live.policy.aiming:
         chain.sums = (chain.enough, float(_unread(study, chain)))

@@ -68,8 +68,7 @@ def look(
     study, ratio = transaction.study, math.inf
     asked = study.questions > 0 and bool(transaction.questions(chain))
     seldom = chain.transitions >= max(_aim.LONG, _aim.CALM * chain.certified)
-    wanted = study.target_loss is not None or whole or (seldom and study.chains <= _aim.FEW)
-    if wanted and chain.certified < chain.transitions:
+    if (study.target_loss is not None or whole or seldom) and chain.certified < chain.transitions:
         _certificate.refresh(transaction, chain)
     if asked:
         ratio = answering.look(transaction, live, chain)
@@ -108,11 +107,11 @@ def _set_rejected_aside(transaction: Transaction, live: LiveIndex) -> bool:
     return bool(found)
 
 
-def look_at_all(transaction: Transaction, live: LiveIndex, answering: Answering) -> None:
+def look_at_all(transaction: Transaction, live: LiveIndex, answering: Answering, *, whole: bool = False) -> None:
     """Looks at every chain that has a transition, because the study's aim is new."""
     for chain in transaction.every():
         if chain.transitions:
-            look(transaction, live, answering, chain)
+            look(transaction, live, answering, chain, whole=whole)
 
 
 #: The reason to stop when the aim is reached: for every chain, or for all but the chains that were set aside.

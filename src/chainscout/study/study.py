@@ -117,7 +117,7 @@ class Study:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
             if transaction.study.warm:
                 live = study._live(transaction.study)
-                _stop.look_at_all(transaction, live, study._answering)
+                _stop.look_at_all(transaction, live, study._answering, whole=True)
                 study._settle(transaction, live)
         return study
 

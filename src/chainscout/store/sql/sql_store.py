@@ -136,7 +136,7 @@ class SqlStore:
         a message is not sent over a connection that has ended already.
         """
         study = self.cache.study
-        if study is None or study.leases or study.target_loss is not None or study.questions:
+        if study is None or study.leases:
             return False
         return self._is_alone and self.database.foresees and self.database.is_connected()
 
