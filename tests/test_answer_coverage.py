@@ -18,6 +18,7 @@ from chainscout.answers import betting
 from chainscout.answers._intervals import PART_OF_AN_END, cap_weight
 from chainscout.answers._terms import ARRIVED, ON, terms_of
 from chainscout.answers.replay import cycles, decks_of, episodes, returns
+from chainscout.errors import NothingFree
 from chainscout.paths import LOST
 from chainscout.study import Browser
 
@@ -182,6 +183,14 @@ LINES = {
 }
 
 
+def lease_if_free(worker):
+    """A lease; None if the worker is to wait for the other one, which is told in the same turn."""
+    try:
+        return worker.lease(wait=0)
+    except NothingFree:
+        return None
+
+
 def stopped(runs, delta, width, seed=0):
     """Studies in which any answer was wrong at any look. Two workers a chain, whose larger values take longer."""
     chains = {"slow": SLOW, "quick": QUICK}
@@ -196,7 +205,7 @@ def stopped(runs, delta, width, seed=0):
         study = cs.Study.create(None, {"slow": 2, "quick": 3}, 3000, delta=delta, questions=LINES, target_width=width)
         workers = [study.worker(name, renews=False) for name in ("one", "two")]
         while not study.finished:
-            leases = [lease for worker in workers if (lease := worker.lease()) is not None]
+            leases = [lease for worker in workers if (lease := lease_if_free(worker)) is not None]
             values = []
             for lease in leases:
                 law = chains[lease.chain]

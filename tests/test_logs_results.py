@@ -293,7 +293,7 @@ def test_the_command_shows_and_writes(log: str, tmp_path: Path) -> None:
 
 def test_the_command_says_what_declared_states_are_worth(log: str) -> None:
     found = cs.count_transitions(log, states=3, **NAMES)
-    more = int(sum(found.further(0.02).values()))
+    more = int(sum(cs.plan(found, 0.02).more.values()))
     status, text = command(log, *COLUMNS, "--target-loss", "0.02")
     assert status == 0
     then = f"then every loss is at most {bound(found.certificate().max)}, and {more:,} more observations are needed"

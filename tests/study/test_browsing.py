@@ -90,31 +90,28 @@ def test_without_a_target_lines_have_what_is_stored_from_100_transitions_on(plac
         (math.inf, 0),
         (math.inf, 0),
     ]
-    study.tell_many([("a", t % 2) for t in range(99)])
+    study.tell_many([("a", t % 2) for t in range(24)])
     assert Browser(study).line(0).certified == 100
     study.tell("a", 0)
-    assert Browser(study).line(0).certified == 200
-    study.tell_many([("c", t % 2) for t in range(299)])
+    assert Browser(study).line(0).certified == 125
+    study.tell_many([("c", t % 2) for t in range(374)])
     assert study.finished
     loss = study.certificate().loss  # when a small study stops, everything is of the last moment
     assert [line.certificate for line in Browser(study).page()[1]] == [loss[name] for name in "abc"]
 
 
 def test_what_is_stored_of_single_probabilities_is_what_was_certified(place: Place) -> None:
-    """Without a target, and with one, where the searches of the last time are gone on with."""
+    """Those of the last look, which is long ago while a target is far; and all of them when the study stops."""
     for target in (None, 1e-9):
         study = place.create({"a": 2, "b": [], "c": 2}, target_loss=target, open_states=["b"])
         study.tell_many([("a", t % 3 % 2) for t in range(801)] + [("b", str(t % 2)) for t in range(201)])
         study.tell_many([("a", t % 5 % 2) for t in range(8)])
         stored, known = Browser(study).certificate(), study.certificate()
         certified = Browser(study).line(0).certified
-        assert certified == (800 if target is None else 808)
-        if target is not None:
-            assert stored.largest_error() == pytest.approx(known.largest_error(), rel=0.05)
-            assert stored.largest_error() >= known.largest_error() * (1 - 1e-9)
+        assert certified == 800  # of a batch; the next look is at a quarter more, or at twice as many
         assert stored.loss["b"] == known.loss["b"] < math.inf
-        when = f"As of transition {certified}, with" if certified < 808 else "With"
-        assert Browser(study).certificate([0]).in_words().startswith(f"{when} probability 0.95, each probability")
+        words = Browser(study).certificate([0]).in_words()
+        assert words.startswith("As of transition 800, with probability 0.95, each probability")
         assert Browser(study).certificate([2]).in_words().endswith("was not kept.")
         study.close()
 

@@ -3,6 +3,8 @@
 Asking and telling wait once each while nobody else writes, and twice each while somebody does.
 """
 
+import random
+
 import pytest
 from study_wire import watched
 
@@ -18,11 +20,12 @@ def waits(wire, call, *arguments):
 
 
 def filled(server, **options):
-    """A study with 500 observations of each chain."""
-    address = server.address()
+    """A study with 500 observations of each chain; one with a target of chains that no check speaks against."""
+    address, rng = server.address(), random.Random(0)
     with Study.create(address, {"a": 3, "b": ["x", "y", "z"], "c": []}, open_states=["c"], **options) as study:
         told = {"a": (0, 1, 2, 1), "b": ("x", "y", "z", "y"), "c": ("up", 5, "5")}
-        study.tell_many([(name, states[t % len(states)]) for t in range(500) for name, states in told.items()])
+        drawn = {name: rng.choices(states, k=500) if options else states * 125 for name, states in told.items()}
+        study.tell_many([(name, drawn[name][t]) for t in range(500) for name in told])
     return address
 
 

@@ -10,7 +10,7 @@ from .answer import Answer, from_decks, vacuous
 from .question import Question
 from .replay import Decks
 
-__all__ = ["MOST_CARDS", "Running"]
+__all__ = ["FALLS", "MOST_CARDS", "Running"]
 
 #: A prediction draws at most this many cards.
 MOST_CARDS = 4_000_000

@@ -81,7 +81,7 @@ class _Look:
             more = " …" if len(counts) > SHOWN else ""
             known = f"last bound {'—' if math.isinf(largest) else bound(largest)}"
             if state.target_loss is not None:
-                known += f" (target {target_text(state.target_loss, state.target_most)}, behind: {state.behind:,})"
+                known += f" (target {target_text(state.target_loss, state.target_most)})"
             elif state.questions:
                 known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
             if state.spoilt:

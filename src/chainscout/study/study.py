@@ -43,7 +43,6 @@ from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
 from ._lease import Lease, Worker
 from ._lock import StudyLock
-from ._plan import AnswerPlan, StudyPlan
 from ._program import running
 from ._questions import Answering
 from ._transitions import MAIN, Walker
@@ -546,14 +545,7 @@ class Study:
                 _stop.look(transaction, live, self._answering, self._find(transaction, name))
             self._settle(transaction, live)
 
-    def plan(
-        self, target_loss: float | Mapping[str, float] | None = None, *, target_width: float | None = None
-    ) -> StudyPlan | AnswerPlan:
-        """How many more observations, and of which chains, are expected to certify a loss, or to answer the questions.
-
-        ``target_loss``, ``target_width``: the target; if none is given, the study's own.
-        """
-        return _plan.plan(self, target_loss, target_width=target_width)
+    plan = _plan.plan
 
     def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
         """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
