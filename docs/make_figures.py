@@ -12,9 +12,9 @@ import tempfile
 import timeit
 from collections.abc import Iterator, Sequence
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -386,35 +386,54 @@ def answers() -> None:
 #: Paper, ink, pale ink, grid, and a colour for each chain, on white and on black.
 LIGHT = (PAPER, INK, PALE, "#d8dde3", (SEA, LEAF, AMBER))
 DARK = ("#0d1117", "#e6edf3", "#9aa7b4", "#30363d", ("#6cb0f5", "#4cc38a", "#f0a832"))
-MOMENTS = (100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000)
-RULES = {"certifier": "chainscout", "uniform": "taking turns"}
+MOMENTS = (60, 80, 100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000, 2_500)
+#: The default rule of a study with a target, and what people do without one.
+OWN, TURNS = "chainscout", "taking turns"
+TARGET = 0.03
 
 
-def learned(policy: str) -> tuple[dict[str, int], list[float], list[cs.Answer]]:
-    """2,000 samples of the demonstration: the allocation, and at each look the bound and an answer."""
+class Learned(NamedTuple):
+    """A way to choose: its allocation at the end, and at each moment the largest bound and an answer."""
+
+    shares: dict[str, int]
+    moments: list[int]
+    bounds: list[float]
+    answers: list[cs.Answer]
+
+
+@cache
+def learned(words: str) -> Learned:
+    """The processes of the demonstration until each bound has reached the target; their paths are the same."""
     problem = demonstrated()
     sources = cs.simulated(problem, seed=1)
     chains = {name: problem[name].states for name in problem}
-    study = cs.Study.create(None, chains, budget=MOMENTS[-1], policy=policy)
-    bounds, answers = [], []
-    while not study.finished:
+    if words == OWN:
+        study, enough = cs.Study.create(None, chains, target_loss=TARGET), {}
+    else:
+        study, enough = cs.Study.create(None, chains, policy="uniform"), learned(OWN).shares
+    found = Learned({}, [], [], [])
+    going = True
+    while going:
         name = study.ask()
         study.tell(name, sources[name].advance()[0])
-        if study.progress().observations in MOMENTS:
-            bounds.append(study.certificate().max)
-            answers.append(study.answer(CHAIN, QUESTION))
-    return study.allocation(), bounds, answers
+        told = study.progress().observations
+        going = not study.finished if words == OWN else any(study.allocation()[c] < enough[c] for c in enough)
+        if told in MOMENTS or not going:
+            found.moments.append(told)
+            found.bounds.append(study.certificate().max)
+            found.answers.append(study.answer(CHAIN, QUESTION))
+    found.shares.update(study.allocation())
+    return found
 
 
 def idea_in_words() -> str:
     """The picture in words. A test compares it with the library's current numbers."""
     parts = []
-    for policy, words in RULES.items():
-        shares, bounds, answers = learned(policy)
-        told = ", ".join(f"{name} {number}" for name, number in shares.items())
-        parts.append(
-            f"{words}: {told}; bound {bounds[-1]:.4f}; answer {answers[-1].lower:.3f} to {answers[-1].upper:.3f}"
-        )
+    for words in (OWN, TURNS):
+        found = learned(words)
+        told = ", ".join(f"{name} {number}" for name, number in found.shares.items())
+        answer = found.answers[-1]
+        parts.append(f"{words}: {told}; bound {found.bounds[-1]:.4f}; answer {answer.lower:.3f} to {answer.upper:.3f}")
     return "; ".join(parts)
 
 
@@ -426,15 +445,16 @@ def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     paper, ink, pale, grid, colours = theme
-    problem, found = demonstrated(), {policy: learned(policy) for policy in RULES}
+    problem, found = demonstrated(), {words: learned(words) for words in (OWN, TURNS)}
+    most = max(sum(one.shares.values()) for one in found.values())
     truth = cs.answer(problem[CHAIN], QUESTION).lower
     settings = {"svg.hashsalt": "chainscout", "font.family": "DejaVu Sans", "text.color": ink, "font.size": 9.5}
     with plt.rc_context(settings):
         figure = plt.figure(figsize=(11, 3.3))
         heads = (
             (0.015, "1  Unlike processes"),
-            (0.265, "2  Where the samples go"),
-            (0.515, "3  The bound falls sooner"),
+            (0.265, f"2  What a bound of {TARGET:g} takes"),
+            (0.515, "3  How the bound falls"),
             (0.765, "4  An answer closes in"),
         )
         for left, head in heads:
@@ -449,35 +469,37 @@ def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
         figure.text(0.015, 0.18, "their matrices: from each row\nto each column", color=pale, va="center")
 
         axes = figure.add_axes((0.265, 0.2, 0.2, 0.62))
-        for place, policy in enumerate(RULES):
+        for place, (words, one) in enumerate(found.items()):
             left = 0
-            for number, colour in zip(found[policy][0].values(), colours, strict=True):
+            for number, colour in zip(one.shares.values(), colours, strict=True):
                 axes.barh(place, number, left=left, color=colour, height=0.5, linewidth=0)
                 axes.text(left + number / 2, place, f"{number:,}", ha="center", va="center", color=paper, fontsize=8.5)
                 left += number
-            axes.text(0, place - 0.38, RULES[policy], va="center", fontsize=9.5)
-        axes.set(ylim=(1.5, -0.7), xlim=(0, MOMENTS[-1]))
-        axes.text(0, 1.47, f"{MOMENTS[-1]:,} samples of all three", color=pale, va="center")
+            axes.text(0, place - 0.38, f"{words}: {left:,} samples", va="center", fontsize=9.5)
+        axes.set(ylim=(1.5, -0.7), xlim=(0, most))
+        axes.text(0, 1.47, "until every bound is small enough", color=pale, va="center")
         axes.axis("off")
 
         axes = figure.add_axes((0.545, 0.2, 0.175, 0.62))
-        for policy, colour, style in zip(RULES, (ink, pale), ("-", "--"), strict=True):
-            bounds = found[policy][1]
-            axes.plot(MOMENTS, bounds, color=colour, linestyle=style, linewidth=2)
-        last = [found[policy][1] for policy in RULES]
-        axes.annotate("taking turns", (MOMENTS[5], last[1][5]), (6, 8), textcoords="offset points", color=pale)
-        axes.text(90, 0.02, "chainscout", color=ink)
-        axes.set(xlim=(0, MOMENTS[-1]), ylim=(0, 0.6), yticks=(0, 0.2, 0.4, 0.6), xticks=(0, 1_000, 2_000))
+        for one, colour, style in zip(found.values(), (ink, pale), ("-", "--"), strict=True):
+            axes.plot(one.moments, one.bounds, color=colour, linestyle=style, linewidth=2)
+            axes.plot(one.moments[-1], one.bounds[-1], "o", color=colour, markersize=5, clip_on=False)
+        axes.axhline(TARGET, color=ink, linewidth=1.2, linestyle=":")
+        axes.annotate(TURNS, (most, TARGET), (0, 30), textcoords="offset points", color=pale, ha="right")
+        axes.annotate(OWN, (found[OWN].moments[-1], TARGET), (-4, -15), textcoords="offset points", ha="right")
+        axes.set(xlim=(0, most), ylim=(0.01, 2), yscale="log", yticks=(0.01, 0.1, 1), xticks=(0, 1_000, 2_000))
+        axes.set_yticklabels(("0.01", "0.1", "1"))
+        axes.minorticks_off()
         axes.set_xlabel("samples", color=pale)
         figure.text(0.515, 0.855, "largest loss, at most, with probability 0.95", color=pale, fontsize=8.5, va="center")
 
         last_axes = figure.add_axes((0.795, 0.2, 0.19, 0.62))
-        answers = found["certifier"][2]
+        moments, answers = found[OWN].moments, found[OWN].answers
         lower, upper = [answer.lower for answer in answers], [answer.upper for answer in answers]
-        last_axes.fill_between(MOMENTS, lower, upper, color=colours[0], alpha=0.35, linewidth=0)
+        last_axes.fill_between(moments, lower, upper, color=colours[0], alpha=0.35, linewidth=0)
         last_axes.axhline(truth, color=ink, linewidth=1.2, linestyle=":")
-        last_axes.annotate("the truth", (MOMENTS[-1], truth), (-2, 4), textcoords="offset points", ha="right")
-        last_axes.set(xlim=(0, MOMENTS[-1]), ylim=(0, 1), yticks=(0, 0.5, 1), xticks=(0, 1_000, 2_000))
+        last_axes.annotate("the truth", (moments[-1], truth), (-2, 4), textcoords="offset points", ha="right")
+        last_axes.set(xlim=(0, moments[-1]), ylim=(0, 1), yticks=(0, 0.5, 1), xticks=(0, 500, 1_000))
         last_axes.set_xlabel("samples", color=pale)
         said = "empty queue full within 5 steps: probability"
         figure.text(0.765, 0.855, said, color=pale, fontsize=8.5, va="center")
