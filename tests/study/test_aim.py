@@ -6,10 +6,11 @@ import random
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
+from scipy.stats import binom
 
 import chainscout as cs
 from chainscout import problems
-from chainscout.errors import Held, InputError, NothingFree, StudyFinished, UndeclaredStatesWarning
+from chainscout.errors import FileError, Held, InputError, NothingFree, StudyFinished, UndeclaredStatesWarning
 from chainscout.report.study_data import StudyReport
 from chainscout.sources import simulated
 from chainscout.study import StopReason, _aim
@@ -421,3 +422,67 @@ def test_a_study_of_which_no_bound_holds_ends_with_a_code(aim):
     assert study.stop_reason == "no_bound"
     with pytest.raises(StudyFinished, match=r"no bound holds: a check rejects .* take a chain up with take_up"):
         study.ask()
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_the_study_knows_how_many_chains_are_left(place, seed):
+    """Told, set aside, taken up, extended, opened again: the totals are those of the chains, and done ones rest."""
+    rng, draw = random.Random(seed), tosses(seed)
+    study = place.create(dict.fromkeys(COINS, 2), target_loss=0.4, weights={"rare": 2.0})
+    for step in range(300):
+        dice = rng.random()
+        name = rng.choice(list(COINS))
+        if dice < 0.02:
+            study.set_aside(name, "out of order")
+        elif dice < 0.04:
+            study.take_up(name)
+        elif dice < 0.05:
+            study.extend(target_loss=0.9 * study.progress().target_loss)
+        elif dice < 0.07:
+            study = place.reopen(study)
+        elif study.finished:
+            study.extend(target_loss=0.8 * study.progress().target_loss)
+        elif dice < 0.1:
+            study.tell(name, draw[name]())  # whether it is done or not
+        else:
+            study.tell(chosen := study.ask(), draw[chosen]())
+        if step % 10 == 0:
+            study.audit()
+        lines = cs.study.Browser(study).page()[1]
+        left = [one for one in lines if one.ratio > 1]
+        state = study.progress()
+        assert (state.behind, state.missed) == (
+            sum(not one.aside for one in left), sum(one.aside for one in left)
+        )  # fmt: skip
+        if not study.finished:
+            assert not line(study, study.ask()).aside
+            assert line(study, study.ask()).ratio > 1
+
+
+def test_an_audit_finds_a_wrong_number_of_chains_that_are_left():
+    study = cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.1)
+    study._store.study.behind += 1
+    with pytest.raises(FileError, match="3 chains have not reached the aim, and the study says 4"):
+        study.audit()
+
+
+def test_stopping_chain_by_chain_keeps_the_promise():
+    """At δ = 1/2, looked at after every observation, chain by chain at δ/K: how often a loss is above its bound."""
+    runs, delta, missed = 40, 0.5, 0
+    problem = cs.Problem({name: cs.MarkovChain([law, law[::-1]]) for name, law in COINS.items()})
+    for run_number in range(runs):
+        sources = simulated(problem, seed=run_number)
+        study = cs.Study.create(None, dict.fromkeys(COINS, 2), target_loss=0.1, delta=delta)
+        wrong = False
+        while not study.finished:
+            name = study.ask()
+            study.tell(name, sources[name].advance()[0])
+            one = line(study, name)
+            if one.looked == one.transitions > 0:
+                counts = study.counts(name)
+                truth = cs.loss(problem[name], counts)
+                wrong = wrong or truth > one.loss
+        missed += wrong
+    assert missed <= int(binom.ppf(0.999, runs, delta))
+    assert missed < runs / 4  # the bounds are above what is needed

@@ -3,7 +3,7 @@
 from ..counts import Counts
 from ..errors import FileError, InputError
 from ..store import ChainRecord, HistoryLine, Observation, Prefix, Transaction
-from . import _evidence
+from . import _aim, _evidence
 from ._repetition import CHECKPOINTS, digested, unlikely
 
 
@@ -79,6 +79,7 @@ def audit(transaction: Transaction) -> None:
     if sum(len(replay.paths) for replay in replays.values()) != study.paths:
         raise _damaged(f"the study says that {study.paths} paths have begun, and its log has another number")
     _check_answers(transaction)
+    _check_aim(transaction)
     lines = _check_history(transaction, None)
     for replay in replays.values():
         chain = replay.chain
@@ -97,6 +98,14 @@ def audit(transaction: Transaction) -> None:
         says = "repeat" if study.spoilt else "do not repeat"
         raise _damaged(f"the study says that its paths {says} each other, and its log says otherwise")
     _evidence.check(transaction)
+
+
+def _check_aim(transaction: Transaction) -> None:
+    """Raises ``FileError`` unless the study knows how many chains have not reached its aim."""
+    study = transaction.study
+    left = [chain.aside for chain in transaction.every() if not chain.done] if _aim.has_aim(study) else []
+    if (len(left) - sum(left), sum(left)) != (study.behind, study.missed):
+        raise _damaged(f"{len(left)} chains have not reached the aim, and the study says {study.behind + study.missed}")
 
 
 def _check_answers(transaction: Transaction) -> None:
