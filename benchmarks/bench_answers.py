@@ -234,7 +234,7 @@ PROBLEMS = {
         0.05,
     ),
 }  # fmt: skip
-REPLICATIONS = 3
+REPLICATIONS = 2
 
 
 def problem_of(name: str):

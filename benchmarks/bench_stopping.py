@@ -33,7 +33,9 @@ from chainscout.sources import simulated
 from chainscout.study import _certificate
 
 DELTA = 0.05
-REPLICATIONS = 10
+REPLICATIONS = 5
+#: Of the problems of the table; each random problem is run this many times.
+RANDOM_REPLICATIONS = 2
 #: Problems of several chains, and targets that take a few thousand observations.
 TARGETS = {
     "two-state": 0.01,
@@ -63,6 +65,8 @@ RANDOM = tuple(
     for seed in (101, 102, 103, 104)
 )
 PART = 0.006
+#: Plans are made with this many seeds of each problem of the table.
+SEEDS = 10
 #: A plan is made after this part of the whole, and counts as good within these limits of actual ÷ predicted.
 PILOT, GOOD = 0.2, (0.8, 1.25)
 OBSERVATIONS = 10_000
@@ -109,7 +113,7 @@ def aims() -> None:
         problem, target = problem_of(name)
         log_inverse = math.log(len(problem) / DELTA)
         found = []
-        for replication in range(REPLICATIONS if name in TARGETS else 3):
+        for replication in range(REPLICATIONS if name in TARGETS else RANDOM_REPLICATIONS):
             sources = simulated(problem, seed=1, replication=replication)
             enough = [first_met(sources[c], known.states, target, log_inverse) for c, known in problem.chains.items()]
             least, turns = sum(enough) + len(enough), len(enough) * (max(enough) + 1)
@@ -137,7 +141,7 @@ def plans() -> None:
     for name in TARGETS:
         problem, target = problem_of(name)
         quotients = []
-        for replication in range(REPLICATIONS):
+        for replication in range(SEEDS):
             whole = needed(problem, target, replication)
             pilot = max(2 * len(problem) + 1, int(PILOT * whole))
             sources = simulated(problem, seed=1, replication=replication)
