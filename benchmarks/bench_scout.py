@@ -1,0 +1,169 @@
+"""scout beside taking turns and beside the oracle: 40 named problems and 16 random ones, all fixed beforehand.
+
+``python benchmarks/bench_scout.py`` writes both tables. Every policy sees the same paths. So the interval of a ratio
+comes from paired replications (the delta method of ``chainscout.experiment.statistics``).
+
+*Named problems.* E[max L] of scout over uniform's. The upper end of the 95 % interval should be at most 1.10. Twelve
+problems are a deterministic cycle beside fair coins. A rule that gives every row seen for the first time a full bonus
+spends its budget on the cycle. The others are near to it: uneven coins, cycles with noise, stars with leaves that are
+seen rarely, long lines that seldom fall back, random walks, sparse and dense chains, two cycles, two of the catalogue.
+
+*Random problems.* The random families of the catalogue, in the shapes of the other benchmarks. E[max L] over the
+oracle's, as a geometric mean, should be at most 0.90 at n/K ≥ 100.
+"""
+
+import math
+
+import numpy as np
+from recording import record
+
+import chainscout as cs
+from chainscout.engine import Options, run
+from chainscout.experiment.statistics import Statistic, mean_largest
+
+COMMAND = "python benchmarks/bench_scout.py"
+PER_CHAIN = (20, 100, 1_000)
+REPLICATIONS = 4_000
+SEED = 2_511
+
+
+# -- chains
+
+
+def cycle(states: int, noise: float = 0.0) -> cs.MarkovChain:
+    """0 → 1 → … → 0. With probability ``noise`` the next state is uniform."""
+    return cs.MarkovChain((1 - noise) * np.roll(np.eye(states), 1, axis=1) + noise / states)
+
+
+def coin(bias: float = 0.5) -> cs.MarkovChain:
+    """Independent draws: 1 with probability ``bias``."""
+    return cs.MarkovChain([[1 - bias, bias], [1 - bias, bias]])
+
+
+def star(leaves: int) -> cs.MarkovChain:
+    """From the hub to leaf j with probability ∝ 1/j, and back to the hub with certainty."""
+    weights = 1 / np.arange(1, leaves + 1)
+    matrix = np.zeros((leaves + 1, leaves + 1))
+    matrix[0, 1:], matrix[1:, 0] = weights / weights.sum(), 1
+    return cs.MarkovChain(matrix)
+
+
+def line(states: int, fall: float) -> cs.MarkovChain:
+    """One step forward, and back to 0 with probability ``fall``, from the end with certainty."""
+    matrix = (1 - fall) * np.eye(states, k=1)
+    matrix[:, 0] += fall
+    matrix[-1] = np.eye(states)[0]
+    return cs.MarkovChain(matrix)
+
+
+def walk(states: int) -> cs.MarkovChain:
+    """A random walk: 0.3 up, 0.3 down, otherwise it stays."""
+    matrix = 0.3 * (np.eye(states, k=1) + np.eye(states, k=-1))
+    return cs.MarkovChain(matrix + np.diag(1 - matrix.sum(axis=1)))
+
+
+def drawn(family: str, states: int, seed: int) -> cs.MarkovChain:
+    """One chain of a random family of the catalogue."""
+    return cs.problems.get(family, chains=1, states=states, seed=seed)["chain-1"]
+
+
+# -- problems
+
+
+def beside(chain: cs.MarkovChain, *biases: float) -> cs.Problem:
+    """A chain beside coins."""
+    return cs.Problem({"chain": chain} | {f"coin-{k}": coin(bias) for k, bias in enumerate(biases, 1)})
+
+
+def named() -> dict[str, cs.Problem]:
+    """The 40 problems."""
+    found = {
+        f"cycle of {states}, {coins} fair": beside(cycle(states), *[0.5] * coins)
+        for states in (8, 30, 100, 300)
+        for coins in (1, 2, 3)
+    }
+    for states in (8, 30, 100, 300):
+        found[f"cycle of {states}, coins 0.3 and 0.1"] = beside(cycle(states), 0.3, 0.1)
+        found[f"cycle of {states}, coin 0.1"] = beside(cycle(states), 0.1)
+    for states in (30, 100):
+        for noise in (0.01, 0.1):
+            found[f"cycle of {states}, noise {noise}, 2 fair"] = beside(cycle(states, noise), 0.5, 0.5)
+    for leaves in (20, 100, 300):
+        found[f"star of {leaves}, 2 fair"] = beside(star(leaves), 0.5, 0.5)
+    for states in (30, 100, 300):
+        found[f"line of {states}, 2 fair"] = beside(line(states, 0.02), 0.5, 0.5)
+    for states in (20, 100):
+        found[f"walk of {states}, 2 fair"] = beside(walk(states), 0.5, 0.5)
+    for states in (30, 100):
+        found[f"sparse of {states}, 2 fair"] = beside(drawn("sparse", states, seed=25), 0.5, 0.5)
+    for states in (10, 50):
+        found[f"dirichlet of {states}, 2 fair"] = beside(drawn("dirichlet", states, seed=25), 0.5, 0.5)
+    found["cycles of 30 and 100, 1 fair"] = cs.Problem({"a": cycle(30), "b": cycle(100), "coin": coin()})
+    found["cycle of 100 and dirichlet of 10"] = cs.Problem({"a": cycle(100), "b": drawn("dirichlet", 10, seed=26)})
+    return found | {name: cs.problems.get(name) for name in ("gilbert-elliott", "unlike")}
+
+
+RANDOM = (
+    *(f"dirichlet:chains=5,states=5,seed={seed}" for seed in range(4)),
+    *(f"dirichlet:chains=5,states=5,concentration=0.2,seed={seed}" for seed in range(4)),
+    *(f"reversible:chains=5,states=5,concentration=0.5,seed={seed}" for seed in range(2)),
+    *(f"sparse:chains=5,states=20,seed={seed}" for seed in range(2)),
+    *(f"dirichlet:chains=50,states=10,seed={seed}" for seed in range(2)),
+    *(f"dirichlet:chains=5,states=50,seed={seed}" for seed in range(2)),
+)
+
+
+# -- measurement
+
+
+def mean_losses(
+    problem: cs.Problem, policy: str | cs.Policy, replications: int = REPLICATIONS, seed: int = SEED
+) -> list[Statistic]:
+    """E[max L] at each n/K."""
+    budgets = [each * len(problem) for each in PER_CHAIN]
+    loss, _ = run(problem, policy, budgets, range(replications), Options(seed=seed))
+    return [mean_largest(values) for values in loss]
+
+
+def ratios(
+    problem: cs.Problem,
+    policy: str | cs.Policy,
+    yardstick: str,
+    replications: int = REPLICATIONS,
+    seed: int = SEED,
+) -> list[Statistic]:
+    """E[max L] over the yardstick's at each n/K."""
+    ours, theirs = (mean_losses(problem, rule, replications, seed) for rule in (policy, yardstick))
+    return [one.over(other) for one, other in zip(ours, theirs, strict=True)]
+
+
+def geometric(values: list[float]) -> float:
+    return math.exp(float(np.mean(np.log(values))))
+
+
+def table(problems: dict[str, cs.Problem], yardstick: str) -> tuple[list[tuple[str, ...]], list[list[Statistic]]]:
+    """Rows of cells 'ratio (upper end)', and the ratios (problem, n/K)."""
+    rows, found = [], []
+    for name, problem in problems.items():
+        found.append(ratios(problem, "scout", yardstick))
+        rows.append((name, *(f"{ratio.value:.2f} ({ratio.interval[1]:.2f})" for ratio in found[-1])))
+        print(*rows[-1], sep=" | ", flush=True)
+    return rows, found
+
+
+def main() -> None:
+    rows, found = table(named(), "uniform")
+    columns = ["problem", *(f"n/K = {each:,}" for each in PER_CHAIN)]
+    worst = (f"**{max(ratio.interval[1] for ratio in column):.2f}**" for column in zip(*found, strict=True))
+    rows.append(("**largest upper end**", *worst))
+    record("scout beside taking turns: E[max L] over uniform's (upper end of 95 %)", COMMAND, columns, rows, ("numpy",))
+    rows, found = table({name: cs.problems.get(name) for name in RANDOM}, "oracle")
+    means = (f"**{geometric([ratio.value for ratio in column]):.3f}**" for column in zip(*found, strict=True))
+    rows.append(("**geometric mean**", *means))
+    record(
+        "scout on random problems: E[max L] over the oracle's (upper end of 95 %)", COMMAND, columns, rows, ("numpy",)
+    )
+
+
+if __name__ == "__main__":
+    main()
