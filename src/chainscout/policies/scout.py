@@ -1,10 +1,12 @@
 """``scout``, the default: optimistic variability to the power 3/4 over T, and its indices for other losses.
 
-μ̃ = min(S₊·cap, ΣĜ + c·(1/4 + 4/S₊)·mean(1/N)), S₊ = states left at least once, the mean over them. The bonus is bounded
-by c·(1/4 + 4/S₊), however many states were seen for the first time. A bonus c/N for each of them would give a long
-deterministic cycle nearly the whole budget. d = Σ cap·(N − 3/4)·r²/(N + r)² is what smoothing adds to T·L in rows with
-one successor. A state that was left once counts a quarter of that, because d falls only when the state comes again.
-benchmarks/RESULTS.md has the figures, and what was tried besides.
+Index (μ̃^p + d)/T, μ̃ = min(S₊·cap, ΣĜ + Σ1/N·(g + c·(1/8 + 4/S₊)/S₊ + c/2 if T < 20)), S₊ = states left at least once.
+Ĝ is too small by G/N in the mean. g = Σ(Ĝ/N)/(1 + Σ(N − 1)/N²) estimates G from the states that were left rarely. From
+20 transitions on, the rest of the bonus is at most c·(1/8 + 4/S₊), however many states were seen for the first time. A
+bonus c/N for each of them would give a long deterministic cycle nearly the whole budget.
+
+d = Σ cap·(N − 2/3)·(r/(N + r))² is what smoothing adds to T·L in rows with one successor. A state that was left once
+counts a third of that, because d falls only when the state comes again. docs/policies.md has the reasons.
 """
 
 import math
@@ -27,40 +29,48 @@ if TYPE_CHECKING:
 #: The largest power. μ̃ is below S, so μ̃ to this power fits into a float for every possible S.
 MOST_POWER = 10.0
 
+#: From this T on, a chain that never surprised is believed to vary little. A dense chain of 50 states repeats a state
+#: within so many transitions with probability 0.98, and shows what it is.
+BELIEVED = 20.0
+
 # c = (1 − 1/S, exploration, α, αS, power, S − 1)
 
 
-def terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float, float, float, float]:
-    """Ĝ of the frequencies, 1/N, one, and d."""
+def terms(row: Any, exits: float, squares: float, c: Any) -> tuple[float, float, float, float, float, float]:
+    """Ĝ of the frequencies, 1/N, one, d, Ĝ/N, and (N − 1)/N²."""
+    gini = frequency_gini(exits, squares)
+    inverse = 1.0 / exits
     share = c[3] / (exits + c[3])
-    return frequency_gini(exits, squares), 1.0 / exits, 1.0, c[0] * (exits - 0.75) * (share * share)
+    smoothed = c[0] * (exits - 2.0 / 3.0) * (share * share)
+    return gini, inverse, 1.0, smoothed, gini * inverse, (exits - 1.0) * inverse * inverse
 
 
-def optimistic_variability(sums: Any, c: Any) -> float:
+def optimistic_variability(sums: Any, transitions: float, c: Any) -> float:
     """μ̃."""
-    bonus = c[1] * (0.25 + 4.0 / sums[2]) * (sums[1] / sums[2])
-    return float(min(sums[2] * c[0], sums[0] + bonus))
+    bonus = (0.125 + 4.0 / sums[2]) / sums[2] + (0.5 if transitions < BELIEVED else 0.0)
+    rare = sums[4] / (1.0 + sums[5])
+    return float(min(sums[2] * c[0], sums[0] + sums[1] * (rare + c[1] * bonus)))
 
 
 def index_three_quarters(sums: Any, transitions: float, c: Any) -> float:
     """(μ̃^{3/4} + d)/T, made of square roots so that it has the same bits everywhere."""
-    root = math.sqrt(optimistic_variability(sums, c))
+    root = math.sqrt(optimistic_variability(sums, transitions, c))
     return float((root * math.sqrt(root) + sums[3]) / transitions)
 
 
 def index_half(sums: Any, transitions: float, c: Any) -> float:
     """(μ̃^{1/2} + d)/T."""
-    return float((math.sqrt(optimistic_variability(sums, c)) + sums[3]) / transitions)
+    return float((math.sqrt(optimistic_variability(sums, transitions, c)) + sums[3]) / transitions)
 
 
 def index_one(sums: Any, transitions: float, c: Any) -> float:
     """(μ̃ + d)/T."""
-    return float((optimistic_variability(sums, c) + sums[3]) / transitions)
+    return float((optimistic_variability(sums, transitions, c) + sums[3]) / transitions)
 
 
 def index_any(sums: Any, transitions: float, c: Any) -> float:
     """(μ̃^p + d)/T for a power that square roots cannot give. Its bits are the same on one platform only."""
-    return float((math.pow(optimistic_variability(sums, c), c[4]) + sums[3]) / transitions)
+    return float((math.pow(optimistic_variability(sums, transitions, c), c[4]) + sums[3]) / transitions)
 
 
 INDICES = {0.75: index_three_quarters, 0.5: index_half, 1.0: index_one}
