@@ -157,6 +157,18 @@ ALIKE = (
 
 LARGE = ("dirichlet:chains=5,states=100,seed=0", "dirichlet:chains=3,states=200,seed=0")
 
+#: Other bonuses, on problems of the same kinds with other sizes and seeds. The last column is E[max L] over uniform's.
+TRIED = (
+    ("Σ1/N times surprises ΣN·Ĝ over T", "the hub of a star lends its surprises to all leaves", "star, 3.3"),
+    ("c·(1 + …)·mean(1/N) alone, no d", "no second pass through a long cycle", "cycle, n/K = 1,000, 2.0"),
+    ("d in full for states left once", "a cycle longer than the budget takes too much", "cycle, n/K = 20, 1.2 to 1.5"),
+    ("nothing in d for states left once", "no end of a cycle a little shorter than n/K", "cycle, dense chain, 3.2"),
+    ("bonus 8/S₊ of the mean and no more", "the same", "cycle, dense chain, 1.5"),
+    ("neither g nor c/2 below T = 20", "dense chains stop before a state comes again", "5 dense chains of 50, 1.6"),
+    ("c/2 below T = 24", "a cycle takes more than its share of n/K = 20", "two cycles and a coin, 1.4"),
+    ("3/4 in d for states left once until T = 4√S", "mends 3 dense chains of 200, costs at n/K = 20", "cycle, 1.2"),
+)  # fmt: skip
+
 
 # -- measurement
 
@@ -223,6 +235,8 @@ def main() -> None:
         some, found = table(problems, "oracle")
         rows += [*some, summary(f"geometric mean of these {len(some)}", geometric, found)]
     record("scout on random problems: E[max L] over the oracle's", COMMAND, columns, rows, ("numpy", "numba"))
+    columns = ("instead", "what went wrong", "where, and E[max L] over uniform's")
+    record("scout: bonuses that were tried", COMMAND, columns, TRIED)
 
 
 if __name__ == "__main__":
