@@ -111,7 +111,7 @@ def wilson_hilferty(mean, variance, probability):
 
 
 def optimistic_variability(N, c):
-    """μ̃ = Σ_x min(1 − 1/S, Ĝ_x + c/N_x), Ĝ from the smoothed estimate (MATH §6)."""
+    """Σ_x min(1 − 1/S, Ĝ_x + c/N_x), Ĝ from the smoothed estimate: the mean of the asymptotic certificate's law."""
     G = paper.gini(paper.smoothed(N))
     return sum(min(cap(N), G[x] + c / exits) for x, exits in seen_rows(N))
 
@@ -196,11 +196,21 @@ def bayes(N, open_states=False):
 
 
 def scout(N, power=0.75, open_states=False):
-    """μ̃^p/T. With open states there is no smoothing and the cap is 1."""
-    if open_states:
-        G = gini_frequencies(N)
-        return sum(min(1.0, G[x] + 2.0 / exits) for x, exits in seen_rows(N)) ** power / np.sum(N)
-    return optimistic_variability(N, c=2.0) ** power / np.sum(N)
+    """(μ̃^p + d)/T, μ̃ = min(S₊·cap, ΣĜ^{MLE} + bonus), d = Σ cap·(N_x − 2/3)·(r/(N_x + r))².
+
+    With U = Σ 1/N_x the bonus is U·Σ(Ĝ_x/N_x)/(1 + Σ(N_x − 1)/N_x²) + 2(1/8 + 4/S₊)·U/S₊, and U more while T < 20. With
+    open states the cap is 1, and r stays 1/3.
+    """
+    rows, G, T = seen_rows(N), gini_frequencies(N), int(np.sum(N))
+    most, r = 1.0 if open_states else cap(N), 1.0 / 3.0
+    U = sum(1.0 / exits for _, exits in rows)
+    rare = sum(G[x] / exits for x, exits in rows) / (1.0 + sum((exits - 1) / exits**2 for _, exits in rows))
+    bonus = U * rare + 2.0 * (1.0 / 8.0 + 4.0 / len(rows)) * U / len(rows)
+    if T < 20:
+        bonus += U
+    optimistic = min(len(rows) * most, sum(G.values()) + bonus)
+    smoothed = sum(most * (exits - 2.0 / 3.0) * (r / (exits + r)) ** 2 for _, exits in rows)
+    return (optimistic**power + smoothed) / T
 
 
 def scout_ones(N, open_states=False):

@@ -322,16 +322,19 @@ def test_indices_by_hand():
     assert rules.b_as(FOUR, 1_000) == pytest.approx(((2 / 3 + b / math.sqrt(3)) ** 2 + b**2) / 4, **EXACT)
     # Posterior means (5/8, 3/8) and (3/4, 1/4).
     assert rules.bayes(FOUR) == pytest.approx((3 * (30 / 64) / 5 + (3 / 8) / 3) / 4, **EXACT)
-    assert rules.scout(FOUR) == pytest.approx(1 / 4, **EXACT)  # both rows are at their cap
+    # μ̃ is at S₊·cap = 1; N_x = 3 and 1 give r/(N_x + r) = 1/10 and 1/4.
+    assert rules.scout(FOUR) == pytest.approx((1 + (7 / 300 + 1 / 48) / 2) / 4, **EXACT)
     assert rules.gini_ucb(FOUR, 1, 0.05) == pytest.approx(1 / 4, **EXACT)
     assert rules.certifier(FOUR, 1, 0.05) == rules.mixture_certificate(FOUR, 1, 0.05)
 
 
 def test_scout_and_gini_ucb_away_from_their_caps():
     N = np.array([[9_000, 1_000], [500, 9_500]])
-    tilde = sum(1 - (q + 2 * 10_000 / 6 + 1 / 18) / (10_000 + 1 / 3) ** 2 + 2e-4 for q in (8.2e7, 9.05e7))
-    assert rules.scout(N) == pytest.approx(tilde**0.75 / 20_000, **EXACT)
     excess, G = rules.mixture_excess(N, 2, 0.05), 0.18 + 0.095
+    smoothed = (10_000 - 2 / 3) / 30_001**2  # two rows of cap 1/2, r/(N_x + r) = 1/(3N_x + 1)
+    rare = G / 10_000 / (1 + 2 * 9_999 / 10_000**2)
+    bonus = 2 * (1 / 8 + 4 / 2) / 10_000
+    assert rules.scout(N) == pytest.approx(((G + 2 / 10_000 * rare + bonus) ** 0.75 + smoothed) / 20_000, **EXACT)
     expected = (G + 2 * math.sqrt(excess * (1 - G) / 10_000)) / 20_000
     assert rules.gini_ucb(N, 2, 0.05) == pytest.approx(expected, **EXACT)
 
