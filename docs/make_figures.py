@@ -389,7 +389,7 @@ DARK = ("#0d1117", "#e6edf3", "#9aa7b4", "#30363d", ("#6cb0f5", "#4cc38a", "#f0a
 MOMENTS = (60, 80, 100, 150, 200, 300, 400, 600, 800, 1_000, 1_250, 1_500, 1_750, 2_000, 2_500)
 #: The default rule of a study with a target, and what people do without one.
 OWN, TURNS = "chainscout", "taking turns"
-TARGET = 0.03
+ENOUGH = 0.03
 
 
 class Learned(NamedTuple):
@@ -408,7 +408,7 @@ def learned(words: str) -> Learned:
     sources = cs.simulated(problem, seed=1)
     chains = {name: problem[name].states for name in problem}
     if words == OWN:
-        study, enough = cs.Study.create(None, chains, target_loss=TARGET), {}
+        study, enough = cs.Study.create(None, chains, target_loss=ENOUGH), {}
     else:
         study, enough = cs.Study.create(None, chains, policy="uniform"), learned(OWN).shares
     found = Learned({}, [], [], [])
@@ -453,7 +453,7 @@ def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
         figure = plt.figure(figsize=(11, 3.3))
         heads = (
             (0.015, "1  Unlike processes"),
-            (0.265, f"2  What a bound of {TARGET:g} takes"),
+            (0.265, f"2  What a bound of {ENOUGH:g} takes"),
             (0.515, "3  How the bound falls"),
             (0.765, "4  An answer closes in"),
         )
@@ -484,9 +484,9 @@ def idea(name: str, theme: tuple[str, str, str, str, tuple[str, ...]]) -> None:
         for one, colour, style in zip(found.values(), (ink, pale), ("-", "--"), strict=True):
             axes.plot(one.moments, one.bounds, color=colour, linestyle=style, linewidth=2)
             axes.plot(one.moments[-1], one.bounds[-1], "o", color=colour, markersize=5, clip_on=False)
-        axes.axhline(TARGET, color=ink, linewidth=1.2, linestyle=":")
-        axes.annotate(TURNS, (most, TARGET), (0, 30), textcoords="offset points", color=pale, ha="right")
-        axes.annotate(OWN, (found[OWN].moments[-1], TARGET), (-4, -15), textcoords="offset points", ha="right")
+        axes.axhline(ENOUGH, color=ink, linewidth=1.2, linestyle=":")
+        axes.annotate(TURNS, (most, ENOUGH), (0, 30), textcoords="offset points", color=pale, ha="right")
+        axes.annotate(OWN, (found[OWN].moments[-1], ENOUGH), (-4, -15), textcoords="offset points", ha="right")
         axes.set(xlim=(0, most), ylim=(0.01, 2), yscale="log", yticks=(0.01, 0.1, 1), xticks=(0, 1_000, 2_000))
         axes.set_yticklabels(("0.01", "0.1", "1"))
         axes.minorticks_off()

@@ -91,9 +91,9 @@ def test_the_others_are_measured(told: str) -> None:
     for seed in demonstration.SEEDS:
         sources = cs.simulated(demonstration.demonstrated(), seed=seed)
         with cs.learn(sources, 20_000, target_loss=0.03, progress=False) as study:
-            told = list(study.allocation().values())
-        most = max(told)  # the chains before the last one to be done have one more observation
-        needed.append(f"{3 * (most - 1) + 1 + told.index(most):,}")
+            enough = list(study.allocation().values())
+        most = max(enough)  # at that moment the chains before this one have as many, and those after it one fewer
+        needed.append(f"{3 * (most - 1) + 1 + enough.index(most):,}")
     assert re.search(r"round-robin\) +" + " +".join(needed) + "$", told, re.M)
     assert f"(seeds {', '.join(map(str, demonstration.SEEDS))})" in told
 

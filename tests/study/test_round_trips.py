@@ -24,7 +24,7 @@ def filled(server, **options):
     address, rng = server.address(), random.Random(0)
     with Study.create(address, {"a": 3, "b": ["x", "y", "z"], "c": []}, open_states=["c"], **options) as study:
         told = {"a": (0, 1, 2, 1), "b": ("x", "y", "z", "y"), "c": ("up", 5, "5")}
-        drawn = {name: rng.choices(states, k=500) if options else states * 125 for name, states in told.items()}
+        drawn = {name: rng.choices(states, k=500) if options else states * 167 for name, states in told.items()}
         study.tell_many([(name, drawn[name][t]) for t in range(500) for name in told])
     return address
 

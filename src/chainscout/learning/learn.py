@@ -142,8 +142,9 @@ def _open_or_create(
         given = settings.warm_start or {}
         _check_unused(sources, [name for name, counts in given.items() if isinstance(counts, Counts) and counts.total])
         chains, opened = _chain_states(sources, states or {}, settings.open_states)
-        if settings.target_loss is not None and opened and settings.certificate != "mixture":
-            several = f"{len(opened)} chains" if len(opened) > 1 else f"the chain {opened[0]!r}"
+        unsaid = sorted(set(opened) - open_chains(settings.open_states, sources))
+        if settings.target_loss is not None and unsaid and settings.certificate != "mixture":
+            several = f"{len(unsaid)} chains" if len(unsaid) > 1 else f"the chain {unsaid[0]!r}"
             warnings.warn(
                 f"the states of {several} are not declared, so {UNDECLARED}", UndeclaredStatesWarning, stacklevel=3
             )

@@ -1,11 +1,11 @@
 """Looks at bounds, and the end of a study: the rule that finds a reason to stop, and what lets the study continue."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..errors import NothingFree, StudyFinished
 from ..store import ChainRecord, Transaction
-from . import _aim, _budget, _certificate, _evidence, _history, _selection, _transitions
+from . import _aim, _budget, _certificate, _evidence, _history, _questions, _selection, _transitions
 from ._index import LiveIndex
 from ._questions import Answering
 from .views import EventKind, StopReason
@@ -112,6 +112,23 @@ def look_at_all(transaction: Transaction, live: LiveIndex, answering: Answering,
     for chain in transaction.every():
         if chain.transitions:
             look(transaction, live, answering, chain, whole=whole)
+
+
+def aim_anew(
+    transaction: Transaction,
+    live: LiveIndex,
+    answering: Answering,
+    target_loss: float | Mapping[str, float] | None,
+    target_width: float | None,
+) -> None:
+    """Gives the study a new target, if there is one, and looks at its chains."""
+    if target_loss is not None:
+        _aim.begin_all(transaction, live, target_loss)
+    elif target_width is not None:
+        _questions.aim_at_width(transaction, live, target_width)
+    else:
+        return
+    look_at_all(transaction, live, answering)
 
 
 #: The reason to stop when the aim is reached: for every chain, or for all but the chains that were set aside.

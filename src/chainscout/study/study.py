@@ -196,12 +196,7 @@ class Study:
             if limit is not None:
                 endless, study.budget = study.budget is None, limit
                 renew(transaction, self._live(study), always=endless)
-            if target is not None:
-                _aim.begin_all(transaction, self._live(study), target)
-            if checked.target_width is not None:
-                _questions.aim_at_width(transaction, self._live(study), checked.target_width)
-            if target is not None or checked.target_width is not None:
-                _stop.look_at_all(transaction, self._live(study), self._answering)
+            _stop.aim_anew(transaction, self._live(study), self._answering, target, checked.target_width)
             transaction.happened(
                 EventKind.EXTENDED.value, budget=study.budget, target_loss=study.target_loss, deadline=study.deadline,
                 target_width=study.target_width,
