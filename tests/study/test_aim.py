@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import islice
 
 import pytest
 from scipy.stats import binom
@@ -145,7 +146,7 @@ def test_a_chain_with_one_state_is_done_before_it_begins():
 def looks(study, steps, source):
     """The T of each look, and the ratio that it found."""
     found = {}
-    for state in itertools.islice(source, steps):
+    for state in islice(source, steps):
         study.tell("a", state)
         one = line(study, "a")
         if one.looked:
@@ -322,7 +323,7 @@ def test_a_worker_waits_unless_its_chain_is_close_to_the_first():
         lease = first.lease()
         assert lease.chain == "a"
         if waits:
-            with pytest.raises(NothingFree, match="'a' come before 'b', and are at work"):
+            with pytest.raises(NothingFree, match="'a' comes before 'b', and is at work"):
                 second.lease(wait=0, without={"a"})
         else:
             assert second.lease(wait=0, without={"a"}).chain == "b"
@@ -419,8 +420,15 @@ def test_no_study_stops_on_a_bound_whose_assumption_was_rejected(aim):
 def test_a_study_of_which_no_bound_holds_ends_with_a_code(aim):
     study = cs.learn({"memory": remembering(1)}, states={"memory": 2}, progress=False, **aim)
     assert study.stop_reason is StopReason.NO_BOUND
+    certificate = study.certificate()
+    assert (certificate.max, certificate.guaranteed) == (math.inf, False)
+    assert str(certificate).startswith("memory: no bound holds: the check of order")
+    assert StudyReport(study, "").overview().certificate is None
+    assert "nothing helps memory: no bound holds" in str(study.plan(target_loss=0.003))
     assert study.stop_reason == "no_bound"
-    with pytest.raises(StudyFinished, match=r"no bound holds: a check rejects .* take a chain up with take_up"):
+    with pytest.raises(
+        StudyFinished, match=r"no bound holds: a check rejects .* no observation helps this study: make one without"
+    ):
         study.ask()
 
 
@@ -486,3 +494,84 @@ def test_stopping_chain_by_chain_keeps_the_promise():
         missed += wrong
     assert missed <= int(binom.ppf(0.999, runs, delta))
     assert missed < runs / 4  # the bounds are above what is needed
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.SetAsideWarning")
+@pytest.mark.parametrize("short", [1, 2, 3])
+def test_a_budget_that_ends_just_before_the_aim_certifies_no_rejected_chain(short):
+    """The looks of the last moment find the aim reached, and the checks of the last moment reject."""
+    for seed in range(6):
+        whole = cs.learn({"memory": remembering(seed)}, states={"memory": 2}, target_loss=0.02, progress=False)
+        budget = whole.progress().observations - short
+        study = cs.learn({"memory": remembering(seed)}, budget, states={"memory": 2}, target_loss=0.02, progress=False)
+        doubts = cs.study.Browser(study).doubts()
+        assert not (doubts and study.stop_reason is StopReason.TARGET_LOSS)
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.SetAsideWarning")
+def test_the_worst_chain_is_undecided_if_those_that_may_be_it_are_set_aside():
+    sources = {"a": iter([0, 1] * 40), "b": iter([0, 1] * 40), "c": independent(1)}
+    asked = dict.fromkeys("abc", "reach 1 from 0 within 1")
+    study = cs.learn(sources, states=dict.fromkeys("abc", 2), questions=asked, worst="highest", progress=False)
+    assert study.stop_reason is StopReason.UNDECIDED
+    assert "cannot be decided without the chains set aside" in str(study)
+
+
+@pytest.mark.filterwarnings("ignore::chainscout.errors.SetAsideWarning")
+def test_a_question_that_the_data_refute_takes_no_budget():
+    asked = {"a": "reach 1 from 0 within 2 given 0 -> 1 impossible", "b": "reach 1 from 0 within 2"}
+    sources = {"a": independent(1), "b": independent(2)}
+    study = cs.learn(sources, states=dict.fromkeys("ab", 2), questions=asked, target_width=0.2, progress=False)
+    assert study.stop_reason is StopReason.TARGET_WIDTH_OF_THE_REST
+    assert study.allocation()["a"] < 100
+
+
+def test_a_study_of_chains_with_one_state_is_finished_when_it_is_made():
+    study = cs.Study.create(None, {"fixed": 1}, target_loss=0.05)
+    assert study.stop_reason is StopReason.TARGET_LOSS
+    assert study.certificate().loss == {"fixed": 0.0}
+    two = cs.Study.create(None, {"fixed": 1, "coin": 2}, target_loss=0.05)
+    assert two.certificate().loss["fixed"] == 0.0
+    assert two.progress().behind == 1
+
+
+def test_a_worker_does_not_stay_with_a_chain_that_is_done():
+    """Thirty workers under a rule of counts, whose index does not know that a chain is done."""
+    names = [f"coin {k}" for k in range(6)]
+    study = cs.Study.create(None, dict.fromkeys(names, 2), target_loss=0.05, policy="uniform")
+    rng, workers = random.Random(1), []
+    while not study.finished:
+        if len(workers) < 30:
+            workers.append(study.worker(f"worker {len(workers)}", renews=False))
+        try:
+            lease = rng.choice(workers).lease(wait=0)
+        except NothingFree:
+            continue
+        if lease is not None:
+            assert line(study, lease.chain).ratio > 1
+            lease.tell(int(rng.random() < 0.05 + 0.08 * names.index(lease.chain)))
+
+
+def test_asking_for_the_certificate_of_repeated_paths_changes_nothing():
+    targets, states = {"a": 0.2, "b": 0.001}, list(islice(independent(1), 80))
+    study = cs.Study.create(None, {"a": 2, "b": 2}, 2_000, target_loss=targets)
+    draw = independent(3)
+    while line(study, "a").ratio > 1:
+        study.tell("a", next(draw))
+    for _ in range(2):
+        study.tell("b", states[0], begin=True)
+        for state in states[1:]:
+            study.tell("b", state)
+    assert study.progress().spoilt
+    before = study.progress().behind, study.ask()
+    study.certificate()
+    assert (study.progress().behind, study.ask()) == before
+
+
+def test_plain_tells_of_two_programs_on_one_chain_are_side_by_side(tmp_path):
+    where = tmp_path / "lab.db"
+    with cs.Study.create(where, {"a": 2}) as one, cs.Study.open(where) as two:
+        for state in (0, 1, 1, 0):
+            one.tell("a", state)
+            two.tell("a", state)
+        assert any("several workers advanced one chain at once" in note for note in one.certificate().notes)

@@ -200,16 +200,16 @@ def combine(excess: float, smoothing: float, transitions: float) -> float:
 def bound_from_exits(
     exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3, open_states: bool = False
 ) -> float:
-    """b for the exits of the states left at least once; ``weight`` is r = αS. Infinite if there are none.
+    """b for the exits of the states left at least once; ``weight`` is r = αS. With one state 0; else infinite without exits.
 
     With ``open_states`` the chain may have more states than the ``size`` seen. Then cost(u) is its limit u/2 for large
     S, and 1 + 1/S′ replaces 1 − 1/S in the smoothing term (MATH §6).
     """
     number = len(exits)
-    if number == 0:
-        return math.inf
     if size == 1 and not open_states:
         return 0.0
+    if number == 0:
+        return math.inf
     dimension, spread = size - 1.0, 1 - 1 / size
     if open_states:
         dimension, spread = OPEN, 1 + 1 / size

@@ -54,9 +54,7 @@ _deadline = click.option("--deadline", metavar="TIME", callback=_moment, help="S
 @_target_loss
 @_deadline
 @click.option("--certificate", help="sharp (the default) or mixture: what the study promises and stops by.")
-@click.option(
-    "--policy", help="The rule that chooses the next chain: scout, or widest for a study that aims at answers."
-)
+@click.option("--policy", help="The rule that chooses the next chain: furthest if there is a target, and else scout.")
 @_number_of("--weight", "weights", help="How much a chain's loss counts.")
 @_number_of("--cost", "costs", help="What an observation of a chain costs.")
 @click.option(

@@ -85,6 +85,8 @@ class Line(ChainLine):
     label: str
     #: The share that the policy aims at.
     aim: float | None
+    #: Why no bound of the chain holds, if a check speaks against what it assumes.
+    doubt: str | None
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,7 @@ class StudyReport:
             policy=label(progress.policy),
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            certificate=finite(Bound(progress.certificate)),
+            certificate=None if self.browser.doubts() else finite(Bound(progress.certificate)),
             as_of=self.browser.as_of(),
             variability=finite(progress.variability),
             rate=pace.rate,
@@ -258,8 +260,10 @@ class StudyReport:
         return replace(found, facts=_texts((*facts(found), *pace_facts(found))))
 
     def promise(self, words: str) -> str:
-        """The words, with 1 − δ for {sure}; if paths of the study repeat each other, that no bound holds."""
+        """The words, with 1 − δ for {sure}; if the data contradict what bounds assume, that no bound holds."""
         repeated = self._study.repeated_paths()
+        if not repeated and self.browser.doubts():
+            return self.browser.promise()
         return repeated[0] if repeated else words.format(sure=sure(self._study.progress().delta))
 
     def _notes(self, progress: Progress) -> tuple[str, ...]:
@@ -290,8 +294,8 @@ class StudyReport:
     ) -> Page:
         """Some chains, searched by name and sorted."""
         total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
-        aims = self.browser.aims()
-        return Page(total, page, max(1, math.ceil(total / size)), tuple(_line(line, aims) for line in found))
+        aims, doubts = self.browser.aims(), self.browser.doubts()
+        return Page(total, page, max(1, math.ceil(total / size)), tuple(_line(line, aims, doubts) for line in found))
 
     def columns(self) -> dict[str, str]:
         """The columns of a table of chains: heading → field. With weights, the loss itself has its bound too."""
@@ -324,7 +328,7 @@ class StudyReport:
         )
         tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
         names = tuple(label(state) for state in estimate.states[column : column + size])
-        shown = _line(line, self.browser.aims())
+        shown = _line(line, self.browser.aims(), self.browser.doubts())
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
         repeated = self._study.repeated_paths()
@@ -369,7 +373,7 @@ class StudyReport:
                 plug_in = own.variability / total if total else None
                 share = own.own / own.observations  # of one moment: the study may have grown by half since
                 points.append((at.observations, at.time, finite(Bound(own.certificate)), share, plug_in))
-        now = _line(line, self.browser.aims())
+        now = _line(line, self.browser.aims(), self.browser.doubts())
         if now.share is not None:
             if points and points[-1][0] == progress.observations:
                 points.pop()
@@ -447,13 +451,15 @@ class StudyReport:
         return tuple(_happening(event, progress) for event in self._study.events(after, limit))
 
 
-def _line(line: ChainLine, aims: dict[int, float]) -> Line:
+def _line(line: ChainLine, aims: dict[int, float], doubts: dict[str, str]) -> Line:
+    doubt = doubts.get(line.name)
     return Line.of(
         line,
         label=label(line.name),
         aim=aims.get(line.number),
-        loss=finite(Bound(line.loss)),
-        certificate=finite(Bound(line.certificate)),
+        doubt=doubt,
+        loss=None if doubt else finite(Bound(line.loss)),
+        certificate=None if doubt else finite(Bound(line.certificate)),
         index=shown_index(line),
         ratio=finite(line.ratio),
     )

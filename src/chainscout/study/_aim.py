@@ -78,6 +78,8 @@ def begin(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, *, asked: b
     """
     nothing_to_learn = study.target_loss is not None and chain.size == 1 and not chain.open
     chain.ratio = 0.0 if nothing_to_learn or (aims_at_answers(study) and not asked) else math.inf
+    if nothing_to_learn:
+        chain.certificate = 0.0
     chain.enough = 0.0 if chain.done else math.inf
     chain.due = _next_due(study, chain, asked=asked)
     if chain.transitions > _unread(study, chain):
@@ -85,10 +87,7 @@ def begin(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, *, asked: b
     if live.policy.aiming:
         chain.sums = (chain.enough, float(_unread(study, chain)))
     live.reindex(chain)
-    if has_aim(study) and chain.aside:
-        study.missed += not chain.done
-    elif has_aim(study):
-        study.behind += not chain.done
+    _count(study, chain, 1)
 
 
 def begin_all(transaction: Transaction, live: "LiveIndex", target: float | Mapping[str, float] | None = None) -> None:
@@ -113,17 +112,14 @@ def place(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: floa
     chain.looked = chain.transitions
     set_ratio(study, live, chain, ratio)
     chain.due = _next_due(study, chain, asked=asked)
+    chain.resting = rests(chain)  # with the new moment
 
 
 def set_ratio(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: float) -> None:
     """Gives a chain the ratio of its last look. The caller saves the chain."""
-    before = chain.done
+    _count(study, chain, -1)
     chain.ratio = math.inf if study.spoilt else ratio
-    change = before - chain.done
-    if has_aim(study) and chain.aside:
-        study.missed += change
-    elif has_aim(study):
-        study.behind += change
+    _count(study, chain, 1)
     unread = _unread(study, chain)
     chain.enough = unread + chain.ratio * max(0, chain.looked - unread) if chain.ratio < math.inf else math.inf
     if live.policy.aiming:
@@ -131,13 +127,19 @@ def set_ratio(study: StudyRecord, live: "LiveIndex", chain: ChainRecord, ratio: 
     live.reindex(chain)
 
 
-def set_aside(study: StudyRecord, chain: ChainRecord) -> None:
-    """Counts a chain that was just set aside, or taken up again."""
-    change = 1 if chain.aside else -1
-    study.aside += change
+def set_aside(study: StudyRecord, chain: ChainRecord, aside: bool) -> None:
+    """Sets a chain aside, or takes it up again. The caller saves the chain."""
+    _count(study, chain, -1)
+    study.aside += aside - chain.aside
+    chain.aside = aside
+    _count(study, chain, 1)
+
+
+def _count(study: StudyRecord, chain: ChainRecord, change: int) -> None:
+    """Counts a chain that has not reached the aim, in or out."""
     if has_aim(study) and not chain.done:
-        study.behind -= change
-        study.missed += change
+        study.missed += change * chain.aside
+        study.behind += change * (not chain.aside)
 
 
 def targets(given: float | Mapping[str, float], names: Collection[str]) -> dict[str, float]:
@@ -155,6 +157,7 @@ def targets(given: float | Mapping[str, float], names: Collection[str]) -> dict[
 
 def news(transaction: Transaction, bounds: Mapping[str, float]) -> list[str]:
     """The chains whose bounds, times their weights, say something else of the target loss than is stored."""
-    if transaction.study.target_loss is None or transaction.study.stop_reason is not None:
+    study = transaction.study
+    if study.target_loss is None or study.stop_reason is not None or study.spoilt:
         return []
     return [chain.name for chain in transaction.every() if (bounds[chain.name] <= chain.target) != chain.done]

@@ -13,6 +13,7 @@ from ..counts import Counts
 from ..numerals import bound
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ..validation import printable
+from . import _evidence
 from ._aim import FEW, LONG
 from ._labels import Labels
 from ._repetition import as_sentence, repeated
@@ -35,6 +36,8 @@ class StudyCertificate(Certificate):
     side_by_side: bool = False
     #: Whether the bounds were computed in a study that is only read here, and so count for no stop.
     only_read: bool = field(default=False, repr=False, kw_only=True)
+    #: Chain → why no bound of it holds, if the last stored checks speak against what the bound assumes.
+    doubts: Mapping[str, str] = field(default_factory=dict, repr=False, kw_only=True)
     #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
     doubt: str | None = None
     #: Chain → its weight, where some weight is not 1. ``loss`` bounds the losses themselves.
@@ -56,8 +59,8 @@ class StudyCertificate(Certificate):
 
     @property
     def guaranteed(self) -> bool:
-        """Whether the bound is proved to hold with probability ≥ 1 − δ: not if paths repeat each other."""
-        return not self.repeated and super().guaranteed
+        """Whether the bound is proved to hold with probability ≥ 1 − δ: not if the data contradict what it assumes."""
+        return not self.repeated and not self.doubts and super().guaranteed
 
     def in_words(self, exits: int = EXITS) -> str:
         """What the certificate says of single probabilities, or that no bound holds, in one sentence."""
@@ -69,6 +72,8 @@ class StudyCertificate(Certificate):
         return as_of(self.moments, len(self.loss))
 
     def _promise(self) -> str:
+        if self.doubts:
+            return said(self.doubts)
         return promised(
             self.max, self.delta, len(self.loss), guaranteed=self.guaranteed, weighted=bool(self.weights),
             loss=max(self.loss.values()), as_of=self._as_of, warm=bool(self.warm),
@@ -205,11 +210,20 @@ def as_of(moments: Mapping[str, int], chains: int) -> str:
     return f"transition {next(iter(moments.values())):,}" if chains == 1 else "the transitions of the stored bounds"
 
 
+def said(doubts: Mapping[str, str]) -> str:
+    """Of which chains no bound holds, and why."""
+    name, sentence = next(iter(doubts.items()))
+    more = f"; nor does one of {len(doubts) - 1:,} more" if len(doubts) > 1 else ""
+    return f"{printable(name)}: {sentence}{more}"
+
+
 def promise(transaction: Transaction) -> str:
     """What the stored bounds of all chains say together, in one sentence."""
     study = transaction.study
     if study.spoilt:
         return as_sentence(repeated(transaction)[0])
+    if doubts := _evidence.doubts(transaction):
+        return f"{said(doubts)}."
     largest_bound, when = largest(transaction), as_of(moments(transaction), study.chains)
     words = promised(
         largest_bound, study.delta, study.chains, weighted=study.weighted, as_of=when, warm=study.warm > 0

@@ -1,15 +1,16 @@
 """Checks of a study's chains: are they Markov chains that do not change? `Study` has these functions as methods."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from .. import diagnostics
 from ..chains import MarkovChain
-from ..diagnostics import Diagnosis, Doubt
+from ..diagnostics import Diagnosis
 from ..errors import InputError
 from ..paths import Paths
-from ..store import ChainRecord, Transaction
+from ..store import Transaction
 from . import _evidence, _paths, _repetition
 from ._certificate import StudyCertificate
 from ._labels import Labels
@@ -17,7 +18,7 @@ from ._labels import Labels
 if TYPE_CHECKING:
     from .study import Study
 
-__all__ = ["Known", "Other", "checks", "diagnose", "noted", "rejected"]
+__all__ = ["Known", "Other", "checks", "diagnose", "noted"]
 
 #: Matrices that are known exactly, by the chain's name.
 Known: TypeAlias = Mapping[str, MarkovChain] | None
@@ -56,23 +57,15 @@ def checks(self: "Study") -> Diagnosis | None:
 
 
 def noted(transaction: Transaction, certificate: StudyCertificate) -> StudyCertificate:
-    """The certificate, with a note if the last stored checks speak against its assumptions."""
+    """The certificate without the bounds of chains that the last stored checks speak against, and with a note."""
     found = _evidence.stored(transaction)
-    return certificate if found is None else replace(certificate, doubt=found.note)
-
-
-def rejected(transaction: Transaction, chain: ChainRecord) -> Doubt | None:
-    """Why no bound of this chain holds, from the stored standing of the checks; None if no check speaks against it.
-
-    The hook of the stop logic: an answer or a certificate of a rejected chain counts for no aim, and the chain is not
-    advanced for it (MATH §16). One read of the stored standing of all chains together, no line of the log. So it is as
-    of `_evidence.keep`, which runs on its own schedule; ``_evidence.keep(transaction)`` brings it to this moment. Of
-    several chains, a chain is rejected if every mean of chains that includes it reaches 1/δ (MATH §13, 'Which chain';
-    for *change*, if its own level is at most δ/K). None for a study that stores no checks. Paths that repeat each other
-    are another matter: `_repetition`.
-    """
-    found = _evidence.stored(transaction)
-    return None if found is None else found.doubt(chain.name)
+    if found is None:
+        return certificate
+    chains = (transaction.chain(name) for name in certificate.loss)
+    doubts = _evidence.doubts(transaction, [chain for chain in chains if chain is not None])
+    loss = {name: math.inf if name in doubts else bound for name, bound in certificate.loss.items()}
+    entries = {name: rows for name, rows in certificate.entries.items() if name not in doubts}
+    return replace(certificate, loss=loss, entries=entries, doubt=found.note, doubts=doubts)
 
 
 def _data(transaction: Transaction, labels: Labels) -> dict[str, Paths]:

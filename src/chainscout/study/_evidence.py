@@ -7,6 +7,7 @@ The stored standing and the log after it give the same result as one pass over t
 
 import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -162,6 +163,19 @@ def stored(transaction: Transaction) -> Diagnosis | None:
     """The last stored result of the checks of all chains together; None if there is none. Compiles nothing."""
     content = transaction.kept(None)
     return None if content is None else _diagnosis(transaction, _Study(transaction.study, content), since=True)
+
+
+def doubts(transaction: Transaction, chains: Iterable[ChainRecord] | None = None) -> dict[str, str]:
+    """Chain → why no bound of it holds, of the chains that a stored check speaks against.
+
+    ``chains``: only these. Of several chains, the checks of all together say which: a chain is blamed if every mean of
+    chains that includes it reaches 1/δ (MATH §13).
+    """
+    found = stored(transaction)
+    if found is None or not found.against:
+        return {}
+    named = ((chain.name, found.doubt(chain.name)) for chain in (transaction.every() if chains is None else chains))
+    return {name: doubt.sentence for name, doubt in named if doubt is not None}
 
 
 def _diagnosis(transaction: Transaction, found: _Study, *, since: bool = False) -> Diagnosis:

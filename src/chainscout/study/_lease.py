@@ -323,7 +323,8 @@ def choose(
             raise Held(
                 f"the worker {walker.name!r} holds {named}, which come first: it must tell them before {chain.name!r}"
             )
-        raise NothingFree(f"nothing is free: {named} come before {chain.name!r}, and are at work")
+        come, are = ("comes", "is") if len(first) == 1 else ("come", "are")
+        raise NothingFree(f"nothing is free: {named} {come} before {chain.name!r}, and {are} at work")
     return chain, affordable
 
 

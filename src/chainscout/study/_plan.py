@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..certificates.certificate import need_certifiable
@@ -12,7 +13,7 @@ from ..errors import InputError
 from ..problems import Problem
 from ..store import ChainRecord
 from ..validation import failure_probability, printable, shown
-from . import _budget, _transitions
+from . import _budget, _evidence, _transitions
 from ._aim import targets
 from ._repetition import as_sentence, repeated
 from .settings import CHECKS, target_text
@@ -49,6 +50,8 @@ class StudyPlan:
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other. If there is one, no number of observations helps.
     repeated: tuple[str, ...] = ()
+    #: Chain → why no bound of it holds, however many observations are made.
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
@@ -67,11 +70,15 @@ class StudyPlan:
         number = f"about {self.total:,.0f} more observations"
         if math.isinf(self.total):
             number = "more observations than can be made"
-        words = f"{number} of {needed:,} of {_chains(len(self.more))}" if needed else "nothing more"
+        words = f"{number} of {needed:,} of {_chains(len(self.more))}"
+        if not needed and not self.unknown:
+            words = "nothing more"
         if self.unknown:
             words += f"; of {self.unknown:,} without a transition nothing can be said yet"
         words += _beyond(self.cost, self.left)
-        if missed := [name for name in self.aside if self.more[name] > 0]:
+        for name, sentence in islice(self.doubts.items(), _MOST_NAMED):
+            words += f"; nothing helps {printable(name)}: {sentence}"
+        if missed := [name for name in self.aside if self.more[name] > 0 and name not in self.doubts]:
             words += f"; {_named(missed)} set aside, and would need more"
         wanted = self.target_loss.values() if isinstance(self.target_loss, Mapping) else (self.target_loss,)
         return f"For a certified loss ≤ {target_text(min(wanted), max(wanted))}: {words}."
@@ -202,6 +209,8 @@ def _of_guess(problem: Problem, wanted: Mapping[str, float], delta: float, metho
     chains = problem.chains.items()
     return {
         name: 1 + least_transitions(chain, wanted[name], bound, 10 + 3 * chain.variability / wanted[name])
+        if chain.size > 1
+        else 0
         for name, chain in chains
     }
 
@@ -276,9 +285,11 @@ def _plan_loss(study: "Study", target: float | Mapping[str, float] | None) -> St
     if state.stop_reason is None:
         study._look_at(news)
     with study._lock, study._store.reading() as transaction:
-        left, twins = _budget.remaining(transaction), repeated(transaction)
+        left, twins, doubts = _budget.remaining(transaction), repeated(transaction), _evidence.doubts(transaction)
+    more |= dict.fromkeys(doubts, math.inf)
+    aside += [name for name in doubts if name not in aside]
     goal = own if target is None and len(set(own.values())) > 1 else target or next(iter(own.values()))
-    return StudyPlan(goal, state.delta, state.method, state.observations, more, cost, left, tuple(aside), twins)
+    return StudyPlan(goal, state.delta, state.method, state.observations, more, cost, left, tuple(aside), twins, doubts)
 
 
 def _read(study: "Study") -> Iterator[tuple[ChainRecord, bool, Counts]]:

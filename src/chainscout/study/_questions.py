@@ -168,6 +168,8 @@ class Answering:
         self._readings = Readings()
         #: Question → its replay over the known states.
         self._running: dict[int, Running] = {}
+        #: Question → why it has no answer, if the data contradict what it declares.
+        self._refused: dict[int, str] = {}
 
     def look(self, transaction: Transaction, live: LiveIndex, chain: ChainRecord) -> float:
         """Computes the answers about a chain. Returns how far they are from the study's aim, in transitions."""
@@ -198,12 +200,14 @@ class Answering:
     ) -> Answer:
         """The answer at this moment; one without bounds if the data contradict the question or the assumptions."""
         running = self._running_of(transaction, chain, record)
+        self._refused.pop(record.number, None)
         try:
             if cards.unordered is None:
                 return running.answer(cards.decks, cards.lost)
             paths = _paths.chain_paths(transaction, chain, self._labels)
             return unchecked(paths, running.question, delta=record.delta, method=None, asked=0, losses="checked")
         except InputError as error:
+            self._refused[record.number] = str(error)
             return running.unknown(str(error))
 
     def _running_of(self, transaction: Transaction, chain: ChainRecord, record: QuestionRecord) -> Running:
@@ -235,8 +239,14 @@ class Answering:
     def _set_aside(
         self, transaction: Transaction, chain: ChainRecord, records: Sequence[QuestionRecord], cards: ChainCards
     ) -> None:
-        """Sets a chain aside if an awaited state is not left any more, because it would take the whole budget."""
+        """Sets a chain aside that would take the whole budget, because more of its draws settle no question.
+
+        An awaited state is not left any more, or the data contradict what a question declares.
+        """
         for record in records:
+            if record.number in self._refused:
+                _transitions.set_aside(transaction, chain, self._refused[record.number])
+                return
             if record.met or record.waits is None:
                 continue
             if cards.unordered is None and cards.decks.ends[record.waits] == BLOCKED:

@@ -65,11 +65,11 @@ def ahead(
 
 
 def _expired(transaction: Transaction) -> list[ChainRecord]:
-    """The chains of shared paths whose lease has expired, and that are not set aside."""
+    """The chains of shared paths whose lease has expired, and that are neither done nor set aside."""
     if not (transaction.study.shared and transaction.study.leases):
         return []
     found = (transaction.numbered(path.chain) for path in transaction.held(until=transaction.now))
-    return [chain for chain in found if not chain.aside]
+    return [chain for chain in found if not (chain.aside or chain.done)]
 
 
 def _pending(chain: ChainRecord) -> int:
@@ -116,8 +116,10 @@ def preferred(
             break
         own = transaction.numbered(number)
         if walker.note(own) and own.index >= least:
-            return own if not (own.aside or own.blocked) and own.cost <= left else chain
-        if own.index < least:
+            if not (own.aside or own.blocked or own.resting or own.cost > left):
+                return own
+            without = without | {number}
+        elif own.index < least:
             break
     return chain
 

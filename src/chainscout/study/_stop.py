@@ -21,7 +21,8 @@ _WAYS_ON = {
     StopReason.LIMIT_OF_THE_REST: "extend it with a target width, or take a chain up with take_up,",
     StopReason.WORST: "extend it with a target width",
     StopReason.DEADLINE: "extend it with a later deadline",
-    StopReason.NO_BOUND: "take a chain up with take_up, and give the study a budget",
+    StopReason.NO_BOUND: "no observation helps this study: make one without a target",
+    StopReason.UNDECIDED: "take a chain up with take_up",
     StopReason.ALL_SET_ASIDE: "when a source works again, take its chain up with take_up",
     StopReason.REPEATED: "extend it with a budget or a deadline",
 }
@@ -32,9 +33,14 @@ def settle(transaction: Transaction, live: LiveIndex, answering: Answering, move
     just advanced.
     """
     study = transaction.study
+    moved = list(moved)
     looked = [chain for chain in moved if _aim.is_due(chain)]
     for chain in looked:
         look(transaction, live, answering, chain)
+    for chain in moved:
+        if chain.resting != (resting := _aim.rests(chain)):  # plain tells beside the draws under way
+            chain.resting = resting
+            transaction.save(chain)
     _history.draw(transaction, looked)
     if _evidence.keep_if_due(transaction):
         _set_rejected_aside(transaction, live)
@@ -53,6 +59,7 @@ def settle(transaction: Transaction, live: LiveIndex, answering: Answering, move
             look(transaction, live, answering, chain, whole=True)
         _history.draw(transaction, stale)
         _evidence.keep(transaction)
+        _set_rejected_aside(transaction, live)
         reason = _reached(transaction, live, answering) or reason
     study.stop_reason = reason.value
     transaction.happened(EventKind.FINISHED.value, reason=reason.value)
@@ -78,33 +85,28 @@ def look(
         ratio = math.inf
     elif not asked:
         ratio = 0.0
-    if chain.aside and ratio <= 1.0 and _doubted(transaction, [chain]):
+    if ratio <= 1.0 and _aim.has_aim(study) and _evidence.doubts(transaction, [chain]):
         ratio = math.inf
     _aim.place(study, live, chain, ratio, asked=asked)
     transaction.save(chain)
 
 
-def _doubted(transaction: Transaction, chains: Iterable[ChainRecord]) -> list[tuple[ChainRecord, str]]:
-    """Those of the chains of which no bound holds, because a check rejects what the bounds assume, and why."""
-    found = _evidence.stored(transaction)
-    if found is None or not found.against:
-        return []
-    doubts = ((chain, found.doubt(chain.name)) for chain in chains)
-    return [(chain, doubt.sentence) for chain, doubt in doubts if doubt is not None]
-
-
 def _set_rejected_aside(transaction: Transaction, live: LiveIndex) -> bool:
-    """Sets aside the chains whose assumptions a check rejects, because no bound of them can reach the study's aim.
+    """Sets aside the chains of which no bound holds, because a check rejects what the bounds assume.
 
-    Returns whether there were any.
+    They cannot reach the study's aim. Returns whether there were any that were not set aside for it before.
     """
     if not _aim.has_aim(transaction.study):
         return False
-    found = _doubted(transaction, (chain for chain in transaction.every() if not chain.aside))
-    for chain, sentence in found:
-        _aim.set_ratio(transaction.study, live, chain, math.inf)
-        _transitions.set_aside(transaction, chain, sentence)
-    return bool(found)
+    doubts, found = _evidence.doubts(transaction), False
+    for name, sentence in doubts.items():
+        chain = transaction.chain(name)
+        if chain is not None and not (chain.aside and not chain.done):
+            found = True
+            _aim.set_ratio(transaction.study, live, chain, math.inf)
+            _transitions.set_aside(transaction, chain, sentence)
+            transaction.save(chain)
+    return found
 
 
 def look_at_all(transaction: Transaction, live: LiveIndex, answering: Answering, *, whole: bool = False) -> None:
@@ -149,8 +151,10 @@ def _reached(transaction: Transaction, live: LiveIndex, answering: Answering) ->
     if study.spoilt or not _aim.has_aim(study):
         return None
     if study.worst is not None:
-        decided = study.unmet == 0 and not _doubted(transaction, transaction.every())
-        return StopReason.WORST if decided else None
+        if study.unmet > 0:
+            return StopReason.UNDECIDED if study.behind == 0 else None
+        asked = {transaction.numbered(question.chain).name for question in transaction.questions()}
+        return StopReason.UNDECIDED if asked & _evidence.doubts(transaction).keys() else StopReason.WORST
     if study.behind or study.missed == study.chains:
         return None
     if study.missed:  # they may have moved since the last look
@@ -180,7 +184,7 @@ def _reason(transaction: Transaction, live: LiveIndex, answering: Answering) -> 
     if study.deadline is not None and transaction.now >= study.deadline:
         return StopReason.DEADLINE
     if study.aside == study.chains:
-        rejected = _aim.has_aim(study) and _doubted(transaction, transaction.every())
+        rejected = _aim.has_aim(study) and _evidence.doubts(transaction)
         return StopReason.NO_BOUND if rejected else StopReason.ALL_SET_ASIDE
     return None
 
@@ -223,7 +227,7 @@ def nothing_free(transaction: Transaction, without: int = 0) -> Exception:
     ``without``: how many chains the caller excludes.
     """
     study = transaction.study
-    if study.leases == 0 and study.aside < study.chains and not without:
+    if study.budget is not None and study.leases == 0 and study.aside < study.chains and not without:
         return _finished(transaction, StopReason.BUDGET)
     held = "1 lease is held by a worker" if study.leases == 1 else f"{study.leases} leases are held by workers"
     if study.leases and _budget.remaining(transaction) < study.least_cost:

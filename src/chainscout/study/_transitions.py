@@ -239,6 +239,8 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     else:
         live.count(transaction, chain, path.last, state)  # an error of the rule comes before any change
         chain.barren = 0
+    if path.last is not None and path.token is None and path.number < chain.paths and not study.shared:
+        study.side_by_side = True  # another path of the chain was begun since this one, and this one goes on
     # A plain tell can continue a path after its lease has ended. Nobody knows when its draw was issued; 0 says so.
     issued_unknown = path.issued == 0 and path.last is not None and path.token is None and not study.shared
     if path.issued == 0 and not issued_unknown:
@@ -322,8 +324,7 @@ def end(transaction: Transaction, chain: ChainRecord, path: PathRecord) -> None:
 def set_aside(transaction: Transaction, chain: ChainRecord, reason: str, *, ended: bool = False) -> None:
     """Excludes the chain from the choice. ``ended``: its source has given all its states."""
     if not chain.aside:
-        chain.aside = True
-        _aim.set_aside(transaction.study, chain)
+        _aim.set_aside(transaction.study, chain, True)
         transaction.happened(EventKind.SET_ASIDE.value, chain, reason=reason, ended=ended)
         transaction.save(chain)
 
@@ -331,7 +332,7 @@ def set_aside(transaction: Transaction, chain: ChainRecord, reason: str, *, ende
 def take_up(transaction: Transaction, chain: ChainRecord) -> None:
     """Includes a chain that was set aside in the choice again."""
     if chain.aside:
-        chain.aside, chain.barren = False, 0
-        _aim.set_aside(transaction.study, chain)
+        _aim.set_aside(transaction.study, chain, False)
+        chain.barren = 0
         transaction.happened(EventKind.TAKEN_UP.value, chain)
         transaction.save(chain)

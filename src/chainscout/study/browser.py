@@ -153,6 +153,11 @@ class Browser:
         with self._lock, self._store.reading() as transaction:
             return _certificate.as_of(_certificate.moments(transaction), transaction.study.chains) or "now"
 
+    def doubts(self) -> dict[str, str]:
+        """Chain → why no bound of it holds, by the last stored checks."""
+        with self._lock, self._store.reading() as transaction:
+            return _evidence.doubts(transaction)
+
     def checks(self) -> Diagnosis | None:
         """The last stored result of the checks of all chains together; None if there is none.
 

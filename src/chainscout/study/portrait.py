@@ -56,8 +56,10 @@ def ending(study: "Study") -> str:
         below = sum(line.upper < state.limit for line in study.questions())
         words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
     elif state.stop_reason is StopReason.WORST:
-        (line,) = (line for line in study.questions() if not line.met)
-        words = f"chain {line.chain!r} has the {state.worst} answer: {lower(line.lower)} to {upper(line.upper)}"
+        left = [line for line in study.questions() if not (line.met and line.holds)]
+        if len(left) == 1 and left[0].holds:
+            ends_of = f"{lower(left[0].lower)} to {upper(left[0].upper)}"
+            words = f"chain {left[0].chain!r} has the {state.worst} answer: {ends_of}"
     return f"The study has ended: {words}."
 
 
@@ -87,8 +89,7 @@ def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str
     columns = ["chain", "states", "observations", "loss ≤", "rows"]
     columns[3:3] = ["weighted loss ≤"] * state.weighted
     columns[-1:-1] = ["as of transition"] * older
-    checks = browser.checks()
-    doubts = {} if checks is None else {one.name: doubt.sentence for one in lines if (doubt := checks.doubt(one.name))}
+    doubts = browser.doubts()
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
         never = browser.unknown_rows(chain.number) if chain.states <= _MOST_STATES else None

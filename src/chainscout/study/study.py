@@ -114,9 +114,10 @@ class Study:
         study._main.is_first = True
         with study._store.writing() as transaction:
             transaction.happened(EventKind.CREATED.value, policy=rule.name)
+            live = study._live(transaction.study)
             if transaction.study.warm:
-                live = study._live(transaction.study)
                 _stop.look_at_all(transaction, live, study._answering, whole=True)
+            if _aim.has_aim(transaction.study):  # it may be reached already, as that of chains of one state
                 study._settle(transaction, live)
         return study
 

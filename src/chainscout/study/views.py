@@ -86,6 +86,8 @@ class StopReason(StoredEnum):
     ALL_SET_ASIDE = "every chain was set aside"
     #: Every chain was set aside, and of some of them no bound holds, because a check rejects what the bounds assume.
     NO_BOUND = "no_bound"
+    #: Which chain is the worst cannot be decided, because of chains that were set aside.
+    UNDECIDED = "undecided"
     #: The study has an aim that no bound can reach any more, and neither a budget nor a deadline.
     REPEATED = "paths repeat each other, so no bound can hold"
 
@@ -97,7 +99,7 @@ class StopReason(StoredEnum):
     @property
     def words_without_bound(self) -> str:
         """The reason in words if paths repeat each other, so that nothing is certified."""
-        promises = self in _WORDS and self is not StopReason.NO_BOUND
+        promises = self in _WORDS and self not in (StopReason.NO_BOUND, StopReason.UNDECIDED)
         return f"{_REACHED.get(self, self.words)}, but no bound holds" if promises else self.words
 
     @property
@@ -108,7 +110,7 @@ class StopReason(StoredEnum):
     @property
     def lacks_chains(self) -> bool:
         """Whether the study continues if a chain is taken up."""
-        return self.leaves_out or self in (StopReason.ALL_SET_ASIDE, StopReason.NO_BOUND)
+        return self.leaves_out or self in (StopReason.ALL_SET_ASIDE, StopReason.NO_BOUND, StopReason.UNDECIDED)
 
 
 _WORDS = {
@@ -122,6 +124,7 @@ _WORDS = {
     StopReason.LIMIT_OF_THE_REST: "every answer is on one side of the limit but for the chains set aside",
     StopReason.WORST: "one chain is known to be the worst",
     StopReason.NO_BOUND: "no bound holds: a check rejects what the bounds assume",
+    StopReason.UNDECIDED: "which chain is the worst cannot be decided without the chains set aside",
 }
 #: The words of the same reasons that promise nothing, where they differ.
 _REACHED = {

@@ -129,11 +129,11 @@ class Bounds:
         #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
         self.loss, self.total_variation = math.inf, 1.0
         self.entries: tuple[tuple[int, float], ...] = ()
-        if total == 0:
-            return
         if size == 1:
             self.loss, self.total_variation = 0.0, 0.0
             self.entries = ((total, 0.0),)
+            return
+        if total == 0:
             return
         # In an order that does not depend on the states' numbers.
         rows_of = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
