@@ -200,8 +200,9 @@ def combine(excess: float, smoothing: float, transitions: float) -> float:
 def bound_from_exits(
     exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3, open_states: bool = False
 ) -> float:
-    """b for the exits of the states left at least once; ``weight`` is r = αS. With one state 0; else infinite without exits.
+    """b for the exits of the states left at least once; ``weight`` is r = αS.
 
+    It is 0 for a chain of one state, and else infinite without exits.
     With ``open_states`` the chain may have more states than the ``size`` seen. Then cost(u) is its limit u/2 for large
     S, and 1 + 1/S′ replaces 1 − 1/S in the smoothing term (MATH §6).
     """
