@@ -85,6 +85,8 @@ class Crew:
         self._copies: dict[str, list[_Copy]] = {}
         self._idle: dict[str, list[_Copy]] = {}
         self._working: dict[Future[Any], tuple[_Copy, Lease]] = {}
+        #: A single worker's next lease, granted with its last tell; or why there is none.
+        self._granted: Lease | Exception | None = None
 
     def run(self) -> None:
         """Keeps the workers busy until the study is finished and all of them have returned."""
@@ -109,6 +111,9 @@ class Crew:
                     self._finish(error)
                 for copy, lease in self._working.values():
                     self._drop(copy, lease)
+                if isinstance(self._granted, Lease):  # its source has not begun
+                    with suppress(LeaseLost, ConnectionLost, Cancelled):
+                        self._granted.give_back()
                 raise
 
     def _finish(self, error: Exception) -> None:
@@ -153,6 +158,13 @@ class Crew:
 
     def _lease(self, main: Worker) -> tuple[_Copy, Lease] | None:
         """A lease for an idle source; None when the study is finished."""
+        granted, self._granted = self._granted, None
+        if isinstance(granted, StudyFinished):
+            return None
+        if isinstance(granted, Exception):
+            raise granted
+        if granted is not None:
+            return self._idle[granted.chain].pop(), granted
         busy = {lease.chain for _, lease in self._working.values()}
         if not self._factories:
             lease = main.lease(SECONDS, wait=0, continuing=self._repeating, without=busy)
@@ -209,7 +221,7 @@ class Crew:
             if fresh and lease.state is not None:
                 lease.restart()
                 position.move(lease.path)
-            position.tell(state, lambda told: lease.tell(told, observations=position.used))
+            position.tell(state, lambda told: self._tell(lease, told, position.used))
         except OutOfStep:  # somebody else has told this state of a recording
             self._drop(copy, lease)
         except LeaseLost:  # the study has noted that an observation may be lost
@@ -241,6 +253,13 @@ class Crew:
         except BaseException:
             self._drop(copy, lease)
             raise
+
+    def _tell(self, lease: Lease, state: Hashable, observations: int | None) -> None:
+        """Tells a state. A single worker takes its next lease in the same transaction: one commit an observation."""
+        if self._workers == 1 and not self._factories:
+            self._granted = lease.tell_and_lease(state, continuing=self._repeating, observations=observations)
+        else:
+            lease.tell(state, observations=observations)
 
     def _drop(self, copy: _Copy, lease: Lease) -> None:
         """Ends a lease whose state is not told. A source that repeats itself gives it again; for another it is lost."""

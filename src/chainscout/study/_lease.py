@@ -2,14 +2,15 @@
 
 import hashlib
 import math
+import secrets
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Set
+from collections.abc import Callable, Hashable, Set
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..counts import MOST_TRANSITIONS
 from ..errors import Cancelled, ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
@@ -90,7 +91,7 @@ class Worker:
         pause = POLL[0]
         while True:
             try:
-                lease = self._study._grant(self, self._walker, held, steps, continuing, without)
+                lease = grant_in(self._study, Wanted(self, held, steps, continuing, without))
                 break
             except StudyFinished:
                 return None
@@ -103,6 +104,11 @@ class Worker:
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, POLL[1])
+        self._hold(lease)
+        return lease
+
+    def _hold(self, lease: "Lease") -> None:
+        """Notes a lease that was granted, and renews it from now on."""
         self._leases.add(lease)
         if self._renews and self._renewing is None:
             reference = weakref.ref(self, lambda _, waking=self._waking: waking.set())  # type: ignore[misc]
@@ -110,8 +116,7 @@ class Worker:
                 target=_renew, args=(reference, self._waking), name=f"leases of {self.name}", daemon=True
             )
             self._renewing.start()
-        self._hurry(held)
-        return lease
+        self._hurry(lease.seconds)
 
     def _hurry(self, seconds: float) -> None:
         """Wakes the renewing thread if it would sleep longer than a lease of ``seconds`` lasts."""
@@ -225,6 +230,30 @@ class Lease:
         ``observations``: raises ``OutOfStep`` unless the chain has this many observations. A recording needs this
         check, because it gives each of its states once.
         """
+        self._tell(state, observations, None)
+
+    def tell_and_lease(
+        self, state: Hashable, *, continuing: bool | Set[str] = False, observations: int | None = None
+    ) -> "Granted | None":
+        """Tells one observation, and takes the worker's next lease in the same transaction.
+
+        Returns the lease, or the error that says why there is none; None if that must be asked again.
+        """
+        assert self._worker is not None
+        granted = self._tell(state, observations, Wanted(self._worker, self.seconds, 1, continuing, frozenset()))
+        if isinstance(granted, Lease):
+            self._worker._hold(granted)
+        return granted
+
+    def _tell(self, state: Hashable, observations: int | None, wanted: "Wanted | None") -> "Granted | None":
+        """``wanted``: the lease that is granted in the same transaction."""
+        found: list[Granted] = []
+
+        def then(transaction: Transaction, path: PathRecord) -> None:
+            assert wanted is not None
+            wanted.worker._walker.remember(self.chain, path)  # the lease may be of this path again
+            found[:] = [granted(self._study, transaction, wanted)]
+
         if self.status is not LeaseStatus.HELD:
             what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
             raise LeaseLost(f"the lease of the chain {self.chain!r} has ended: {what}")
@@ -232,8 +261,9 @@ class Lease:
         while True:
             try:
                 given = self.chain, state, self.path, self.step, self.token
+                after = None if wanted is None else then
                 with self._study._lock:
-                    told, _ = self._study._tell(*given, observations=observations)
+                    told, _ = self._study._tell(*given, observations=observations, then=after)
                 break
             except (ConnectionLost, Cancelled):
                 if time.monotonic() > patience:
@@ -246,6 +276,7 @@ class Lease:
         self.steps -= 1
         if self.steps == 0:
             self._is_over(LeaseStatus.USED)
+        return found[0] if found else None
 
     def restart(self, lost: bool = False) -> None:
         """Ends the path: the next observation begins another path. ``lost``: an observation was lost with it."""
@@ -279,7 +310,9 @@ class Lease:
         self.status = status
         if self._worker is not None:
             self._worker._leases.discard(self)
-            self._worker._walker.tokens.pop(self._number, None)
+            tokens = self._worker._walker.tokens
+            if tokens.get(self._number) == self.token:  # and not that of the next lease of the chain
+                del tokens[self._number]
 
     def __enter__(self) -> Self:
         return self
@@ -295,6 +328,51 @@ class Lease:
 
 
 # -- leases in a transaction
+
+#: What is done in the transaction of a tell, after it: the lease that comes next.
+Then = Callable[[Transaction, PathRecord], None]
+#: A lease, or the error that says why there is none.
+Granted = Lease | StudyFinished | NothingFree | Held
+
+
+class Wanted(NamedTuple):
+    """The lease that a worker wants."""
+
+    worker: Worker
+    seconds: float
+    steps: int
+    continuing: bool | Set[str]
+    without: Set[str]
+
+
+def grant_in(study: "Study", wanted: Wanted) -> Lease:
+    """A lease of the best chain. Raises ``StudyFinished``, ``NothingFree`` or ``Held`` if there is none."""
+    with study._lock, study._store.writing() as transaction:
+        found = granted(study, transaction, wanted)
+    if isinstance(found, Lease):
+        return found
+    raise found
+
+
+def granted(study: "Study", transaction: Transaction, wanted: Wanted) -> Granted:
+    """A lease of the best chain, or why there is none. Expired leases end and stops are recorded in any case."""
+    live, worker, continuing = study._live(transaction.study), wanted.worker, wanted.continuing
+    walker = worker._walker
+    sweep(transaction, live)
+    study._settle(transaction, live)
+    excluded = frozenset(study._find(transaction, name).number for name in wanted.without)
+    try:
+        chain, affordable = choose(transaction, live, walker, wanted.steps, excluded, bool(continuing))
+    except (StudyFinished, NothingFree, Held) as error:
+        return error
+    stays = continuing if isinstance(continuing, bool) else chain.name in continuing
+    path = path_for(transaction, chain, walker, stays)
+    token = secrets.token_hex(16) + worker.mark
+    grant(transaction, live, chain, path, token, wanted.seconds, affordable)
+    walker.note(chain)
+    walker.tokens[chain.number] = token
+    state = None if path.last is None else study._labels.label(transaction, chain, path.last)
+    return Lease(study, worker, chain.name, path, state, wanted.seconds)
 
 
 def choose(

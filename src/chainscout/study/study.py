@@ -1,7 +1,6 @@
 """A live, durable study: one budget, many chains, one worker or many."""
 
 import os
-import secrets
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import Held, InputError, NothingFree, RecomputedWarning, StudyFinished, UnknownChain
+from ..errors import InputError, RecomputedWarning, UnknownChain
 from ..paths import Paths
 from ..policies import Policy
 from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
@@ -41,7 +40,7 @@ from . import (
 from ._certificate import StudyCertificate
 from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
 from ._labels import Labels
-from ._lease import Lease, Worker
+from ._lease import Then, Worker
 from ._lock import StudyLock
 from ._program import running
 from ._questions import Answering
@@ -314,16 +313,16 @@ class Study:
 
     def _tell(
         self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, *,
-        begin: bool = False, observations: int | None = None,
+        begin: bool = False, observations: int | None = None, then: Then | None = None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         """The path, and whether the teller continues it; a retry does not say so. The caller holds the lock."""
         walked = self._main.latest(name) if number is None else number
-        given = name, state, number, step, token, begin, observations
+        given = name, state, number, step, token, begin, observations, then
         return self._store.write(name, walked, self._told, given)
 
     def _told(
         self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
-        token: str | None, begin: bool, observations: int | None,
+        token: str | None, begin: bool, observations: int | None, then: Then | None,
     ) -> tuple[PathRecord, bool]:  # fmt: skip
         chain = self._find(transaction, name)
         position = self._labels.position(transaction, chain, state)
@@ -360,6 +359,8 @@ class Study:
         if token is not None and path.promised == 0:
             _lease.free(transaction, live, chain, path)
         self._settle(transaction, live, (chain,))
+        if then is not None:
+            then(transaction, path)
         return path, own
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
@@ -450,37 +451,6 @@ class Study:
         if name == MAIN:
             raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
         return Worker(self, unicode_text(name, "a worker's name"), renews)
-
-    def _grant(
-        self,
-        worker: Worker | None,
-        walker: Walker,
-        seconds: float,
-        steps: int,
-        continuing: bool | Set[str],
-        without: Set[str],
-    ) -> Lease:
-        """A lease of the best chain. Raises ``StudyFinished`` or ``NothingFree`` if there is none."""
-        with self._lock, self._store.writing() as transaction:
-            live = self._live(transaction.study)
-            # Expired leases end and stops are recorded even if no chain is free.
-            _lease.sweep(transaction, live)
-            self._settle(transaction, live)
-            excluded = frozenset(self._find(transaction, name).number for name in without)
-            try:
-                chain, affordable = _lease.choose(transaction, live, walker, steps, excluded, bool(continuing))
-            except (StudyFinished, NothingFree, Held) as error:
-                refusal: Exception = error
-            else:
-                stays = continuing if isinstance(continuing, bool) else chain.name in continuing
-                path = _lease.path_for(transaction, chain, walker, stays)
-                token = secrets.token_hex(16) + ("" if worker is None else worker.mark)
-                _lease.grant(transaction, live, chain, path, token, seconds, affordable)
-                walker.note(chain)
-                walker.tokens[chain.number] = path.token or ""
-                state = None if path.last is None else self._labels.label(transaction, chain, path.last)
-                return Lease(self, worker, chain.name, path, state, seconds)
-        raise refusal
 
     @contextmanager
     def _program(self, repeating: Set[str]) -> Iterator[str]:
