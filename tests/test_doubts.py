@@ -13,7 +13,7 @@ from chainscout.logs import count_transitions, read_paths
 from chainscout.numerals import cell
 from chainscout.report.html import section
 from chainscout.report.study_data import StudyReport
-from chainscout.study import _diagnosis
+from chainscout.study import _evidence
 
 STATES = ["idle", "busy", "down"]
 LAW = {"idle": [0.6, 0.3, 0.1], "busy": [0.3, 0.5, 0.2], "down": [0.5, 0.25, 0.25]}
@@ -105,13 +105,13 @@ def test_in_a_study_the_chain_that_is_rejected_is_told_from_the_others():
     assert study.answer("south", "share of down").code == "order"
     assert study.checks().blamed == study.diagnose().blamed
     with study._store.reading() as transaction:
-        said = {chain.name: _diagnosis.rejected(transaction, chain) for chain in transaction.every()}
-    assert said["north"] is None
-    assert said["south"].sentence.startswith("no bound holds: the check of order (predecessor) rejects")
+        said = _evidence.doubts(transaction)
+    assert said.keys() == {"south"}
+    assert said["south"].startswith("no bound holds: the check of order (predecessor) rejects")
     north, south = study.questions()
     assert (north.holds, north.code) == (True, None)
     assert (south.holds, south.code, south.met) == (False, "order", False)
-    assert south.notes[0] == said["south"].sentence
+    assert south.notes[0] == said["south"]
     assert "no bound holds" in str(study)
     table = next(panel for panel in StudyReport(study, "lab").panels() if panel.title == "questions")
     assert not any("all answers hold" in note for note in table.notes)

@@ -44,17 +44,17 @@ def test_overview(study: Study) -> None:
     empty = report.overview()
     assert (empty.state, empty.certificate, empty.seconds_left, empty.last) == ("empty", None, None, None)
     assert "nothing is certified yet" in " ".join(empty.notes)
-    advance(study, 1000)
+    advance(study, 1100)
     overview = report.overview()
     assert overview.state == "running"
-    assert (overview.observations, overview.used, overview.budget, overview.unit) == (1000, 1000, 2000, "observations")
+    assert (overview.observations, overview.used, overview.budget, overview.unit) == (1100, 1100, 2000, "observations")
     lines = report.page().chains
     assert overview.certificate == max(replayed(study, line.name, line.certified)[1] for line in lines)
     assert all(0 <= line.transitions - line.certified < max(100, line.certified / 4) for line in lines)
     said = "As of the transitions of the stored bounds, with probability 0.95, each probability of a transition"
     assert overview.notes[0].startswith(said)
     assert overview.rate is not None
-    assert overview.seconds_left == pytest.approx(1000 / overview.rate)
+    assert overview.seconds_left == pytest.approx(900 / overview.rate)
     assert overview.chains == 3
 
 

@@ -70,11 +70,10 @@ class StudyPlan:
         number = f"about {self.total:,.0f} more observations"
         if math.isinf(self.total):
             number = "more observations than can be made"
-        words = f"{number} of {needed:,} of {_chains(len(self.more))}"
-        if not needed and not self.unknown:
-            words = "nothing more"
+        unknown = f"of {self.unknown:,} without a transition nothing can be said yet"
+        words = f"{number} of {needed:,} of {_chains(len(self.more))}" if needed else "nothing more"
         if self.unknown:
-            words += f"; of {self.unknown:,} without a transition nothing can be said yet"
+            words = f"{words}; {unknown}" if self.unknown < len(self.more) else unknown
         words += _beyond(self.cost, self.left)
         for name, sentence in islice(self.doubts.items(), _MOST_NAMED):
             words += f"; nothing helps {printable(name)}: {sentence}"
