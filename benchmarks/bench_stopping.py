@@ -82,8 +82,7 @@ def problem_of(name: str) -> tuple[cs.Problem, float]:
 def first_met(source, states, target: float, log_inverse: float) -> int:
     """T*, the first T at which the chain's own ``sharp`` bound meets the target.
 
-    Transitions are left out that the bound cannot meet: a bound that is r times the target needs more than a third of
-    the r − 1 that are missing.
+    It is looked for after every transition from half-way on: the bound falls, but not smoothly.
     """
     counts = cs.Counts(states)
     counts.record(source.advance()[0])
@@ -92,7 +91,7 @@ def first_met(source, states, target: float, log_inverse: float) -> int:
         ratio = loss_bound(counts, "sharp", log_inverse) / target
         if ratio <= 1:
             return counts.total
-        for _ in range(int(counts.total * (ratio - 1) / 3)):
+        for _ in range(int(counts.total * (ratio - 2) / 10)):
             counts.record(source.advance()[0])
 
 

@@ -123,11 +123,11 @@ class Certificate:
             others = "" if self.method == "sharp" else "; 'sharp' does"
             return f"The certificate {which} says nothing of single probabilities{others}."
         error = max((error for rows in self.entries.values() for n, error in rows if n >= exits), default=math.nan)
-        words = f"No state was left {exits} times"
+        words = f"No state was left at least {exits} times"
         if not math.isnan(error):
             words = (
                 f"{_surely(self.delta, as_of=self._as_of)}, each probability of a transition out of a state that was"
-                f" left {exits} times {'was' if self._as_of else 'is'} within ±{bound(error)} of its estimate"
+                f" left at least {exits} times {'was' if self._as_of else 'is'} within ±{bound(error)} of its estimate"
             )
         if self.opened:
             return (

@@ -331,7 +331,7 @@ class StudyReport:
         shown = _line(line, self.browser.aims(), self.browser.doubts())
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
-        repeated = self._study.repeated_paths()
+        repeated = bool(self._study.repeated_paths()) or shown.doubt is not None
         holds = "" if repeated else f", which holds at all times at once with probability {sure(progress.delta)}"
         return Chain(
             line=shown,

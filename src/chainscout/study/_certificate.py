@@ -10,6 +10,7 @@ from ..certificates.certificate import promised
 from ..certificates.mixture import bound_from_exits
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
+from ..markup import MOST
 from ..numerals import bound
 from ..store import ChainRecord, RowRecord, StudyRecord, Transaction, plug_in_variability
 from ..validation import printable
@@ -65,6 +66,8 @@ class StudyCertificate(Certificate):
     def in_words(self, exits: int = EXITS) -> str:
         """What the certificate says of single probabilities, or that no bound holds, in one sentence."""
         words = super().in_words(exits)
+        if self.doubts:
+            return f"{said(self.doubts)}."
         return as_sentence(self.repeated[0]) if self.repeated else words
 
     @property
@@ -91,7 +94,7 @@ class StudyCertificate(Certificate):
         return weighted | super()._columns()
 
     def __str__(self) -> str:
-        return self.in_words() if self.repeated else super().__str__()
+        return self.in_words() if self.repeated or self.doubts else super().__str__()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -212,8 +215,8 @@ def as_of(moments: Mapping[str, int], chains: int) -> str:
 
 def said(doubts: Mapping[str, str]) -> str:
     """Of which chains no bound holds, and why."""
-    name, sentence = next(iter(doubts.items()))
-    more = f"; nor does one of {len(doubts) - 1:,} more" if len(doubts) > 1 else ""
+    (name, sentence), *others = doubts.items()
+    more = f"; nor does one of {', '.join(printable(other) for other, _ in others[:MOST])}" if others else ""
     return f"{printable(name)}: {sentence}{more}"
 
 

@@ -75,8 +75,7 @@ class StudyPlan:
         if self.unknown:
             words = f"{words}; {unknown}" if self.unknown < len(self.more) else unknown
         words += _beyond(self.cost, self.left)
-        for name, sentence in islice(self.doubts.items(), _MOST_NAMED):
-            words += f"; nothing helps {printable(name)}: {sentence}"
+        words += _helpless(self.doubts)
         if missed := [name for name in self.aside if self.more[name] > 0 and name not in self.doubts]:
             words += f"; {_named(missed)} set aside, and would need more"
         wanted = self.target_loss.values() if isinstance(self.target_loss, Mapping) else (self.target_loss,)
@@ -104,6 +103,8 @@ class AnswerPlan:
     waiting: Mapping[tuple[str, str], Hashable] = field(default_factory=dict)
     #: Sentences about paths that repeat each other. If there is one, no number of observations helps.
     repeated: tuple[str, ...] = ()
+    #: Chain → why no bound of it holds, however many observations are made.
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stuck(self) -> tuple[tuple[str, str], ...]:
@@ -140,7 +141,8 @@ class AnswerPlan:
         if self.unknown:
             words += f"; of {self.unknown:,} nothing can be said yet"
         words += _beyond(self.cost, self.left)
-        for key in self.stuck[:_MOST_NAMED]:
+        words += _helpless(self.doubts)
+        for key in [key for key in self.stuck if key[0] not in self.doubts][:_MOST_NAMED]:
             why = f", because it waits for an exit of {shown(self.waiting[key])}" if key in self.waiting else ""
             words += f"; nothing is expected to settle {key[1]!r} of {key[0]}{why}"
         return f"For {self.aim}: {words}."
@@ -156,6 +158,11 @@ def _named(names: Iterable[str]) -> str:
 def _beyond(cost: float, left: float) -> str:
     """What the budget does not pay for."""
     return f"; the budget pays for {left:,.10g} of them" if left < cost < math.inf else ""
+
+
+def _helpless(doubts: Mapping[str, str]) -> str:
+    """The chains for which no number of observations helps."""
+    return "".join(f"; nothing helps {printable(name)}: {why}" for name, why in islice(doubts.items(), _MOST_NAMED))
 
 
 def _hopeless(repeated: tuple[str, ...]) -> str:
@@ -249,10 +256,20 @@ def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
         for (name, line), factor in found.growth.items():
             chain = chains[name]
             more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
-        aside = tuple(name for name, chain in chains.items() if chain.aside)
+        doubts = _evidence.doubts(transaction)
+        more |= {key: math.inf for key in more if key[0] in doubts}
+        aside = tuple(name for name, chain in chains.items() if chain.aside or name in doubts)
         left = _budget.remaining(transaction)
         made = AnswerPlan(
-            found.aim, transaction.study.observations, more, 0.0, left, aside, found.waiting, repeated(transaction)
+            found.aim,
+            transaction.study.observations,
+            more,
+            0.0,
+            left,
+            aside,
+            found.waiting,
+            repeated(transaction),
+            doubts,
         )
         for name, number in made.more.items():
             cost += 0.0 if math.isnan(number) or name in aside else number * chains[name].cost

@@ -12,7 +12,7 @@ from ..counts import never_left
 from ..errors import ChainscoutError
 from ..installation import package_command
 from ..markup import MOST, html_table, text_table
-from ..numerals import Bound, ends, lower, near, upper
+from ..numerals import Bound, Given, ends, lower, near, upper
 from ..validation import printable, real_number
 from .browser import Browser
 from .settings import target_text
@@ -88,7 +88,8 @@ def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str
     older = any(chain.certified < chain.transitions for chain in lines)
     columns = ["chain", "states", "observations", "loss ≤", "rows"]
     columns[3:3] = ["weighted loss ≤"] * state.weighted
-    columns[-1:-1] = ["as of transition"] * older
+    differ = state.target_loss != state.target_most
+    columns[-1:-1] = ["target"] * differ + ["as of transition"] * older
     doubts = browser.doubts()
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
@@ -97,7 +98,17 @@ def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str
         bounds = (chain.certificate, chain.loss) if state.weighted else (chain.loss,)
         holds = chain.name not in doubts
         shown = (Bound(bound) if math.isfinite(bound) and holds else None for bound in bounds)
-        rows.append((chain.name, chain.states, chain.observations, *shown, *[chain.certified] * older, words))
+        rows.append(
+            (
+                chain.name,
+                chain.states,
+                chain.observations,
+                *shown,
+                *[Given(chain.target)] * differ,
+                *[chain.certified] * older,
+                words,
+            )
+        )
     notes = [f"{name}: {sentence}" for name, sentence in doubts.items()] or [browser.promise()]
     if state.target_loss is not None and math.isfinite(state.certificate) and not doubts:
         notes[0] = f"{notes[0][:-1]} (target {target_text(state.target_loss, state.target_most)})."
