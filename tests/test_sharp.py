@@ -576,8 +576,8 @@ def test_single_probabilities_in_plain_words():
     assert error == pytest.approx(max(high - estimate, estimate - low), rel=1e-6)
     assert certificate.largest_error(50) > error
     assert certificate.in_words() == (
-        "With probability 0.95, each probability of a transition out of a state that was left at least 100 times is within"
-        f" ±{bound(error)} of its estimate."
+        "With probability 0.95, each probability of a transition out of a state that was left at least 100 times is"
+        f" within ±{bound(error)} of its estimate."
     )
     assert certificate.in_words(10**6) == "No state was left at least 1000000 times."
     assert certificate.total_variation["a"] <= 0.5 * math.sqrt(2 * certificate.max) * (1 + 1e-6)

@@ -424,7 +424,7 @@ def test_a_study_of_which_no_bound_holds_ends_with_a_code(aim):
     assert (certificate.max, certificate.guaranteed) == (math.inf, False)
     assert str(certificate).startswith("memory: no bound holds: the check of order")
     assert StudyReport(study, "").overview().certificate is None
-    assert "nothing helps memory: no bound holds" in str(study.plan(target_loss=0.003))
+    assert "nothing helps memory: no bound holds" in str(study.plan())
     assert study.stop_reason == "no_bound"
     with pytest.raises(
         StudyFinished, match=r"no bound holds: a check rejects .* no observation helps this study: make one without"
