@@ -1,7 +1,7 @@
 """Studies that stop at a certified target: how many observations they need, what plans say, what certificates cost.
 
-``python benchmarks/bench_stopping.py`` does all; ``… aims``, ``… plans`` and ``… costs`` do one part. The script uses
-nothing that a commit before it lacks, so ``PYTHONPATH`` shows the same figures of another commit.
+``python benchmarks/bench_stopping.py`` does all; ``… aims``, ``… plans``, ``… workers`` and ``… costs`` do one part. The
+script uses nothing that a commit before it lacks, so ``PYTHONPATH`` shows the same figures of another commit.
 
 *Aims.* Each chain's path is the same whatever is advanced. So T*, the first number of transitions at which its own
 ``sharp`` bound meets the target, does not depend on the rule, and no rule needs fewer than Σ(T* + 1) observations. The
@@ -10,16 +10,20 @@ and of the default rule if the states are not declared.
 
 *Plans.* A study with a fifth of the budget that its target needs is asked how many more observations it needs.
 
+*Workers.* Three machines, of which one has a question: what each gets with and without an executor.
+
 *Costs.* A study with a target that is never met makes 10,000 observations in SQLite. The processor time of its
 certificates is measured inside the study. The rest, asking and durable writes, also waits for the disk. The first tell
 of a process is measured in separate processes, with machine code on disk.
 """
 
 import math
+import random
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import mean, median
 
@@ -161,6 +165,34 @@ def _spread(quotients: list[float]) -> tuple[str, ...]:
     return *(f"{summary(quotients):.2f}" for summary in (median, min, max)), f"{good:.0%}"
 
 
+class Machine:
+    """A machine that fails now and then; it goes to another process and back."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def __call__(self) -> int:
+        return int(self.rng.random() < 0.3)
+
+
+def workers() -> None:
+    """One question about 'press' alone, with a budget of 6,000."""
+    names, rows = ("press", "robot", "oven"), []
+    with ProcessPoolExecutor(3) as pool:
+        for what, given in (("none", {}), ("three processes", {"executor": pool, "workers": 3})):
+            study = cs.learn(
+                {name: Machine(seed) for seed, name in enumerate(names)}, 6_000, states=dict.fromkeys(names, 2),
+                questions={"press": "reach 1 from 0 within 1"}, target_width=0.08, progress=False, **given,
+            )  # fmt: skip
+            told = study.allocation()
+            reached = "yes" if study.stop_reason == "target_width" else "no"
+            rows.append((what, *(f"{told[name]:,}" for name in names), reached))
+            study.close()
+    columns = ("executor", *names, "target width 0.08 reached")
+    title = "Observations of three machines, of which only 'press' has a question (budget 6,000)"
+    record(title, f"{COMMAND} workers", columns, rows)
+
+
 FIRST_TELL = """
 import sys, time
 start = time.perf_counter()
@@ -247,6 +279,6 @@ def _first_tell(folder: Path, target: float | None) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    parts = {"aims": aims, "plans": plans, "costs": costs}
+    parts = {"aims": aims, "plans": plans, "workers": workers, "costs": costs}
     for part in sys.argv[1:] or parts:
         parts[part]()
