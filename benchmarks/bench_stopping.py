@@ -1,6 +1,6 @@
 """Studies that stop at a certified target: how many observations they need, what plans say, what certificates cost.
 
-``python benchmarks/bench_stopping.py`` does all; ``… aims``, ``… plans``, ``… workers`` and ``… costs`` do one part. The
+``python benchmarks/bench_stopping.py`` does all; ``… aims``, ``… plans``, ``… workers`` or ``… costs`` does a part. The
 script uses nothing that a commit before it lacks, so ``PYTHONPATH`` shows the same figures of another commit.
 
 *Aims.* Each chain's path is the same whatever is advanced. So T*, the first number of transitions at which its own
