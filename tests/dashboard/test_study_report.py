@@ -178,7 +178,7 @@ def test_weights_are_in_the_shares(tmp_path: Path) -> None:
 
 
 def test_what_is_drawn_is_what_the_curves_say(tmp_path: Path) -> None:
-    study = new_study(tmp_path / "study.db", target_loss=1e-6, policy="scout")
+    study = new_study(tmp_path / "study.db", target_loss=1e-6)
     advance(study, 400)
     report = StudyReport(study, "Study")
     found, curves = report.drawings(), report.curves().curves

@@ -110,6 +110,12 @@ class Browser:
         from ..chains import MarkovChain  # here, because they load slowly
         from ..problems import Problem
 
+        if self.study.policy.aiming:  # what each chain is expected to need until it reaches the study's aim
+            with self._lock, self._store.reading() as transaction:
+                few = transaction.study.chains <= _MOST_AIMED
+                needed = {c.number: max(c.enough, c.transitions) for c in transaction.every()} if few else {}
+            total = sum(needed.values())
+            return {number: share / total for number, share in needed.items()} if 0 < total < math.inf else {}
         if self.study.policy.target is None:
             return {}
         number, lines = self.page(limit=_MOST_AIMED)
