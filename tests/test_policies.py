@@ -10,19 +10,17 @@ import pytest
 import reference as paper
 import reference_policies as rules
 from count_strategies import count_tables
-from engine_problems import COIN, PROBLEMS, UNLIKE
+from engine_problems import PROBLEMS, UNLIKE
 from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis.strategies import booleans
 from playing import Player, play
-from simulation import COMPILED
 
 import chainscout as cs
 from chainscout import policies, predictions
 from chainscout.counts import MOST_STATES, MOST_TRANSITIONS
 from chainscout.engine import Options, run, trace
 from chainscout.errors import InputError
-from chainscout.experiment.statistics import mean_largest
 from chainscout.guarantees import beta, beta_unknown_horizon
 from chainscout.policies import Policy, settings
 from chainscout.random import Walk
@@ -466,62 +464,6 @@ def test_scouts_terms_fade():
     """Far on, the index is (ΣG)^{3/4}/T: the target does not depend on bonus and smoothing."""
     counts = np.full((4, 4), 10**9)
     assert closed_index(policies.get("scout"), counts.tolist()) == pytest.approx(3**0.75 / 1.6e10, rel=1e-8)
-
-
-# -- what scout is for: a long cycle is no reason to leave a coin alone (docs/policies.md, benchmarks/bench_scout.py)
-
-
-def beside_coins(chain, coins):
-    return cs.Problem({"chain": chain} | {f"coin-{k}": COIN for k in range(coins)})
-
-
-def e_max(problem, policy, each, replications):
-    loss, _ = run(problem, policy, [each * len(problem)], range(replications), Options(seed=14))
-    return mean_largest(loss[0])
-
-
-@pytest.mark.skipif(not COMPILED, reason="too slow where coverage is measured with compilation off")
-@pytest.mark.parametrize(
-    ("states", "coins", "each", "most"),
-    [
-        (30, 1, 20, 1.10),  # T < S: more of the cycle gains nothing. Version 1 needs 2.9 ×
-        (100, 3, 20, 1.10),  # 3.4 ×
-        (30, 1, 100, 1.10),  # 3.0 ×
-        (100, 1, 100, 0.75),  # a second pass pays: 1.0 × if d counts nothing for states left once
-        (300, 2, 100, 1.10),  # 3.7 ×
-        (70, 2, 100, 0.75),  # 1.6 × if the bonus falls below a fair share before the first pass ends
-        (100, 1, 1_000, 1.10),  # 3.1 ×
-    ],
-)
-def test_scout_beside_taking_turns(states, coins, each, most):
-    """Upper 95 % limit of E[max L] over uniform's, on the same paths."""
-    problem = beside_coins(cs.MarkovChain(np.roll(np.eye(states), 1, axis=1)), coins)
-    ours, theirs = (e_max(problem, policy, each, 600) for policy in ("scout", "uniform"))
-    assert ours.over(theirs).interval[1] <= most
-
-
-@pytest.mark.skipif(not COMPILED, reason="too slow where coverage is measured with compilation off")
-def test_scout_leaves_no_dense_chain_alone():
-    """Each of these alike chains looks like a cycle until a state comes again: 1.6 × without g and c/2."""
-    problem = cs.problems.get("dirichlet:chains=5,states=50,seed=14")
-    ours, theirs = (e_max(problem, policy, 100, 200) for policy in ("scout", "uniform"))
-    assert ours.over(theirs).interval[1] <= 1.15
-
-
-@pytest.mark.skipif(not COMPILED, reason="too slow where coverage is measured with compilation off")
-@pytest.mark.parametrize("each", [20, 100])
-def test_scout_beside_the_oracle(each):
-    """Geometric mean of E[max L] over the oracle's, on random chains that differ in size and variability."""
-    logarithms = []
-    for seed in range(6):
-        generator = np.random.default_rng([seed, 14])
-        sizes = generator.integers(2, 11, 20)
-        shapes = np.exp(generator.uniform(math.log(0.1), math.log(2), 20))
-        rows = [generator.dirichlet(np.full(S, c), S) for S, c in zip(sizes, shapes, strict=True)]
-        problem = cs.Problem({f"chain-{k}": cs.MarkovChain(matrix) for k, matrix in enumerate(rows)})
-        ours, theirs = (e_max(problem, policy, each, 300).value for policy in ("scout", "oracle"))
-        logarithms.append(math.log(ours / theirs))
-    assert math.exp(np.mean(logarithms)) <= (0.95 if each == 20 else 0.90)
 
 
 def test_the_optimism_of_gini_ucb_in_a_line():
