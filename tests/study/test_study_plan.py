@@ -265,3 +265,37 @@ def test_plans_for_a_limit_and_for_the_worst_chain(tmp_path):
     assert "For answers at most 0.5 wide:" in " ".join(done.output.split())
     done = CliRunner().invoke(main, ["plan", "two-state", "--target-width", "0.5"])
     assert "--target-width is for a study that exists, with questions" in done.output
+
+
+COUNTS = cs.Counts.from_path([0, 1, 1, 0], 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((5, 0.1), "a plan is made from a Study, a Problem, or Counts by chain, not from 5"),
+        (([1, 2], 0.1), r"or Counts by chain, not from \[1, 2\]"),
+        (({}, 0.1), "or Counts by chain, not from {}"),
+        (({"a": 3}, 0.1), "a pilot has Counts by chain, and those of the chain 'a' are 3"),
+        (({"a": COUNTS},), "a plan needs a target loss, and none was given"),
+        (({"a": COUNTS}, {"b": 0.1}), r"and \['b'\] are not in both"),
+    ],
+)
+def test_what_cannot_be_planned_gets_a_sentence(given, message):
+    with pytest.raises(InputError, match=message):
+        cs.plan(*given)
+
+
+def test_a_guess_and_a_pilot_are_planned_like_a_study():
+    problem = cs.problems.get("unlike")
+    guess = cs.plan(problem, 0.05)
+    assert guess.observations == 0
+    assert guess.more.keys() == problem.chains.keys()
+    sources = cs.simulated(problem, seed=1)
+    paths = {name: [sources[name].advance()[0] for _ in range(300)] for name in problem.names}
+    pilot = {name: cs.Counts.from_path(path, problem[name].states) for name, path in paths.items()}
+    study = cs.Study.create(None, {name: chain.states for name, chain in problem.chains.items()})
+    study.tell_many([(name, state) for name, path in paths.items() for state in path])
+    assert cs.plan(pilot, 0.02).more == cs.plan(study, 0.02).more == study.plan(0.02).more
+    with pytest.raises(InputError, match="it has its own delta and certificate"):
+        cs.plan(study, 0.02, delta=0.1)

@@ -104,6 +104,9 @@ def further_transitions(counts: Counts, target: float, method: str, log_inverse:
     if now <= target:
         return 0
 
+    # In an order that does not depend on the states' numbers: the search's last digits do.
+    known = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
+
     def bound(transitions: float) -> float:
         if not total < transitions <= MOST_SHARP:
             return now
@@ -112,7 +115,7 @@ def further_transitions(counts: Counts, target: float, method: str, log_inverse:
         if method != "sharp" or counts.open_states:
             exits = [growth * n for n in counts.visited_exits()] + appeared
             return mixture.bound_from_exits(exits, counts.size, log_inverse, open_states=counts.open_states)
-        rows = [_grown(row, counts.size, growth) for row in counts.rows().values()] + [{0: n} for n in appeared]
+        rows = [_grown(row, counts.size, growth) for row in known] + [{0: n} for n in appeared]
         whole = sum(sum(row.values()) for row in rows)
         return sharp.largest_loss(sharp.table_of(rows, counts.size), counts.size, log_inverse) / whole
 

@@ -223,12 +223,14 @@ def _of_guess(problem: Problem, wanted: Mapping[str, float], delta: float, metho
 
 def _of_pilot(known: Any, target: Any, delta: float, method: str) -> tuple[dict[str, float], int]:
     """The observations that each chain needs beyond those of a pilot, and how many the pilot has."""
-    if not known or not hasattr(known, "__iter__") or isinstance(known, str):
+    if not (isinstance(known, Mapping) or hasattr(known, "next_samples")) or not len(known):  # the counts of a log
         raise InputError(f"a plan is made from a Study, a Problem, or Counts by chain, not from {shown(known)}")
     pairs = known.items() if isinstance(known, Mapping) else known
     wanted = targets(target, dict(pairs)) if isinstance(target, Mapping) else None
     more, made = {}, 0
     for name, counts in pairs:  # one after the other, because those of a log may not fit into memory together
+        if not isinstance(counts, Counts):
+            raise InputError(f"a pilot has Counts by chain, and those of the chain {shown(name)} are {shown(counts)}")
         need_certifiable({name: counts}, method)
         loss = target if wanted is None else wanted[name]
         more[name] = further_transitions(counts, loss, method, math.log(len(known) / delta))

@@ -29,8 +29,9 @@ _WAYS_ON = {
 
 
 def settle(transaction: Transaction, live: LiveIndex, answering: Answering, moved: Iterable[ChainRecord] = ()) -> None:
-    """Looks at the bounds that are due, and stops the study if there is a reason to. ``moved``: the chains that were
-    just advanced.
+    """Looks at the bounds that are due, and stops the study if there is a reason to.
+
+    ``moved``: the chains that were just advanced.
     """
     study = transaction.study
     moved = list(moved)
