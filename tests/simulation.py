@@ -86,7 +86,7 @@ def certificates(table, exits, transitions, size, log_inverse, level, visited, o
             gini += terms[0]
             roots += terms[1]
             inverses += terms[2]
-    excess = largest_excess(visited, number, size - 1.0, log_inverse, offset, theta, order)
+    excess = largest_excess(visited, visited, number, size - 1.0, log_inverse, offset, theta, order)
     moved = smoothing_excess(visited, number, 1.0 - 1.0 / size, 1.0 / 3.0)
     stated = index((gini, roots, inverses), transitions, factors(size, level, STATED))
     return combine(excess, moved, transitions), stated

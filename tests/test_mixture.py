@@ -27,7 +27,7 @@ CLOSE = {"rel": 200 * 2**-53, "abs": 0}
 def excess_of(function, exits, size, log_inverse):
     number = len(exits)
     arrays = np.array(exits, dtype=np.float64), np.zeros(number, np.int64), np.zeros(number), np.zeros(number, np.int64)
-    return function(arrays[0], number, size - 1.0, log_inverse, *arrays[1:])
+    return function(arrays[0], arrays[0], number, size - 1.0, log_inverse, *arrays[1:])
 
 
 def table_with(exits, size):

@@ -71,11 +71,17 @@ class Counts:
 
     ``open_states``: these are the states seen so far, and the chain may have others. A certificate must then hold for
     any number of states (MATH §6). ``correlated``: the transitions overlap in time (a sliding lag). Then they are not
-    transitions of a Markov chain, and nothing can be certified from them.
+    transitions of a Markov chain, and nothing can be certified from them. ``holes``: how many steps out of a state (by
+    its position) were asked for without an outcome being known, because they were lost or are pending (MATH §15).
     """
 
     def __init__(
-        self, states: int | Sequence[Hashable], *, open_states: bool = False, correlated: bool = False
+        self,
+        states: int | Sequence[Hashable],
+        *,
+        open_states: bool = False,
+        correlated: bool = False,
+        holes: Mapping[int, int] | None = None,
     ) -> None:
         self.open_states = open_states
         self.correlated = correlated
@@ -91,6 +97,7 @@ class Counts:
             self.size = len(self._labels)
         self._rows: dict[int, dict[int, int]] = {}
         self._exits: dict[int, int] = {}
+        self._holes = {self._position(x): _number(number) for x, number in (holes or {}).items() if number}
         self._last: int | None = None
         self.observations = 0
         self.paths = 0
@@ -174,9 +181,15 @@ class Counts:
         return counts
 
     @classmethod
-    def over(cls, rows: dict[int, dict[int, int]], size: int, open_states: bool = False) -> Self:
+    def over(
+        cls,
+        rows: dict[int, dict[int, int]],
+        size: int,
+        open_states: bool = False,
+        holes: Mapping[int, int] | None = None,
+    ) -> Self:
         """Counts that share the caller's ``rows``. Nothing is checked or copied, and nothing may be recorded."""
-        counts = cls(size, open_states=open_states)
+        counts = cls(size, open_states=open_states, holes=holes)
         counts._rows = rows
         counts._exits = {x: sum(row.values()) for x, row in rows.items()}
         counts.observations = counts.total
@@ -205,6 +218,7 @@ class Counts:
             self.size if self._labels is None else self._labels,
             open_states=self.open_states or other.open_states,
             correlated=self.correlated or other.correlated,
+            holes={x: self._holes.get(x, 0) + other._holes.get(x, 0) for x in (*self._holes, *other._holes)},
         )
         for counts in (self, other):
             for x, row in counts._rows.items():
@@ -282,6 +296,16 @@ class Counts:
         return [self._exits[x] for x in sorted(self._exits)]
 
     @property
+    def holes(self) -> Mapping[int, int]:
+        """How many steps out of a state, by its position, have no known outcome."""
+        return self._holes
+
+    def holes_by_row(self) -> tuple[list[int], list[int]]:
+        """The holes of each state left at least once, in the order of ``visited_exits``, and those of all others."""
+        known = [self._holes.get(x, 0) for x in sorted(self._exits)]
+        return known, [number for x, number in sorted(self._holes.items()) if x not in self._exits]
+
+    @property
     def unknown_rows(self) -> int:
         """How many states were never left. Nothing is known about their rows."""
         return self.size - len(self._exits)
@@ -335,7 +359,7 @@ class Counts:
             return NotImplemented
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("states", "_rows", "_last", "observations", "paths", "open_states", "correlated")
+            for name in ("states", "_rows", "_holes", "_last", "observations", "paths", "open_states", "correlated")
         )
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every observation

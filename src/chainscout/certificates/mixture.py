@@ -24,13 +24,28 @@ UNIFORM_LOGS = tuple(log(m + 1.0) for m in range(LEVELS))
 CERTAINLY = 1.0 - 1e-9
 
 
+def knapsack(order: Any, number: int, theta: Any, room: Any, bound: float) -> float:
+    """The largest Σ_x W_x with Σ_x θ_x W_x ≤ ``bound`` and 0 ≤ W_x ≤ 2·room_x; ``order``: rows by increasing θ."""
+    total = 0.0
+    for i in range(number):
+        x = order[i]
+        most = 2.0 * room[x]
+        if theta[x] * most > bound:
+            return total + bound / theta[x]  # type: ignore[no-any-return]
+        total += most
+        bound -= theta[x] * most
+    return total
+
+
 def largest_excess(
-    exits: Any, number: int, dimension: float, log_inverse: float, offset: Any, theta: Any, order: Any
+    exits: Any, room: Any, number: int, dimension: float, log_inverse: float, offset: Any, theta: Any, order: Any
 ) -> float:
     """W̄: with probability ≥ 1 − e^{−log_inverse}, Σ_x W_x ≤ W̄ at all times, where W_x = N_x‖P̃(x,·) − P(x,·)‖².
 
     ``exits``: N_x > 0 of the ``number`` states left at least once. ``dimension``: S − 1, or OPEN.
     ``log_inverse``: log(K/δ). ``offset``, ``theta``, ``order``: scratch space for ``number`` values each.
+    ``room``: the same as ``exits``; with holes, ``exits`` is N⁺_x, ``room`` is N⁺_x²/N_x, and W̄ bounds
+    Σ_x (N⁺_x/N_x)·W⁺_x (docs/certificates.md, 'Holes').
 
     For every level m and offsets o, with ρ_x = 4^{m−o_x}: Σ_x θ_x W_x ≤ B, θ_x = N_x/(N_x + 2ρ_x), 0 ≤ W_x ≤ 2N_x.
     The largest ΣW under these constraints is a fractional knapsack, filled in the order of increasing θ. W̄ is the
@@ -40,7 +55,7 @@ def largest_excess(
     ceiling = 0.0
     for x in range(number):
         largest = max(largest, exits[x])
-        ceiling += 2.0 * exits[x]
+        ceiling += 2.0 * room[x]
         order[x] = x
     best = ceiling
     size = dimension + 1.0
@@ -104,17 +119,17 @@ def largest_excess(
                 mass = 0.5 * ceiling
                 top = largest
                 smallest = fewest
-                room = 2.0 * fewest
+                least_room = 2.0 * fewest
                 cost = logs - number * (level * LOG_4)
                 if family == 1 or (family == 2 and level >= deepest):
                     mass = shifted
                     top = 2.0 * largest
                     smallest = lowest
-                    room = 2.0 * fewest_shifted
+                    least_room = 2.0 * fewest_shifted
                     cost += shifts * LOG_4
                 elif family == 2:
                     top = 2.0 * largest
-                    room = 0.0
+                    least_room = 0.0
                 cost = max(cost, 2.0 * mass / (2.0 * size * scale + top))
                 # A plan may expect larger counts than a study can reach, and so needs more levels.
                 far = level >= LEVELS
@@ -129,8 +144,8 @@ def largest_excess(
                 bound = least + 0.5 * dimension * cost
                 share = smallest / (smallest + 2.0 * scale)
                 total = bound / share
-                if share * room <= bound:
-                    total = room + (bound - share * room) * (1.0 + 2.0 * scale / top)
+                if share * least_room <= bound:
+                    total = least_room + (bound - share * least_room) * (1.0 + 2.0 * scale / top)
                 if total * CERTAINLY > best:
                     continue
                 bound = least
@@ -155,7 +170,7 @@ def largest_excess(
                         if product > 1e250:
                             bound += 0.5 * dimension * log(product)
                             product = 1.0
-                    theta[x] = u / (u + 2.0)
+                    theta[x] = u / (u + 2.0) * (exits[x] / room[x])
                 if product > 1.0:
                     bound += 0.5 * dimension * log(product)
                 stride = 1  # Shell sort: nearly as short as an insertion sort, and fast enough for a million states
@@ -170,16 +185,7 @@ def largest_excess(
                             j -= stride
                         order[j + stride] = x
                     stride //= 3
-                total = 0.0
-                for i in range(number):
-                    x = order[i]
-                    room = 2.0 * exits[x]
-                    if theta[x] * room > bound:
-                        total += bound / theta[x]
-                        break
-                    total += room
-                    bound -= theta[x] * room
-                best = min(best, total)
+                best = min(best, knapsack(order, number, theta, room, bound))
     return best
 
 
@@ -197,33 +203,57 @@ def combine(excess: float, smoothing: float, transitions: float) -> float:
     return root * root / transitions
 
 
+def hole_excess(exits: Sequence[float], holes: Sequence[float], spread: float, weight: float) -> float:
+    """How far smoothing and holes together can move ΣW: Σ_x N_x/(N_x+r)²·(√2·h_x + r·√spread)²."""
+    root = weight * math.sqrt(spread)
+    return sum(
+        n / ((n + weight) * (n + weight)) * (math.sqrt(2.0) * h + root) ** 2 for n, h in zip(exits, holes, strict=True)
+    )
+
+
 def bound_from_exits(
-    exits: Sequence[float], size: int, log_inverse: float, weight: float = 1 / 3, open_states: bool = False
+    exits: Sequence[float],
+    size: int,
+    log_inverse: float,
+    weight: float = 1 / 3,
+    open_states: bool = False,
+    holes: Sequence[float] | None = None,
+    mute: Sequence[float] = (),
 ) -> float:
     """b for the exits of the states left at least once; ``weight`` is r = αS.
 
-    It is 0 for a chain of one state, and else infinite without exits.
+    It is 0 for a chain of one state, and else infinite without exits. ``holes``: of each of these states, the steps out
+    of it whose outcomes are not known. ``mute``: the holes of each state that has nothing else.
     With ``open_states`` the chain may have more states than the ``size`` seen. Then cost(u) is its limit u/2 for large
     S, and 1 + 1/S′ replaces 1 − 1/S in the smoothing term (MATH §6).
     """
-    number = len(exits)
     if size == 1 and not open_states:
         return 0.0
-    if number == 0:
+    if not exits:
         return math.inf
     dimension, spread = size - 1.0, 1 - 1 / size
     if open_states:
         dimension, spread = OPEN, 1 + 1 / size
+    lost = [0.0] * len(exits) if holes is None else holes
+    # A row with holes alone has no part in the loss. It is counted like another row, which cannot make W̄ smaller.
+    whole = [float(n + h) for n, h in zip(exits, lost, strict=True)] + [float(h) for h in mute]
+    room = [w * w / n for n, w in zip(exits, whole, strict=False)] + whole[len(exits) :]
+    number = len(whole)
     excess = largest_excess(
-        [float(n) for n in exits], number, dimension, log_inverse, [0] * number, [0.0] * number, [0] * number
-    )
-    return combine(excess, smoothing_excess(exits, number, spread, weight), float(sum(exits)))
+        whole, room, number, dimension, log_inverse, [0] * number, [0.0] * number, [0] * number
+    )  # fmt: skip
+    return combine(excess, hole_excess(exits, lost, spread, weight), float(sum(exits)))
 
 
 def bounds(counts: Sequence[Counts], delta: float) -> list[float]:
     """b_k for every chain, with δ/K each: all hold at once with probability ≥ 1 − δ."""
     log_inverse = math.log(len(counts) / delta)
-    return [
-        bound_from_exits(chain.visited_exits(), chain.size, log_inverse, open_states=chain.open_states)
-        for chain in counts
-    ]
+    return [bound_of(chain, log_inverse) for chain in counts]
+
+
+def bound_of(counts: Counts, log_inverse: float) -> float:
+    """b of one chain. It fails with probability at most e^{−log_inverse}."""
+    known, mute = counts.holes_by_row()
+    return bound_from_exits(
+        counts.visited_exits(), counts.size, log_inverse, open_states=counts.open_states, holes=known, mute=mute
+    )  # fmt: skip

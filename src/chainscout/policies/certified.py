@@ -30,7 +30,7 @@ def excess(exits: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[floa
         if exits[x] > 0:
             reals[number] = exits[x]
             number += 1
-    return largest_excess(reals, number, c[1], c[2], wholes, reals[size:], wholes[size:]), number
+    return largest_excess(reals, reals, number, c[1], c[2], wholes, reals[size:], wholes[size:]), number
 
 
 def certifier_summary(exits: Any, squares: Any, size: int, c: Any, reals: Any, wholes: Any) -> tuple[float]:

@@ -153,7 +153,9 @@ def follow(path, known, space, found):  # type: ignore[no-untyped-def]
                 if exits[z] > 0.0:
                     seen[number] = exits[z]
                     number += 1
-            excess = largest_excess(seen, number, size - 1.0, known.log_inverse, space.offset, space.theta, space.order)
+            excess = largest_excess(
+                seen, seen, number, size - 1.0, known.log_inverse, space.offset, space.theta, space.order
+            )
             mixture = combine(excess, smoothing_excess(seen, number, spread, weight), 1.0)
             found[MIXTURE] = max(found[MIXTURE], loss / mixture)
             if last:

@@ -1,189 +1,99 @@
-"""The ``sharp`` certificate: a bound on the loss that knows how nearly deterministic each row is (MATH §9).
+"""The ``sharp`` certificate: a bound on the loss that knows how nearly deterministic each row is (MATH §9, §15, §17).
 
-docs/certificates.md has the proof. ``event`` holds everything that the bound's validity depends on, ``row`` computes
-one row's term, and ``search`` chooses the free numbers. All three are plain scalar Python over scratch space that the
-caller gives. They are compiled when the first certificate is requested.
+docs/certificates.md has the proof. ``event`` has the event and what it says of single entries, ``table`` the counts,
+``bound`` the bound for free numbers that somebody chose, ``lemma`` a second bound, and ``search`` the choice.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...compile import compiled, is_off
 from ...counts import Counts
-from .event import FAMILIES
-from .row import CELLS, FOUND, PASSES, PLANE
-from .search import LEVELS, Space, Table, evaluate
+from .bound import bound
+from .lemma import by_lemma
+from .search import search
+from .table import Row, Table, table_of
 
-#: A row of counts: how often each successor was seen. Successors never seen are left out.
-Row = Mapping[int, float]
-
-
-def table_of(rows: Sequence[Row], size: int) -> Table:
-    """The counts of a chain of ``size`` states, row by row, in the shape that the kernels take.
-
-    Entries of a row with equal counts form one class. The most frequent successor (the first one in case of a tie)
-    forms a class of its own.
-    """
-    start: list[int] = []
-    stop: list[int] = []
-    count: list[float] = []
-    times: list[float] = []
-    exits: list[float] = []
-    for row in rows:
-        mode = max(row, key=lambda y: (row[y], -y))
-        classes: dict[float, int] = {}
-        for y, number in row.items():
-            if y != mode:
-                classes[number] = classes.get(number, 0) + 1
-        unseen = size - len(row)
-        start.append(len(count))
-        count.append(float(row[mode]))
-        times.append(1.0)
-        for number in sorted(classes, reverse=True):
-            count.append(float(number))
-            times.append(float(classes[number]))
-        if unseen:
-            count.append(0.0)
-            times.append(float(unseen))
-        stop.append(len(count))
-        exits.append(float(sum(row.values())))
-    whole, real = np.int64, np.float64
-    return Table(
-        np.array(start, whole), np.array(stop, whole), np.array(count, real), np.array(times, real),
-        np.array(exits, real),
-    )  # fmt: skip
-
-
-def space_for(classes: int, rows: int) -> Space:
-    """Scratch space for a table with this number of classes and rows."""
-    cells, candidates = CELLS + 1, 2 * FAMILIES
-    lengths = {
-        **dict.fromkeys(("low", "high", "estimate", "mean", "half", "tilt", "top", "top_grown", "gain"), classes),
-        **dict.fromkeys(("left", "right", "cell_term", "cell_square", "cell_state", "cell_halved"), cells),
-        **dict.fromkeys(("cost", "give", "half_give", "plain"), LEVELS * rows),
-        **dict.fromkeys(("rating", "level", "start"), candidates),
-        "cell_found": FOUND * cells, "found": FOUND, "plane": PASSES * PLANE, "offset": candidates * rows, "chosen": 7,
-    }  # fmt: skip
-    wholes = {"level", "natural", "offset", "trial", "order", "unsolved", "place", "cell_state", "cell_halved"}
-    return cleared(
-        Space(
-            *(np.empty(lengths.get(name, rows), np.int64 if name in wholes else np.float64) for name in Space._fields)
-        )
-    )
-
-
-def cleared(space: Space) -> Space:
-    """Scratch space in which every number is 0, except ``top_grown``, which is e to the power of ``top``."""
-    for array in space:
-        array.fill(0)
-    space.top_grown.fill(1)
-    return space
-
-
-@lru_cache(maxsize=3)
-def kernel(function: Callable[..., float]) -> Callable[..., float]:
-    """A compiled kernel. With compilation off: the same function, interpreted over lists."""
-    if not is_off():
-        return compiled(function, {}, cache=True)
-
-    def interpreted(table: Table, *arguments: Any) -> float:
-        arrays = arguments[-1]
-        lists = Space(*(array.tolist() for array in arrays))
-        found = function(Table(*(array.tolist() for array in table)), *arguments[:-1], lists)
-        for array, values in zip(arrays, lists, strict=True):
-            array[:] = values
-        return found
-
-    return interpreted
-
-
-#: A search uses the smallest power of this number that is at least log(K/δ): see ``largest_loss``.
-GRID, LEAST = 1.2, 0.25
-
-
-def largest_loss(table: Table, size: int, log_inverse: float, space: Space | None = None) -> float:
-    """T·b: the loss of a chain of ``size`` ≥ 2 states exceeds b with probability at most e^{−log_inverse}.
-
-    A bound found for a smaller δ also holds for δ. The search runs at the next point of a fixed grid of log(K/δ).
-    Between two points of the grid, a smaller δ therefore never has a smaller bound. Across points of the grid this
-    happens hardly ever, however crude the search is.
-    """
-    rows = len(table.exits)
-    space = space_for(len(table.count), rows) if space is None else space
-    step = math.ceil(math.log(max(log_inverse, LEAST)) / math.log(GRID) - 1e-9)
-    spare = max(0.0, GRID**step - log_inverse)
-    return kernel(evaluate)(table, rows, float(size), log_inverse + spare, spare, space)
+#: Chains are searched together until they have so many classes of equal counts.
+TOGETHER = 2_000
 
 
 class Bounds:
-    """The result of one evaluation of a chain: b, and the largest error in each row, on the same event."""
+    """The result for one chain: b, and the largest error in each row, on the same event."""
 
-    def __init__(self, counts: Counts, log_inverse: float, room: Any = None) -> None:
-        """``room``: a ``Room`` whose scratch space is used, when chains are evaluated one after another."""
-        size, total = counts.size, counts.total
+    def __init__(self, size: int, total: int) -> None:
+        """The bounds of a chain with one declared state, or without a transition."""
+        only = size == 1
         #: b; the bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)); N_x and the largest error of an entry, for each visited row.
-        self.loss, self.total_variation = math.inf, 1.0
-        self.entries: tuple[tuple[int, float], ...] = ()
-        if size == 1:
-            self.loss, self.total_variation = 0.0, 0.0
-            self.entries = ((total, 0.0),)
-            return
-        if total == 0:
-            return
-        # In an order that does not depend on the states' numbers.
-        rows_of = sorted(counts.rows().values(), key=lambda row: sorted(row.values(), reverse=True), reverse=True)
-        table = table_of(rows_of, size)
-        classes = len(table.count)
-        space = (room or Room()).space(classes, len(table.exits))
-        self.loss = largest_loss(table, size, log_inverse, space) / total
-        estimate = space.estimate[:classes]
-        errors = np.maximum(space.high[:classes] - estimate, estimate - space.low[:classes])
-        rows = np.minimum(1.0, 0.5 * np.add.reduceat(table.times * errors, table.start))
-        # Σ_x π̂(x)·½‖·‖₁ ≤ ½√(S·L), by the inequality of Cauchy and Schwarz twice; or row by row from the boxes.
+        self.loss, self.total_variation = (0.0, 0.0) if only else (math.inf, 1.0)
+        self.entries: tuple[tuple[int, float], ...] = ((total, 0.0),) if only else ()
+
+    @classmethod
+    def of(cls, table: Table, excess: float) -> "Bounds":
+        """``excess``: T·b."""
+        found = cls(0, 0)
+        total = float(table.exits.sum())
+        found.loss = min(2.0, excess / total)
+        start = table.start[:-1]
+        errors = np.maximum(table.high - table.estimate, table.estimate - table.low)
+        # An unseen label has at most the mass κ, and the estimate e if smoothing gave it some.
+        smoothed = table.open * (table.states > table.size) * (1.0 / 3.0 / table.states) / (table.exits + 1.0 / 3.0)
+        beyond = table.mass + (table.states - table.size) * smoothed if table.open else 0.0
+        rows = np.minimum(1.0, 0.5 * (np.add.reduceat(table.times * errors, start) + beyond))
         widest = float(table.exits @ rows) / total
-        self.total_variation = min(widest, 0.5 * math.sqrt(size * self.loss)) * (1 + 1e-9)
-        largest = np.maximum.reduceat(errors, table.start)
-        self.entries = tuple(zip(table.exits.astype(np.int64).tolist(), largest.tolist(), strict=True))
+        if not table.open:  # Σ_x π̂(x)·½‖·‖₁ ≤ ½√(S·L), by the inequality of Cauchy and Schwarz twice
+            widest = min(widest, 0.5 * math.sqrt(table.states * found.loss))
+        found.total_variation = widest * (1 + 1e-9)
+        largest = np.maximum.reduceat(errors, start)
+        if table.open:
+            largest = np.maximum(largest, np.maximum(table.heavy, smoothed))
+        found.entries = tuple(zip(table.exits.astype(np.int64).tolist(), largest.tolist(), strict=True))
+        return found
 
 
-class Room:
-    """Scratch space that is shared by chains evaluated one after another. It grows when a chain needs more."""
+def least_excess(tables: Sequence[Table]) -> Iterator[float]:
+    """T·b of each chain: its loss exceeds b with probability at most e^{−log_inverse}. The smallest of three bounds.
 
-    def __init__(self) -> None:
-        self._classes, self._rows = 0, 0
-        self._space: Space | None = None
-
-    def space(self, classes: int, rows: int) -> Space:
-        """Cleared space for at least this number of classes and rows: no chain's result depends on another chain."""
-        if self._space is None or classes > self._classes or rows > self._rows:
-            self._classes, self._rows = max(classes, self._classes), max(rows, self._rows)
-            self._space = space_for(self._classes, self._rows)
-        return cleared(self._space)
+    Chains with declared states and chains with open ones are searched apart.
+    """
+    choices = search(tables)
+    for table, choice in zip(tables, choices, strict=True):
+        yield min(bound(table, choice), by_lemma(table), float(table.most.sum()))
 
 
-def prepare() -> None:
-    """Compiles everything that a study's certificates need, so that no observation waits for it."""
-    Bounds(Counts.from_path([0, 1, 1, 0], 2), 1.0)
+def largest_loss(rows: Sequence[Row], size: int, log_inverse: float) -> float:
+    """T·b of a chain of ``size`` ≥ 2 declared states with these rows of counts."""
+    return next(least_excess([table_of(rows, size, log_inverse)]))
 
 
-#: With more chains than this, threads share the work, in parts of this many chains: the kernels release Python's lock.
-FEW = 64
+def table_for(counts: Counts, log_inverse: float) -> Table:
+    """The table of a chain's counts, in an order of rows that does not depend on the states' numbers."""
+    rows = sorted(counts.rows().items(), key=lambda row: sorted(row[1].values(), reverse=True), reverse=True)
+    holes = [counts.holes.get(x, 0) for x, _ in rows]
+    _, mute = counts.holes_by_row()
+    return table_of([row for _, row in rows], counts.size, log_inverse, holes, mute, counts.open_states)
 
 
 def bounds(counts: Sequence[Counts], log_inverse: float) -> list[Bounds]:
     """The bounds of each chain; ``log_inverse`` is log(K/δ)."""
+    found: dict[int, Bounds] = {}
+    waiting: dict[bool, list[tuple[int, Table]]] = {False: [], True: []}
 
-    def some(first: int) -> list[Bounds]:
-        room = Room()
-        return [Bounds(chain, log_inverse, room) for chain in counts[first : first + FEW]]
+    def finish(group: list[tuple[int, Table]]) -> None:
+        for (i, table), excess in zip(group, least_excess([table for _, table in group]), strict=True):
+            found[i] = Bounds.of(table, excess)
+        group.clear()
 
-    firsts = range(0, len(counts), FEW)
-    if len(counts) <= FEW:
-        return [bound for first in firsts for bound in some(first)]
-    with ThreadPoolExecutor() as pool:
-        return [bound for found in pool.map(some, firsts) for bound in found]
+    for i, chain in enumerate(counts):
+        if chain.total == 0 or (chain.size == 1 and not chain.open_states):
+            found[i] = Bounds(chain.size if not chain.open_states else 0, chain.total)
+            continue
+        group = waiting[chain.open_states]
+        group.append((i, table_for(chain, log_inverse)))
+        if sum(len(table.count) for _, table in group) > TOGETHER:
+            finish(group)
+    for group in waiting.values():
+        if group:
+            finish(group)
+    return [found[i] for i in range(len(counts))]

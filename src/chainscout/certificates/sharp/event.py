@@ -1,21 +1,31 @@
 """The event on which ``sharp`` holds: its weights, the price of every choice, and a box for every entry.
 
-The certificate rests on one martingale a chain (docs/certificates.md, step A):
+The certificate rests on one supermartingale a chain (docs/certificates.md, step A). If the states are declared, it is
 
     M = JOINT·Σ_f w_f Σ_m w_m E_o Π_x Z_x(ρ_x)  +  (SINGLE/S²)·Σ_{x,y} R_xy .
 
 While M < K/δ, two things hold. For every family f, level m and offsets o, Σ_x log Z_x(ρ_x) ≤ B. And every probability
-P(x,y) lies in a box. Everything that the validity of the bound depends on is in this file.
+P(x,y) lies in a box. If the states are not declared, the second part becomes three, with a weight π for each row:
+
+    SEEN·Σ_x π_x Σ_y P(x,y)·R_xy  +  MISSING·Σ_v w_v Π_x V_x(v)  +  MISSING·Σ_x π_x Σ_v w_v V_x(v) .
+
+They give boxes for the labels that a row was seen to go to, and bounds on the probability of all others together, the
+row's *missing mass*. Everything that validity depends on is in this file and in ``bound``.
 """
 
 import math
-from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
 
 #: The weights of the two parts of the martingale: joint tilts of all rows, and single entries.
 JOINT, SINGLE = 0.85, 0.15
-#: The families of offsets: all zero | geometric 1/2 | geometric 1/4 in steps of 16 | uniform on 0 … max(m, 0).
-FAMILIES = 4
-W_ZERO, W_HALF, W_QUARTER, W_UNIFORM = 0.74, 0.08, 0.10, 0.08
+#: The families of offsets: all zero | geometric 1/2.
+FAMILIES = 2
+W_ZERO, W_HALF = 0.88, 0.12
 #: The least level, and the sum of 1/((k+1.5)(k+2.5)), k = max(1−m, m−2), over all levels m ≥ LEAST_LEVEL: the levels
 #: from 2 on telescope to 1/1.5.
 LEAST_LEVEL = -1
@@ -25,8 +35,12 @@ NEVER, ALWAYS, BETA = 0.3, 0.3, 0.4
 #: Two neighbouring levels at once: the mean of ρ and 4ρ over ρ, and what a dimension of a row costs for it.
 PAIR_SCALE = 2.5
 PAIR_COST = 0.5 * math.log(1.25)
-#: No scale is below 4^LEAST_POWER: smaller ones are never useful.
-LEAST_POWER = -5
+
+#: States that are not declared: the weights of single entries, and of the missing mass, of all rows and of single ones.
+SEEN, MISSING = 0.09, 0.03
+#: V_x(v) for v = e^{−z}: z and w_v. The first is v = 0.
+SURPRISES = np.array([math.inf, 4.0, 3.0, 2.0, 1.25, 0.75, 0.4, 0.2, 0.1])
+SURPRISE_WEIGHTS = np.array([0.3] + [0.0875] * 8)
 
 #: An allowance for rounding errors: relative to the sum of the absolute values of all terms, and its least value.
 RELATIVE, ABSOLUTE = 2e-15, 1e-9
@@ -40,208 +54,146 @@ def level_cost(m: int) -> float:
 
 def family_cost(family: int) -> float:
     """−log w_f."""
-    if family == 0:
-        return -math.log(W_ZERO)
-    if family == 1:
-        return -math.log(W_HALF)
-    if family == 2:
-        return -math.log(W_QUARTER)
-    return -math.log(W_UNIFORM)
+    return -math.log(W_ZERO if family == 0 else W_HALF)
 
 
-def offset_cost(family: int, offset: int, m: int, pair: int) -> float:
-    """−log of the probability of a visited row's offset at level m, or for the mean of the levels m and m + 1."""
-    if family == 1:
-        return (offset + 1) * math.log(2.0)
-    if family == 2:
-        return math.log(4.0 / 3.0) + offset * math.log(4.0)
-    if family == 3:
-        cost = math.log(max(m, 0) + 1.0)
-        if pair == 1:
-            cost = 0.5 * (cost + math.log(max(m + 1, 0) + 1.0))
-        return cost
-    return 0.0
-
-
-def power(family: int, m: int, offset: int) -> int:
-    """log₄ of the scale of a row."""
-    return m - 2 * offset if family == 2 else m - offset
-
-
-def scale(power: int, pair: int) -> float:
+def scale(power: Array | int, pair: bool) -> Array:
     """ρ = 4^power, or the mean of 4^power and 4·4^power."""
-    rho = math.ldexp(1.0, 2 * power)
-    return rho * PAIR_SCALE if pair == 1 else rho
+    return np.ldexp(PAIR_SCALE if pair else 1.0, 2 * np.asarray(power))
 
 
-def joint_cost(log_inverse: float, family: int, m: int, pair: int) -> float:
+def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
     """B without the rows' parts: log(K/δ) − log JOINT − log w_f − log w_m.
 
     For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs minus log 2.
     """
     cost = log_inverse - math.log(JOINT) + family_cost(family)
-    if pair == 1:
+    if pair:
         return cost + 0.5 * (level_cost(m) + level_cost(m + 1)) - math.log(2.0)
     return cost + level_cost(m)
 
 
-def row_cost(family: int, offset: int, m: int, pair: int, dimension: float) -> float:
-    """The amount that one visited row adds to B."""
-    cost = offset_cost(family, offset, m, pair)
-    if pair == 1:
-        cost += PAIR_COST * dimension
-    return cost
+def row_cost(family: int, offset: Array | int, pair: bool, dimension: Array | float) -> Array:
+    """The amount that one visited row adds to B: −log of its offset's probability, and the price of two levels."""
+    cost = np.asarray(offset + 1.0) * math.log(2.0) if family else np.zeros(np.shape(offset))
+    return cost + PAIR_COST * np.asarray(dimension) if pair else cost
 
 
-def entry_level(log_inverse: float, size: float) -> float:
-    """log of the level that no R_xy exceeds: log(K/δ) + log(S²/SINGLE)."""
-    return log_inverse + 2.0 * math.log(size) - math.log(SINGLE)
+def log_gamma(values: Array) -> Array:
+    """log Γ, element by element. Counts repeat, so each value is computed once."""
+    distinct, places = np.unique(values, return_inverse=True)
+    return np.array([math.lgamma(value) for value in distinct.tolist()])[places.reshape(np.shape(values))]
 
 
-def log_gamma(x: float) -> float:
-    """log Γ(x), x > 0, by Stirling's series from 12 on. It has the same bits wherever ``log`` has the same bits.
-
-    The first omitted term is below 3e-15; ``log_beta_mixture`` allows for more.
-    """
-    product = 1.0
-    while x < 12.0:
-        product *= x
-        x += 1.0
-    y = 1.0 / (x * x)
-    series = (1.0 / 12 - y * (1.0 / 360 - y * (1.0 / 1260 - y * (1.0 / 1680 - y / 1188)))) / x
-    found = (x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi) + series
-    return found if product == 1.0 else found - math.log(product)
+def log_beta_mixture(count: Array, exits: Array) -> tuple[Array, Array]:
+    """log of B(n + ½, N − n + ½)/B(½, ½), and a bound on its rounding."""
+    first, second, third = log_gamma(count + 0.5), log_gamma(exits - count + 0.5), log_gamma(exits + 1.0)
+    rounding = ABSOLUTE + RELATIVE * (np.abs(first) + np.abs(second) + np.abs(third))
+    return first + second - third - math.log(math.pi), rounding
 
 
-def log_beta_mixture(first: float, second: float, third: float) -> tuple[float, float]:
-    """log of B(n + ½, N − n + ½)/B(½, ½) from log Γ of n + ½, N − n + ½ and N + 1, and a bound on its rounding."""
-    return first + second - third - math.log(math.pi), ABSOLUTE + RELATIVE * (abs(first) + abs(second) + abs(third))
+def least_likelihood(count: Array, exits: Array, level: Array | float) -> Array:
+    """The p with R_xy ≤ e^level have a log-likelihood n·log p + (N − n)·log(1 − p) of at least this."""
+    mixture, rounding = log_beta_mixture(count, exits)
+    weight = np.log(BETA) + mixture
+    edge = (count == 0) | (count == exits)
+    # Never or always: NEVER + BETA·B(½, N + ½)/π is the whole of R_xy over the likelihood.
+    weight = np.where(edge, np.logaddexp(math.log(NEVER), weight), weight)
+    return np.asarray(weight - level - rounding)
 
 
-def box(count: float, exits: float, level: float, whole: float) -> tuple[float, float]:
-    """An interval that contains P(x,y) while R_xy ≤ e^level, if ``count`` of ``exits`` steps went to y.
-
-    ``whole`` is log Γ(exits + 1). If more than half of the steps went to y, the interval of 1 − P(x,y) is computed.
-    """
-    mixture, slack = log_beta_mixture(log_gamma(count + 0.5), log_gamma(exits - count + 0.5), whole)
-    few = min(count, exits - count)
-    low = 0.0
-    if few <= 0.0:
-        # (NEVER + BETA·B(½, N+½)/π)·(1−p)^{−N} ≤ e^level
-        allowed = level + slack - math.log(NEVER + BETA * math.exp(mixture))
-        high = min(1.0, -math.expm1(-allowed / exits) * (1.0 + 1e-12))
-    else:
-        least = mixture + math.log(BETA) - level - slack
-        frequency = few / exits
-        largest = few * math.log(frequency) + (exits - few) * math.log1p(-frequency)
-        z = max(0.0, (largest - least) / exits)
-        low = end(few, exits, least, frequency, z, -1.0)
-        high = end(few, exits, least, frequency, z, 1.0)
-    if count > few:
-        return max(0.0, 1.0 - high), min(1.0, 1.0 - low)
-    return low, high
-
-
-def end(count: float, exits: float, least: float, frequency: float, z: float, side: float) -> float:
-    """The p below (``side`` −1) or above (1) the frequency where the log-likelihood equals ``least``, from outside.
-
-    The log-likelihood is concave: a Newton step from anywhere on that side of the frequency ends outside, and all later
-    steps stay outside. Nz is how far the log-likelihood has to fall. This happens about where the angle of √p has
-    moved by √(z/2).
-    """
+def upper_end(count: Array, exits: Array, least: Array) -> Array:
+    """The largest p at which n·log p + (N − n)·log(1 − p) ≥ ``least``, from outside; 1 if n = N."""
     rest = exits - count
-    p = 1.0 if side > 0.0 else 0.0
-    if z < 0.5:
-        sine = math.sqrt(0.5 * z) * (1.0 - z / 12.0)
-        turned = side * 2.0 * sine * math.sqrt((1.0 - sine * sine) * frequency * (1.0 - frequency))
-        if side * (1.0 - 2.0 * frequency) * sine + 2.0 * math.sqrt(frequency * (1.0 - frequency)) > 0.0:
-            p = frequency + (1.0 - 2.0 * frequency) * sine * sine + turned
-    if side < 0.0 and not 0.05 * frequency < p < frequency:
-        p = frequency * math.exp(-1.0 - z / frequency)
-        if not p > 0.0:
-            return 0.0
-    if side > 0.0 and not frequency < p < 0.99:
-        p = 0.5 * (1.0 + frequency)
-    outside = False
-    for _ in range(60):
-        value = count * math.log(p) + rest * math.log1p(-p) - least
-        move = value / (count / p - rest / (1.0 - p))
-        was = p
-        p -= move
-        if side * (p - was) > 0.0:  # the step came from inside
-            outside = 0.0 < p < 1.0
-            if not outside:
-                p = 0.5 * (was + (1.0 if side > 0.0 else 0.0))
-                if min(p, 1.0 - p) < 1e-13:
-                    return 1.0 if side > 0.0 else 0.0
-        else:
-            outside = True
-            if abs(p - was) <= 1e-4 * min(abs(p - frequency), p, 1.0 - p) + 1e-15:
-                break
-    if not outside:
-        return 1.0 if side > 0.0 else 0.0
-    return min(1.0, p * (1.0 + side * 1e-11))
+    inside = count / exits
+    outside = np.ones(np.shape(count))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(54):
+            middle = 0.5 * (inside + outside)
+            kept = np.where(count > 0, count * np.log(middle), 0.0) + rest * np.log1p(-middle) >= least
+            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    return np.where(rest > 0, np.minimum(1.0, outside * (1 + 1e-12)), 1.0)
 
 
-def boxes_of_row(table: Any, x: int, size: float, log_inverse: float, space: Any) -> None:
-    """Fills ``space.low`` and ``space.high`` of a row's classes, and ``space.most`` with the most that they allow."""
-    level = entry_level(log_inverse, size)
-    weight = 1.0 / 3.0  # α·S
-    exits = table.exits[x]
-    first = table.start[x]
-    last = table.stop[x]
-    least = 0.0
-    whole = log_gamma(exits + 1.0)
-    for i in range(first, last):
-        count = table.count[i]
-        space.low[i], space.high[i] = box(count, exits, level, whole)
-        space.estimate[i] = (count + weight / size) / (exits + weight)
-        least += table.times[i] * space.low[i]
-    for i in range(first, last):  # the other entries are at least at their lower ends
-        space.high[i] = max(space.low[i], min(space.high[i], 1.0 - (least - space.low[i]) + 1e-12))
-    space.most[x] = box_loss(table, x, space)
+def row_weight(rows: int) -> float:
+    """π of each of so many rows. The order of their first steps is not used: the j-th one has 1/(j(j + 1)) or more."""
+    return 1.0 / (rows * (rows + 1.0))
 
 
-def box_loss(table: Any, x: int, space: Any) -> float:
-    """An upper bound of N‖p − P̂‖² over the laws p in the boxes: min over ν of ν + Σ_y max_p (N(p − P̂)² − νp).
+def boxes(count: Array, exits: Array, holes: Array, level: Array | float) -> tuple[Array, Array]:
+    """An interval that contains P(x,y) while R_xy ≤ e^level, if ``count`` of ``exits`` steps are known to go to y.
 
-    Each maximum is at an end of its box. Any ν gives a valid bound; the bisection only makes it small.
+    Each of the ``holes``, the steps of this row whose outcomes are not known, may have gone to y or elsewhere: the
+    lower end is that of n of N + h steps, the upper end that of n + h of N + h. The lower end for n of N steps is one
+    minus the upper end for N − n.
     """
-    exits = table.exits[x]
-    first = table.start[x]
-    last = table.stop[x]
-    best: float = 2.0 * exits
-    below = -2.0 * exits
-    above = 2.0 * exits
-    at_below = at_above = math.inf
-    below_mass = above_mass = 0.0
-    nu = 0.0
-    for _ in range(26):
-        total = nu
-        magnitude = abs(nu)
-        mass = 1.0
-        for i in range(first, last):
-            low = space.low[i]
-            high = space.high[i]
-            at_low = exits * (low - space.estimate[i]) * (low - space.estimate[i]) - nu * low
-            at_high = exits * (high - space.estimate[i]) * (high - space.estimate[i]) - nu * high
-            if at_high > at_low:
-                total += table.times[i] * at_high
-                magnitude += table.times[i] * abs(at_high)
-                mass -= table.times[i] * high
-            else:
-                total += table.times[i] * at_low
-                magnitude += table.times[i] * abs(at_low)
-                mass -= table.times[i] * low
-        best = min(best, total + RELATIVE * magnitude)
-        if mass > 0.0:
-            above, at_above, above_mass = nu, total, mass
-        else:
-            below, at_below, below_mass = nu, total, mass
-        nu = 0.5 * (below + above)
-        if at_above < math.inf and at_below < math.inf:  # go to where the tangents meet: a lower bound of the minimum
-            meet = (at_above - above_mass * (above - below) - at_below) / (below_mass - above_mass)
-            if best - (at_below + below_mass * meet) < 1e-6 * best:
-                break
-            nu = min(above - 0.02 * (above - below), max(below + 0.02 * (above - below), below + meet))
-    return best
+    whole = exits + holes
+    high = upper_end(count + holes, whole, least_likelihood(count + holes, whole, level))
+    low = 1.0 - upper_end(whole - count, whole, least_likelihood(whole - count, whole, level))
+    return np.where(count > 0, np.maximum(0.0, low - 1e-15), 0.0), high
+
+
+def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[Array, Array]:
+    """An interval that contains P(x,y) while P(x,y)·R_xy ≤ e^level, for a label that is known to have been seen."""
+    whole = exits + holes
+    one = np.maximum(1.0, whole - 1.0)
+
+    def ends(seen: Array) -> tuple[Array, Array]:
+        least = least_likelihood(seen, whole, level)
+        return 1.0 - upper_end(whole - seen, one, least), upper_end(seen - 1.0, one, least)
+
+    low, high = ends(count)[0], ends(count + holes)[1]
+    return np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, low - 1e-15), 0.0), np.where(whole > 1.0, high, 1.0)
+
+
+def heaviest(exits: Array, level: float) -> Array:
+    """No label that a row was never seen to go to has a larger probability: log p − N·log(1 − p) is known there."""
+    allowed = level - least_likelihood(np.zeros(len(exits)), exits, 0.0)
+    inside, outside = np.zeros(len(exits)), np.ones(len(exits))
+    for _ in range(60):
+        middle = 0.5 * (inside + outside)
+        first, second = np.log(middle), -exits * np.log1p(-middle)
+        kept = first + second - RELATIVE * (second - first) <= allowed
+        inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    return np.minimum(1.0, outside * (1.0 + 1e-12))
+
+
+def hidden(exits: Array, holes: Array, level: float) -> Array:
+    """A bound on the probability of all labels of a row that holes alone may have reached: s̄."""
+    found = np.where(holes > 0.0, 1.0, 0.0)
+    for x in np.flatnonzero((holes > 0.0) & (holes <= 100.0)):
+        met = np.arange(1.0, holes[x] + 1.0)
+        whole = np.full(len(met), exits[x] + holes[x])
+        found[x] = min(1.0, holes[x] * float((seen_boxes(met, whole, np.zeros(len(met)), level)[1] / met).max()))
+    return found
+
+
+class Missing(NamedTuple):
+    """What the event says of the missing mass q_x of each row: q̄, and for each v that Σ_x rate_x·q_x ≤ most."""
+
+    mass: Array
+    #: By v: (N⁺ − 1)·(1 − v) of each row, and B₂(v).
+    rate: Array
+    most: Array
+
+
+def missing_mass(
+    exits: Array, holes: Array, labels: Array, mute: Array, log_inverse: float, weight: float, level: float
+) -> Missing:
+    """``labels``: how many labels each row was seen to go to; ``mute``: the holes of the rows that have nothing else;
+    ``weight``: π; ``level``: that of ``seen_boxes``."""
+    whole, news = exits + holes, labels + holes - 1.0
+    late = np.maximum(0.0, whole - 1.0)
+    z, kept = SURPRISES[:, None], -np.expm1(-SURPRISES)[:, None]  # kept: 1 − v
+    with np.errstate(invalid="ignore"):
+        paid = np.where(news > 0.0, news * z, 0.0)
+        muted = np.where(mute > 1.0, (mute - 1.0) * z, 0.0).sum(axis=1)
+    covered = hidden(exits, holes, level)
+    alone = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) - math.log(weight)
+    joint = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + paid.sum(axis=1) + muted
+    joint, alone = joint + ABSOLUTE, alone + ABSOLUTE
+    least = np.minimum(alone[:, None] + paid, joint[:, None]) * (1.0 + RELATIVE)
+    bound = np.where(late > 0.0, -np.expm1(-least / np.maximum(late, 1.0)) / kept, 1.0)
+    mass = np.minimum(1.0, (bound.min(axis=0) + covered) * (1.0 + 1e-12))
+    rate = late * kept
+    return Missing(mass, rate, (joint + (rate * covered).sum(axis=1)) * (1.0 + RELATIVE))

@@ -1,579 +1,589 @@
-"""The bound of one chain: the smallest bound that the event gives, over scales, multipliers and the two lemmas.
+"""The search for free numbers that make the bounds of some chains small. Whether a bound is valid is decided in ``bound``.
 
-For every family f, level m, offsets o and multiplier μ ≥ 0 (step D of docs/certificates.md)
-
-    T·L ≤ μ·B(f, m, o) + Σ_x (the row's term at μ and ρ_x),
-
-and ``mixture``'s lemma holds on the same event. A cheap score chooses f, m, o and a first μ; a few evaluations along μ
-follow. Whatever is chosen is valid.
+A cheap score chooses scales and a first μ. A *point* is a chain with scales and a μ. All rows of all points are worked on
+at once, as one long table of rows: a coarse look at a few points of each chain, and a fine one near the best of them.
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from .event import (
-    ABSOLUTE,
-    FAMILIES,
-    LEAST_LEVEL,
-    LEAST_POWER,
-    PAIR_COST,
-    PAIR_SCALE,
-    boxes_of_row,
-    joint_cost,
-    offset_cost,
-    power,
-    row_cost,
-    scale,
+import numpy as np
+
+from .bound import (
+    Choice,
+    Entries,
+    Lanes,
+    Lump,
+    Parts,
+    Shape,
+    entries_of,
+    lanes_of,
+    largest,
+    lump_of,
+    price,
+    shape,
+    terms,
 )
-from .row import row_term
+from .event import FAMILIES, LEAST_LEVEL, PAIR_COST, Array, joint_cost, scale
+from .table import Index, Table
 
-#: The score's first step along μ, and its largest number of steps.
-STEP, STEPS = 1.2, 12
-#: The range of μ that is searched.
-LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-4, 1e4
-#: The largest number of candidates that are evaluated. The score of each is at most REACH times the best score, or
-#: below the best bound so far.
+#: No scale below 4^LEAST_POWER is tried.
+LEAST_POWER = -5
+#: The values of μ that the score is computed for.
+MULTIPLIERS = 1e-3 * 1.25 ** np.arange(44)
+#: The largest number of scales that are evaluated, and how far above the best score they may be.
 CANDIDATES, REACH = 3, 1.08
-#: An evaluation of another candidate than the first ends once it is expected to exceed the best bound this many times:
-#: with at most FEW rows, and with more.
-HOPE, HOPE_OF_MANY, FEW = 1.05, 1.02, 12
-#: A table with more classes than this is large. In a large table, the search along μ ends where |dlog(bound)/dlog μ| is
-#: below STEEP: the minimum is near, because the slope grows fast with many rows.
-LARGE, STEEP = 1000, 0.45
-#: The stages of the search along μ: see ``descend``.
-FIRST, OTHER, LAST = 0, 1, 2
-#: The largest number of evaluations of one candidate along μ, and the relative gain that a further one must promise.
-EVALUATIONS, GAIN = 4, 0.008
-#: If rows that are given up have more than this part of the first bounds, a larger μ is tried.
-LOST = 0.4
-#: The tolerance of a row's term, as a fraction of the whole bound.
-TOLERANCE = 0.015
-#: The number of levels that there is room for: from LEAST_POWER to log₄(2⁵³) + 2.
-LEVELS = 2 * (30 - LEAST_POWER)
+#: The first values of μ over the score's: for the best scales, and for the others.
+FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
+#: The price of missing mass that is mostly best, over the knapsack's.
+OFTEN = 0.6
+#: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it; the number
+#: of pieces that a cell is cut into.
+SIDE, WIDER, PIECES = 4, 2.5, 3
+#: Steps of the tilts in the first pass over a cell's entries.
+FIRST_STEPS = 5
 
 
-#: Where log ρ̄ of two levels lies between them.
-BETWEEN = math.log(PAIR_SCALE) / math.log(4.0)
+class Effort(NamedTuple):
+    """How much work an evaluation is worth."""
+
+    #: A row's term is found to this part of the whole bound over the number of rows.
+    tolerance: float
+    #: Passes over a cell's entries; in each, steps of the tilts, and exchanges of weight between tangent planes.
+    passes: int
+    steps: int
+    exchanges: int
+    #: How often the cells with the largest terms are cut.
+    cuts: int
 
 
-class Table(NamedTuple):
-    """One chain's counts in the form that the kernels take: the rows with exits, each as classes of equal counts."""
-
-    #: Row x has the classes start[x] … stop[x] − 1. The first of them is the row's most frequent successor alone.
-    start: Any
-    stop: Any
-    #: N[x,y] of a class, and how many entries it has.
-    count: Any
-    times: Any
-    #: N_x.
-    exits: Any
+COARSE = Effort(tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
+FINE = Effort(tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
 
 
-class Space(NamedTuple):
-    """Scratch space, and what is known of the last solution."""
-
-    # one value per class
-    low: Any
-    high: Any
-    estimate: Any
-    mean: Any
-    half: Any
-    tilt: Any
-    top: Any
-    top_grown: Any
-    gain: Any
-    # one value per row
-    most: Any
-    centre: Any
-    multiplier: Any
-    unsolved: Any
-    lean: Any
-    apart: Any
-    apart_tilt: Any
-    rho: Any
-    theta: Any
-    slope: Any
-    base: Any
-    lost: Any
-    place: Any
-    natural: Any
-    offset: Any
-    trial: Any
-    order: Any
-    # one value per cell
-    left: Any
-    right: Any
-    cell_term: Any
-    cell_square: Any
-    cell_state: Any
-    cell_halved: Any
-    cell_found: Any
-    # one value per row and level
-    cost: Any
-    give: Any
-    half_give: Any
-    plain: Any
-    # one value per candidate, which is the best level of a family or its runner-up: score, 2·level + pair, and μ
-    rating: Any
-    level: Any
-    start: Any
-    # the choice: candidate, μ, the smallest bound, the highest level, §7's bound, and the slope and the bound near the
-    # estimates at this μ; and the numbers of the last cell
-    chosen: Any
-    found: Any
-    # the tangent planes of a row's term
-    plane: Any
+# ---------------------------------------------------------------- the score
 
 
-def evaluate(table: Any, rows: int, size: float, log_inverse: float, spare: float, space: Any) -> float:
-    """T·b, T times the bound: the full search. ``size`` is S ≥ 2, ``rows`` ≥ 1.
+class Scales(NamedTuple):
+    """A family, a level and offsets, with a first μ."""
 
-    The search runs at ``log_inverse`` ≥ log(K/δ), and the returned bound is for log(K/δ) = ``log_inverse`` − ``spare``:
-    the rows' terms hold there too, and only B is smaller. The search does not depend on ``spare``, so with the same
-    ``log_inverse`` a smaller δ never has a smaller bound.
-    """
-    for x in range(rows):
-        boxes_of_row(table, x, size, log_inverse, space)
-    best = 0.0
-    largest = 0.0
-    for x in range(rows):
-        best += space.most[x]
-        largest = max(largest, table.exits[x])
-    space.chosen[0] = -1.0
-    fresh(table, rows, space)
-    natural_offsets(table, rows, largest, space)
-    top = LEAST_LEVEL  # ⌊log₄(N_max + 1)⌋ + 2
-    while math.ldexp(1.0, 2 * top) <= 16.0 * (largest + 1.0):
-        top += 1
-    top -= 1
-    space.chosen[3] = top
-    costs(table, rows, size, top, space)
-    for x in range(rows):
-        plain_costs(table, x, size, top, space)
-    by_lemma, by_lemma_less = lemma(table, rows, size, log_inverse, spare, top, space)
-    space.chosen[2] = min(best, by_lemma_less)
-    best = min(best, by_lemma)
-    mu = 1.0
-    for family in range(FAMILIES):
-        mu = score(table, rows, log_inverse, family, top, mu, space)
-    reach = math.inf
-    classes = 0
-    for x in range(rows):
-        classes += table.stop[x] - table.start[x]
-    large = classes > LARGE
-    stretch = 1.0  # the μ of the first candidate over its guess
-    for turn in range(CANDIDATES):
-        candidate = 0
-        for other in range(1, 2 * FAMILIES):
-            if space.rating[other] < space.rating[candidate]:
-                candidate = other
-        reach = min(reach, space.rating[candidate])
-        if space.rating[candidate] > max(REACH * reach, best):
-            break
-        space.start[candidate] *= stretch
-        stage = FIRST if turn == 0 else OTHER
-        best = descend(table, rows, size, log_inverse, spare, candidate, best, stage, large, space)
-        space.rating[candidate] = math.inf
-        if turn == 0 and space.chosen[0] == candidate:
-            stretch = space.chosen[1] / space.start[candidate]
-    if large and space.chosen[0] >= 0.0:
-        descend(table, rows, size, log_inverse, spare, int(space.chosen[0]), best, LAST, large, space)
-    found: float = space.chosen[2]
-    return found * (1.0 + ABSOLUTE)
+    family: int
+    level: int
+    pair: bool
+    offset: Index
+    mu: float
 
 
-def fresh(table: Any, rows: int, space: Any) -> None:
-    """Forgets the numbers of the last search."""
-    for x in range(rows):
-        space.unsolved[x] = True
-        space.lean[x] = 0.0
-        for i in range(table.start[x], table.stop[x]):
-            space.tilt[i] = 0.0
-            space.top[i] = 0.0
-            space.top_grown[i] = 1.0
-
-
-def evidence(count: float, exits: float, p: float, shift: float, rho: float) -> float:
+def evidence(count: Array, exits: Array, p: Array, shift: Array, rho: Array) -> Array:
     """Approximately max_a {na − Np(e^{a+s} − 1) − ρa²/2}: how strongly an entry's counts speak against p."""
-    weight = exits * p * math.exp(shift)
-    a = min(2.0, max(-3.0, (count - weight) / (weight + rho)))
+    weight = exits * p * np.exp(shift)
+    a = np.clip((count - weight) / (weight + rho), -3.0, 2.0)
     for _ in range(2):
-        force = weight * math.exp(a)
-        a += min(1.0, max(-1.0, (count - force - rho * a) / (force + rho)))
-    return count * a - weight * math.exp(a) + exits * p - 0.5 * rho * a * a
+        force = weight * np.exp(a)
+        a = a + np.clip((count - force - rho * a) / (force + rho), -1.0, 1.0)
+    return np.asarray(count * a - weight * np.exp(a) + exits * p - 0.5 * rho * a * a)
 
 
-def natural_offsets(table: Any, rows: int, largest: float, space: Any) -> None:
-    """log₄(N_max/N_x), rounded to a whole number."""
-    for x in range(rows):
-        ratio = largest / table.exits[x]
-        steps = 0
-        while ratio >= 2.0:
-            ratio *= 0.25
-            steps += 1
-        space.natural[x] = steps
+def scored(table: Table, top: int) -> tuple[Array, Array]:
+    """What the score knows of each row, at the powers from LEAST_POWER to ``top``, for one level and for two at once.
 
-
-def costs(table: Any, rows: int, size: float, top: int, space: Any) -> None:
-    """For the score, per row and scale: ½·log det(I + u·Σ̂), and how strongly the row's counts speak against a law.
-
-    Two laws are tried: one moves as much probability as the boxes allow from the mode to the entry with the widest
-    box, the other moves half of that.
+    First, ½·log det(I + u·Σ̂). Then how strongly the row's counts speak against two laws: one moves as much probability
+    as the boxes allow from the mode to the entry with the widest box, the other moves half of that.
     """
-    for x in range(rows):
-        first = table.start[x]
-        exits = table.exits[x]
-        far = 0.0
-        other = first
-        for i in range(first + 1, table.stop[x]):
-            if space.high[i] - space.estimate[i] > far:
-                far = space.high[i] - space.estimate[i]
-                other = i
-        far = min(far, space.estimate[first] - space.low[first])
-        share = space.most[x] / max(2.0 * exits * far * far, 1e-300)
-        for power_of in range(LEAST_POWER, top + 1):
-            at = x * LEVELS + 2 * (power_of - LEAST_POWER)
-            rho = scale(power_of, 0)
-            u = exits / rho
-            beta = 0.0
-            logs = 0.0
-            product = 1.0
-            centre = 0.0
-            for i in range(first, table.stop[x]):
-                p = space.estimate[i]
-                grown = 1.0 + u * p
-                part = table.times[i] * p / grown
-                beta += part
-                centre += part
-                if table.times[i] == 1.0 and product < 1e250 and grown < 1e20:
-                    product *= grown
-                else:
-                    logs += table.times[i] * math.log(grown)
-            centre *= 0.5 / rho
-            space.cost[at] = 0.5 * (logs + math.log(product * beta))
-            shift = 0.5 / (rho + exits * space.estimate[first]) - centre
-            other_shift = 0.5 / (rho + exits * space.estimate[other]) - centre
-            none = evidence(table.count[first], exits, space.estimate[first], shift, rho)
-            none += evidence(table.count[other], exits, space.estimate[other], other_shift, rho)
-            whole = evidence(table.count[first], exits, space.estimate[first] - far, shift, rho)
-            whole += evidence(table.count[other], exits, space.estimate[other] + far, other_shift, rho)
-            half = evidence(table.count[first], exits, space.estimate[first] - 0.5 * far, shift, rho)
-            half += evidence(table.count[other], exits, space.estimate[other] + 0.5 * far, other_shift, rho)
-            space.give[at] = share * max(1e-3 * exits * far * far, whole - none)
-            space.half_give[at] = share * max(2.5e-4 * exits * far * far, half - none)
-            if power_of > LEAST_POWER:  # two levels at once: between them
-                last = at - 2
-                space.cost[at - 1] = BETWEEN * space.cost[at] + (1.0 - BETWEEN) * space.cost[last]
-                space.cost[at - 1] += PAIR_COST * (size - 1.0)
-                space.give[at - 1] = BETWEEN * space.give[at] + (1.0 - BETWEEN) * space.give[last]
-                space.half_give[at - 1] = BETWEEN * space.half_give[at] + (1.0 - BETWEEN) * space.half_give[last]
+    start = table.start[:-1]
+    room = table.high - table.estimate
+    room[start] = -1.0
+    far = np.maximum.reduceat(room, start)
+    other = np.lexsort((-room, table.row))[start]
+    far = np.minimum(np.maximum(far, 0.0), table.estimate[start] - table.low[start])
+    powers = np.arange(LEAST_POWER, top + 1)
+    rho = np.stack((scale(powers, False), scale(powers, True)))[:, :, None]
+    whole = table.exits + table.holes
+    grown = 1.0 + (whole / rho)[..., table.row] * table.estimate
+    part = np.add.reduceat(table.times * table.estimate / grown, start, axis=-1)
+    cost = 0.5 * (np.add.reduceat(table.times * np.log(grown), start, axis=-1) + np.log(part))
+    cost[1] += PAIR_COST * (table.size - 1.0)
+    mode, second = table.estimate[start], table.estimate[other]
+    steps = np.array([0.0, 1.0, 0.5])[:, None, None, None] * far
+    against = evidence(table.count[start], whole, mode - steps, 0.5 / (rho + whole * mode) - 0.5 * part / rho, rho)
+    against += evidence(table.count[other], whole, second + steps, 0.5 / (rho + whole * second) - 0.5 * part / rho, rho)
+    square = table.exits * far * far
+    least = np.array([1e-3, 2.5e-4])[:, None, None, None] * square
+    share = table.most / np.maximum(2.0 * square, 1e-300)
+    return cost, share * np.maximum(least, against[1:] - against[0])
 
 
-def plain_costs(table: Any, x: int, size: float, top: int, space: Any) -> None:
-    """What §7's lemma subtracts for a row, at every scale up to the level ``top``: ((S−1)/2)·log(1 + u/S)."""
-    for j in range(2 * (top - LEAST_POWER) + 1):
-        u = table.exits[x] / scale(LEAST_POWER + j // 2, j % 2)
-        space.plain[x * LEVELS + j] = 0.5 * (size - 1.0) * math.log1p(u / size)
+def best_scales(table: Table) -> list[Scales]:
+    """The best scales by the score, the best first.
 
-
-def guess(
-    rows: int, joint: float, family: int, m: int, pair: int, mu: float,
-    cost: Any, give: Any, half_give: Any, most_of: Any, trial: Any,
-) -> tuple[float, float]:  # fmt: skip
-    """The score of a level at μ, and its slope. ``joint`` is B without the rows' parts. The offsets go to ``trial``."""
-    slope = joint
-    total = mu * slope
-    most = 0
-    if family == 1:
-        most = m - LEAST_POWER
-    elif family == 2:
-        most = (m - LEAST_POWER) // 2
-    elif family == 3:
-        most = max(m, 0)
-    stride = -4 if family == 2 else -2
-    base = offset_cost(family, 0, m, pair)
-    more = offset_cost(family, 1, m, pair) - base
-    for x in range(rows):
-        at = x * LEVELS + 2 * (m - LEAST_POWER) + pair
-        least = math.inf
-        best = 0
-        rise = 0.0
-        price = base
-        for offset in range(most + 1):
-            value = mu * (cost[at] + price)
-            over = most_of[x] - mu * give[at]
-            half = 0.25 * most_of[x] - mu * half_give[at]
-            value += max(0.0, over, half)
-            if value < least:
-                least = value
-                best = offset
-                rise = cost[at] + price
-                if max(over, half) > 0.0:
-                    rise -= give[at] if over > half else half_give[at]
-            at += stride
-            price += more
-        total += least
-        slope += rise
-        trial[x] = best
-    return total, slope
-
-
-def guess_row(mu: float, at: int, most: float, space: Any) -> float:
-    """The score of one row at μ, at the scale with the place ``at``."""
-    found: float = mu * space.cost[at] + max(0.0, most - mu * space.give[at], 0.25 * most - mu * space.half_give[at])
+    The score of a row is μ·(its cost), plus what is left of the boxes' loss after the counts have spoken.
+    """
+    top = int(math.log(float(table.exits.max()) + 1.0) / math.log(4.0)) + 2
+    cost, give = scored(table, top)
+    mu = MULTIPLIERS[:, None, None, None]
+    value = mu * cost + np.maximum(0.0, np.maximum(table.most - mu * give[0], 0.25 * table.most - mu * give[1]))
+    # Geometric offsets: the best of this power and of smaller ones, for log 2 each.
+    best = value.copy()
+    for q in range(1, value.shape[2]):
+        best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - 1] + mu[..., 0] * math.log(2.0))
+    sums = np.stack((value.sum(axis=-1), best.sum(axis=-1)))  # by family, μ, one level or two, power
+    sums[1] += mu[..., 0] * len(table.exits) * math.log(2.0)
+    joint = [
+        [
+            [joint_cost(table.log_inverse, family, m, pair) for m in range(LEAST_LEVEL, top + 1)]
+            for pair in (False, True)
+        ]
+        for family in range(FAMILIES)
+    ]
+    sums = sums[..., LEAST_LEVEL - LEAST_POWER :] + mu[..., 0] * np.array(joint)[:, None]
+    at = sums.argmin(axis=1)
+    least = sums.min(axis=1)
+    found: list[Scales] = []
+    for place in np.argsort(least, axis=None)[:CANDIDATES]:
+        if least.flat[place] > REACH * least.min():
+            break
+        family, pair, step = (int(i) for i in np.unravel_index(place, least.shape))
+        i, q = int(at[family, pair, step]), step + LEAST_LEVEL - LEAST_POWER
+        offset = np.zeros(len(table.exits), np.int64)
+        if family:
+            paid = MULTIPLIERS[i] * math.log(2.0) * np.arange(q, -1, -1)
+            offset = q - (value[i, pair, : q + 1] + paid[:, None]).argmin(axis=0)
+        found.append(Scales(family, LEAST_LEVEL + step, bool(pair), offset, float(MULTIPLIERS[i])))
     return found
 
 
-def score(table: Any, rows: int, log_inverse: float, family: int, top: int, mu: float, space: Any) -> float:
-    """Guesses the two best levels of a family, the candidate ``family`` and its runner-up. Returns the best one's μ.
+# ---------------------------------------------------------------- the terms of cells
 
-    ``mu`` is a first guess of μ. A score is convex in μ, or nearly so, with corners. Tangents from both sides enclose
-    the least value, and a level is dropped as soon as they meet above the runner-up.
+
+class Work(NamedTuple):
+    """The rows of all points as one long table, and what belongs to each row: its tilts' law and μ."""
+
+    table: Table
+    of: Shape
+    mu: Array
+    #: μ₂·rate of each row: what the missing mass is priced at.
+    priced: Array
+
+
+class Cells(NamedTuple):
+    """Cells with their solutions: c, ν, tilts, the term, the term at the cell's middle, and the squares there."""
+
+    lanes: Lanes
+    c: Array
+    nu: Array
+    tilts: Array
+    term: Array
+    inner: Array
+    square: Array
+
+
+def tilted(e: Entries, shift: Array, p: Array, b: Array, steps: int) -> Array:
+    """b with N⁺pe^b + ρa ≈ n: the best tilt for the probability p."""
+    weight = e.whole * p
+    for _ in range(steps):
+        force = weight * np.exp(b)
+        move = (e.count - force - e.rho * (b - shift)) / (force + e.rho)
+        b = b + np.minimum(1.0, np.maximum(-2.0, move))
+    return b
+
+
+def begin(e: Entries, lanes: Lanes) -> tuple[Array, Array, Array]:
+    """First c, ν and tilts: c with Σ_y a_y ≈ 0 near the estimate, and the ν that most entries ask for there."""
+    lane, first = lanes.lane, lanes.first
+    weight = e.whole * e.estimate
+    share = e.times / (weight + e.rho)
+    seen = np.add.reduceat(share * e.count.mean(axis=0), first)
+    c = np.log(np.add.reduceat(share * weight * np.exp(e.half), first) / seen)
+    shift = e.half - c[lane]
+    p = np.minimum(e.high, np.maximum(e.low, e.estimate))
+    b = tilted(e, shift, p, np.zeros(e.count.shape), 4)
+    force = e.whole * np.exp(b[0])
+    slope = 2.0 * e.gain * (p - e.estimate) + e.mu * (force - e.whole)
+    bend = 2.0 * e.gain - e.mu * force * force / (p * force + e.rho)
+    steer = e.times / (np.abs(bend) + 1e-3 * e.whole)
+    steer[first] = 0.0
+    nu = np.add.reduceat(steer * slope, first) / np.add.reduceat(steer, first)
+    ends = tilted(e, shift, np.stack((e.high, e.low))[:, None], np.broadcast_to(b, (2, *b.shape)), 5)
+    return c, nu, np.concatenate((b[None], ends))
+
+
+def follow(e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: Array | None, steps: int) -> Array:
+    """The tilts after some steps towards the largest value of each entry, and towards the ends of its box.
+
+    ``middle``: the middles of the cells, which then stand for the modes.
     """
-    runner = family + FAMILIES
-    space.rating[family] = space.rating[runner] = math.inf
-    for double in range(2 * top, 2 * LEAST_LEVEL - 1, -1):
-        m = double // 2
-        pair = double % 2
-        joint = joint_cost(log_inverse, family, m, pair)
-        at = mu
-        least = math.inf
-        low = high = 0.0
-        at_low = at_high = math.inf
-        fall = rise = 0.0
-        factor = STEP
-        for _ in range(STEPS):
-            here, slope = guess(
-                rows, joint, family, m, pair, at, space.cost, space.give, space.half_give, space.most, space.trial
-            )
-            if here < least:
-                least = here
-                space.found[0] = at
-                for x in range(rows):
-                    space.order[x] = space.trial[x]
-            if slope > 0.0:
-                high, at_high, rise = at, here, slope
-            else:
-                low, at_low, fall = at, here, slope
-            if at_low == math.inf:
-                at /= factor
-                factor *= factor
-            elif at_high == math.inf:
-                at *= factor
-                factor *= factor
-            else:
-                at = (at_low - at_high + rise * high - fall * low) / (rise - fall)
-                if at_low + fall * (at - low) > 0.995 * min(space.rating[runner], least):
-                    break
-                at = min(high - 0.02 * (high - low), max(low + 0.2 * (high - low), at))
-            if not LEAST_MULTIPLIER < at < MOST_MULTIPLIER:
-                break
-        if least >= space.rating[runner]:
-            continue
-        place = runner
-        if least < space.rating[family]:
-            place = family
-            space.rating[runner], space.level[runner] = space.rating[family], space.level[family]
-            space.start[runner] = space.start[family]
-            for x in range(rows):
-                space.offset[runner * rows + x] = space.offset[family * rows + x]
-            mu = space.found[0]
-        space.rating[place], space.level[place], space.start[place] = least, double, space.found[0]
-        for x in range(rows):
-            space.offset[place * rows + x] = space.order[x]
-    return mu
+    shift, by_nu = e.half - c[lanes.lane], nu[lanes.lane]
+    most = shift + e.count / e.rho  # p = 0
+    double, aim, b = 2.0 * e.gain, double_of(e, by_nu), tilts[0]
+    for step in range(steps):
+        b = np.minimum(b, most)
+        force = e.count - e.rho * (b - shift)
+        weight = e.whole * np.exp(b)
+        p, wide = force / weight, (force + e.rho) / weight  # −dp/db
+        bend = double - e.mu * weight * weight / (force + e.rho)
+        slope = double * p + e.mu * weight - aim
+        # Where h is concave, Newton's step; the last one goes a little too far, so that the tangent falls.
+        away = -slope / np.where(bend < 0.0, bend, -1.0)
+        if step + 1 == steps:
+            away = np.where(away < 0.0, away, 1.15 * away)
+        away = np.minimum(e.high, np.maximum(e.low, p + away)) - p
+        away = np.minimum(3.0 * wide, np.maximum(-0.9 * wide, away))
+        move = away * (6.0 * wide + away) / (wide * (6.0 * wide + 4.0 * away))
+        # Where it is convex, to the left, unless the box has no concave part.
+        b = np.where(bend < 0.0, b - move, np.where(p > e.low, b + 0.4, b))
+    fresh = tilted(e, shift, np.stack((e.high, e.low))[:, None], tilts[1:], 1)
+    fresh = np.concatenate((b[None], fresh))
+    if middle is not None:
+        at = lanes.first
+        modes = Entries(e.count[:, at], *(x[at] for x in e[1:]))
+        fresh[0][:, at] = tilted(modes, shift[at], middle, tilts[0][:, at], 2)
+    return fresh
 
 
-def prepared(rows: int, size: float, log_inverse: float, candidate: int, space: Any) -> float:
-    """B for a candidate's scales. Each row's ρ goes to ``space.rho``."""
-    family = candidate % FAMILIES
-    m = space.level[candidate] // 2
-    pair = space.level[candidate] % 2
-    bound = joint_cost(log_inverse, family, m, pair) + ABSOLUTE
-    for x in range(rows):
-        offset = space.offset[candidate * rows + x]
-        space.rho[x] = scale(power(family, m, offset), pair)
-        space.place[x] = x * LEVELS + 2 * (power(family, m, offset) - LEAST_POWER) + pair
-        bound += row_cost(family, offset, m, pair, size - 1.0)
-    return bound
+def double_of(e: Entries, by_nu: Array) -> Array:
+    """What the slope of h subtracts: 2gP̂ + μN⁺ + ν."""
+    return 2.0 * e.gain * e.estimate + e.mu * e.whole + by_nu
 
 
-def bound_at(
-    table: Any, rows: int, size: float, bound: float, mu: float, tolerance: float, most: float, space: Any
-) -> tuple[float, float, float, float]:
-    """The bound at μ, its slope, the bound if all rows were near their estimates, and the part of rows given up.
+def solve(
+    work: Work, lanes: Lanes, gain: Array, group: Index, middle: Array | None, tolerance: Array, floor: Array,
+    effort: Effort,
+) -> Cells:  # fmt: skip
+    """The lanes' terms, c and ν being moved towards the minimum.
 
-    The scales are those of the candidate that was prepared last, and ``bound`` is its B. The evaluation ends as soon as
-    the bound is expected to exceed ``most``, and then gives infinity.
+    A lane is left alone when its term hardly falls any more, or when it is below the term of a lane of its ``group`` (a
+    row of a point) that has settled: the largest term decides. ``floor``: of each group, a term that is reached anyway.
+
+    The term is convex in c and ν, with kinks where an entry's largest value jumps from one place to another. Each pass
+    gives its value and a tangent plane, and the next c and ν minimise the largest of all planes plus a parabola around
+    the best point so far (a bundle method): where the term is smooth, this is Newton's step.
     """
-    total = base = mu * bound
-    slope = bound
-    lost = 0.0
-    guessed = 0.0
-    met = 0.0
-    if most < math.inf:
-        for x in range(rows):
-            guessed += guess_row(mu, space.place[x], space.most[x], space)
-    # Rows are visited in an order in which the first ones are like the rest: in strides that reach every row.
-    stride = int(0.618 * rows) + 1
-    while math.gcd(stride, rows) != 1:
-        stride += 1
-    x = 0
-    for done in range(1, rows + 1):
-        x = (x + stride) % rows
-        total += row_term(table, x, size, space.rho[x], mu, tolerance, space)
-        slope += space.slope[x]
-        base += space.base[x]
-        lost += space.lost[x]
-        if most < math.inf:
-            guessed -= guess_row(mu, space.place[x], space.most[x], space)
-            met += guess_row(mu, space.place[x], space.most[x], space)
-            # From a quarter of the rows on, the rest is expected to be as far above its guess as these rows.
-            rest = guessed
-            if 4 * done >= rows:
-                rest *= max(1.0, (total - mu * bound) / met)
-            if total + rest > most:
-                return math.inf, 0.0, 0.0, 0.0
-    return total, slope, base, lost
-
-
-def descend(
-    table: Any, rows: int, size: float, log_inverse: float, spare: float, candidate: int, best: float, stage: int,
-    large: bool, space: Any,
-) -> float:  # fmt: skip
-    """The smaller of ``best`` and the bound that a search along μ finds at a candidate's scales.
-
-    The bound is convex in μ, up to the tolerance of its terms, and its slope is known. So the next μ is where two
-    tangents meet. ``space.chosen[2]`` becomes the smallest of all bounds at log(K/δ) = ``log_inverse`` − ``spare``.
-    ``stage`` is FIRST for the first candidate and OTHER for the others. In a ``large`` table these are evaluated once,
-    and the best of them is searched at the end, in the stage LAST.
-    """
-    bound = prepared(rows, size, log_inverse, candidate, space)
-    mu = space.start[candidate]
-    most = math.inf
-    if stage == OTHER:
-        most = best * (HOPE if rows <= FEW else HOPE_OF_MANY)
-    for x in range(rows):
-        space.unsolved[x] = True
-    # The tangents nearest to the minimum: one falling, one rising.
-    below = above = 0.0
-    at_below = at_above = math.inf
-    fall = rise = 0.0
-    for turn in range(EVALUATIONS):
-        if not LEAST_MULTIPLIER < mu < MOST_MULTIPLIER:
+    table, number = work.table, len(lanes.row)
+    whole_of = table.exits + table.holes
+    e, lump = entries_of(table, lanes, work.of, gain, work.mu), lump_of(table, lanes, work.of, work.mu, work.priced)
+    c, nu, tilts = begin(e, lanes)
+    infinite = np.full(number, np.inf)
+    best = Cells(lanes, c.copy(), nu.copy(), tilts.copy(), infinite, infinite.copy(), np.zeros(number))
+    # Of each lane: the planes' c and ν, values, slopes and weights; and the curvature at the best point.
+    planes = np.zeros((6, effort.passes, number))
+    curve = np.zeros((3, number))
+    reached = floor.copy()
+    active, part = np.arange(number), lanes
+    for turn in range(effort.passes):
+        tilts = follow(e, part, c, nu, tilts, middle, FIRST_STEPS if turn == 0 else effort.steps)
+        found = largest(e, nu[part.lane], c[part.lane], tilts)
+        term, q = terms(table, part, e, lump, c, nu, found)
+        inner, found = (term, found) if middle is None else at_middle(e, part, c, nu, tilts, middle, found, term)
+        pull = e.whole * found.grown
+        by_c = e.mu[part.first] * (whole_of[part.row] - np.add.reduceat(e.times * pull * found.place, part.first))
+        by_c -= q * lump.pull * np.exp(-c)
+        by_nu = 1.0 - np.add.reduceat(e.times * found.place, part.first) - q
+        better = inner < best.inner[active]
+        if better.any():
+            index, keep = active[better], better[part.lane]
+            best.tilts[..., places(lanes, index)] = tilts[..., keep]
+            square = np.add.reduceat(e.times * e.gain * (found.place - e.estimate) ** 2, part.first) + nu * by_nu
+            square += q * (lump.fixed + e.mu[part.first] * whole_of[part.row]) + lump.smooth
+            for stored, fresh in (
+                (best.c, c),
+                (best.nu, nu),
+                (best.term, term),
+                (best.inner, inner),
+                (best.square, square),
+            ):
+                stored[index] = fresh[better]
+            curve[:, index] = curvature(table, e, part, found, pull, by_c, by_nu)[:, better]
+        planes[:5, turn, active] = c, nu, inner, by_c, by_nu
+        planes[5, turn, active] = float(turn == 0)
+        known = planes[:, : turn + 1, active]
+        move_c, move_nu, promise = ahead(known, best, active, curve[:, active], effort.exchanges)
+        planes[5, : turn + 1, active] = known[5].T
+        enough, mine = tolerance[group[active]], group[active]
+        settled = promise < enough
+        np.maximum.at(reached, mine[settled], best.inner[active[settled]])
+        go = ~settled & (best.term[active] > reached[mine] + enough)
+        if turn + 1 == effort.passes or not go.any():
             break
-        if turn == 0 and stage == LAST:
-            mu, total, slope, base = space.chosen[1], best, space.chosen[5], space.chosen[6]
-        else:
-            tolerance = TOLERANCE * best / rows
-            total, slope, base, lost = bound_at(table, rows, size, bound, mu, tolerance, most, space)
-            if total == math.inf:
-                break
-            most = math.inf
-            space.chosen[2] = min(space.chosen[2], total - mu * spare)
-            if total < best:
-                best = total
-                space.chosen[0], space.chosen[1] = candidate, mu
-                space.chosen[5], space.chosen[6] = slope, base
-            if stage == FIRST and lost > LOST * total and turn < 3:  # μ is too small for these rows
-                mu *= 1.3
-                continue
-            if large and (stage != LAST or turn > 0):
-                break
-        if slope > 0.0:
-            above, at_above, rise = mu, total, slope
-        else:
-            below, at_below, fall = mu, total, slope
-        # The slope of log(bound) as a function of log μ. It grows at a rate of about one, and faster with more rows.
-        steep = mu * slope / total
-        if turn == 0:
-            if large and abs(steep) < STEEP:
-                break
-            gain = min(0.2, 0.5 * steep * steep / min(rows - 0.5, 4.0))
-            if gain < GAIN or (stage == OTHER and total * (1.0 - gain) > best):
-                break
-        if at_above == math.inf:
-            # If all rows are near their estimates, the bound is proportional to μ. It is never smaller than that.
-            farther = (at_below / mu - fall) / (base / mu - fall)
-            mu *= min(3.0, max(1.02, 1.0 - 0.25 * steep, farther))
-        elif at_below == math.inf:
-            mu *= max(0.5, 1.0 - (1.0 + turn) * steep / (10.0 if large else 6.0))
-        else:
-            ahead = (at_below - at_above + rise * above - fall * below) / (rise - fall)
-            least = at_below + fall * (ahead - below)
-            if min(at_below, at_above) - least < GAIN * best:
-                break
-            near = 0.1 * (above - below)
-            mu = min(above - near, max(below + near, ahead))
+        c, nu = (best.c[active] - move_c)[go], (best.nu[active] - move_nu)[go]
+        if not go.all():
+            keep = go[part.lane]
+            active, tilts, e = active[go], tilts[..., keep], Entries(e.count[:, keep], *(x[keep] for x in e[1:]))
+            middle, lump = None if middle is None else middle[go], Lump(*(x[go] for x in lump))
+            part = lanes_of(table, part.row[go], part.left[go], part.right[go])
     return best
 
 
-def lemma(
-    table: Any, rows: int, size: float, log_inverse: float, spare: float, top: int, space: Any
-) -> tuple[float, float]:
-    """§7's bound on this event: the largest Σ_x W_x with Σ_x θ_x W_x ≤ B, plus the largest effect of smoothing.
+def at_middle(
+    e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: Array, found: Parts, term: Array
+) -> tuple[Array, Parts]:
+    """The lanes' terms with the mode at the middle of its cell, and where the entries then are."""
+    at = lanes.first
+    count, b = e.count[:, at], tilts[0][:, at]
+    a = b - e.half[at] + c
+    phi = (count * a - e.whole[at] * middle * np.expm1(b) - 0.5 * e.rho[at] * a * a).min(axis=0)
+    value = e.gain[at] * (middle - e.estimate[at]) ** 2 - e.mu[at] * phi - nu * middle
+    place, grown, bend = found.place.copy(), found.grown.copy(), found.bend.copy()
+    place[at], grown[at], bend[at] = middle, np.exp(b[0]), 0.0
+    return term + value - found.value[at], found._replace(place=place, grown=grown, bend=bend)
 
-    Returned for log(K/δ) = ``log_inverse`` and for ``log_inverse`` − ``spare``. ``plain_costs`` must have filled
-    ``space.plain``.
+
+def curvature(table: Table, e: Entries, lanes: Lanes, found: Parts, pull: Array, by_c: Array, by_nu: Array) -> Array:
+    """The second derivatives of each lane's term by c, by c and ν, and by ν; large enough to keep a step short."""
+    first, force = lanes.first, pull * found.place
+    stiff = e.rho / (force + e.rho)
+    inverse = np.where(found.bend < 0.0, -1.0 / np.where(found.bend < 0.0, found.bend, -1.0), 0.0)
+    across = e.mu * pull * stiff
+    nu_nu = np.add.reduceat(e.times * inverse, first)
+    nu_c = -np.add.reduceat(e.times * inverse * across, first)
+    c_c = np.add.reduceat(e.times * (e.mu * force * stiff + inverse * across * across), first)
+    reach = 0.8 * np.sqrt(table.exits[lanes.row] * (1.0 - lanes.left)) + 0.04
+    nu_nu = np.maximum(nu_nu, np.abs(by_nu) / reach + 1e-12)
+    c_c = np.maximum(c_c, 2.0 * np.abs(by_c) + 1e-12)
+    nu_c = np.where(nu_c * nu_c < 0.999 * nu_nu * c_c, nu_c, 0.0)
+    return np.stack((c_c, nu_c, nu_nu))
+
+
+def ahead(
+    planes: Array, best: Cells, active: Index, curve: Array, exchanges: int
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """The step from the best point to the least value of the model, and by how much it promises to lower the term.
+
+    At the least value the planes have weights that sum to one. They are found by moving weight from the lowest plane
+    to the highest, two planes at a time; the weights of the last pass are a good start.
     """
-    best = 0.0
-    moved = 0.0
-    for x in range(rows):
-        best += 2.0 * table.exits[x]
-        moved += table.exits[x] / ((table.exits[x] + 1.0 / 3.0) * (table.exits[x] + 1.0 / 3.0))
-        space.order[x] = x
-    moved *= (1.0 - 1.0 / size) / 9.0
-    less = best
-    for family in range(FAMILIES):
-        for double in range(2 * LEAST_LEVEL, 2 * top + 1):
-            m = double // 2
-            pair = double % 2
-            bound = joint_cost(log_inverse, family, m, pair) + ABSOLUTE
-            base = row_cost(family, 0, m, pair, size - 1.0)
-            more = row_cost(family, 1, m, pair, size - 1.0) - base
-            for x in range(rows):
-                offset = 0
-                if family == 1:
-                    offset = min(space.natural[x], m - LEAST_POWER)
-                elif family == 2:
-                    offset = min((space.natural[x] + 1) // 2, (m - LEAST_POWER) // 2)
-                elif family == 3:
-                    offset = min(space.natural[x], max(m, 0))
-                at = power(family, m, offset)
-                rho = scale(at, pair)
-                bound += base + offset * more + space.plain[x * LEVELS + 2 * (at - LEAST_POWER) + pair]
-                space.theta[x] = table.exits[x] / (table.exits[x] + 2.0 * rho)
-            # No θ exceeds one, so ΣW is at least B.
-            if bound < best:
-                best = min(best, knapsack(table, rows, bound * (1.0 + 1e-12), space))
-            if bound - spare < less:
-                less = min(less, knapsack(table, rows, (bound - spare) * (1.0 + 1e-12), space))
-    root = math.sqrt(best) + math.sqrt(moved)
-    root_less = math.sqrt(less) + math.sqrt(moved)
-    return root * root, root_less * root_less
+    at_c, at_nu, value, by_c, by_nu, weight = planes
+    c_c, c_nu, nu_nu = curve
+    determinant = c_c * nu_nu - c_nu * c_nu
+    i_cc, i_cn, i_nn = nu_nu / determinant, -c_nu / determinant, c_c / determinant
+    height = value - best.inner[active] + by_c * (best.c[active] - at_c) + by_nu * (best.nu[active] - at_nu)
+    height = np.minimum(0.0, height)
+    lane = np.arange(len(active))
+    s_c, s_nu = (weight * by_c).sum(axis=0), (weight * by_nu).sum(axis=0)
+    move_c, move_nu = i_cc * s_c + i_cn * s_nu, i_cn * s_c + i_nn * s_nu
+    for _ in range(exchanges if len(value) > 1 else 0):
+        level = height - by_c * move_c - by_nu * move_nu
+        highest, lowest = level.argmax(axis=0), np.where(weight > 0.0, level, np.inf).argmin(axis=0)
+        d_c, d_nu = by_c[highest, lane] - by_c[lowest, lane], by_nu[highest, lane] - by_nu[lowest, lane]
+        steep = i_cc * d_c * d_c + 2.0 * i_cn * d_c * d_nu + i_nn * d_nu * d_nu
+        gap = level[highest, lane] - level[lowest, lane]
+        moved = np.minimum(weight[lowest, lane], gap / np.maximum(steep, 1e-300))
+        weight[lowest, lane] -= moved
+        weight[highest, lane] += moved
+        s_c, s_nu = s_c + moved * d_c, s_nu + moved * d_nu
+        move_c, move_nu = i_cc * s_c + i_cn * s_nu, i_cn * s_c + i_nn * s_nu
+    promise = 0.5 * (s_c * move_c + s_nu * move_nu) - (weight * height).sum(axis=0)
+    return move_c, move_nu, promise
 
 
-def knapsack(table: Any, rows: int, bound: float, space: Any) -> float:
-    """The largest Σ_x W_x with Σ_x θ_x W_x ≤ bound and 0 ≤ W_x ≤ 2N_x: filled by increasing θ."""
-    stride = 1
-    while 3 * stride + 1 < rows:
-        stride = 3 * stride + 1
-    while stride > 0:
-        for i in range(stride, rows):
-            x = space.order[i]
-            j = i - stride
-            while j >= 0 and space.theta[space.order[j]] > space.theta[x]:
-                space.order[j + stride] = space.order[j]
-                j -= stride
-            space.order[j + stride] = x
-        stride //= 3
-    total: float = 0.0
-    for i in range(rows):
-        x = space.order[i]
-        room = 2.0 * table.exits[x]
-        if space.theta[x] * room > bound:
-            filled: float = total + bound / space.theta[x]
-            return filled
-        total += room
-        bound -= space.theta[x] * room
-    return total
+def places(lanes: Lanes, active: Index) -> Index:
+    """The places of the entries of some lanes."""
+    ends = np.append(lanes.first, len(lanes.lane))
+    number = ends[active + 1] - ends[active]
+    first = np.cumsum(number) - number
+    return np.arange(number.sum()) + np.repeat(ends[active] - first, number)
+
+
+# ---------------------------------------------------------------- points
+
+
+class Point(NamedTuple):
+    """A chain with scales and a μ."""
+
+    chain: int
+    scales: Scales
+    mu: float
+    mu_missing: float
+    surprise: int
+
+
+class Evaluation(NamedTuple):
+    """A point's bound with its slope in μ, and the free numbers."""
+
+    point: Point
+    total: float
+    slope: float
+    choice: Choice
+
+
+def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
+    """One long table of the rows of all points."""
+    each = [tables[point.chain] for point in points]
+    rows = np.cumsum([0] + [len(table.exits) for table in each])
+    classes = np.cumsum([0] + [len(table.count) for table in each])
+
+    def joined(name: str) -> Array:
+        return np.concatenate([getattr(table, name) for table in each])
+
+    start = np.concatenate([table.start[:-1] + classes[i] for i, table in enumerate(each)] + [classes[-1:]])
+    row = np.concatenate([table.row + rows[i] for i, table in enumerate(each)])
+    names = (
+        "count", "times", "exits", "holes", "low", "high", "estimate", "most", "size", "mass", "heavy", "smooth", "mute"
+    )  # fmt: skip
+    long = each[0]._replace(start=start, row=row, **{name: joined(name) for name in names})
+    rho = np.concatenate([scale(p.scales.level - p.scales.offset, p.scales.pair) for p in points])
+    pair = np.repeat([p.scales.pair for p in points], np.diff(rows))
+    priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
+    return Work(long, shape(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
+
+
+def shared(work: Work) -> tuple[Array, Array]:
+    """g of each class (``fair``) that makes every entry's part concave near the estimate; and for which rows it does."""
+    table = work.table
+    start, row = table.start[:-1], table.row
+    inertia = table.estimate + (work.of.rho / (table.exits + table.holes))[row]
+    slack = 0.5 * work.mu[row] / (1.05 * inertia) - 1.0
+    theta = np.maximum(0.0, -slack[start])
+    inverse = np.where(slack > 0.0, table.times / np.where(slack > 0.0, slack, 1.0), np.inf)
+    inverse[start] = 0.0
+    total = np.where(theta > 0.0, theta * np.add.reduceat(inverse, start), 0.0)
+    fits = np.isfinite(np.add.reduceat(inverse, start)) & (total <= 1.0) & (table.mass == 0.0)
+    gain = table.exits[row] * (1.0 + (total[row] * slack) * (1.0 + 1e-12))
+    gain[start] = table.exits * (1.0 - theta)
+    return np.where((fits & (total > 0.0))[row], gain, table.exits[row]), fits
+
+
+def first_cells(work: Work, rows: Index, tolerance: Array) -> tuple[Index, Array, Array]:
+    """The first cells of these rows: which of the rows, left end, right end."""
+    table = work.table
+    mode = table.start[rows]
+    low, high = table.low[mode], table.high[mode]
+    middle = np.clip(table.estimate[mode], low, high)
+    bend = np.maximum(0.1, 1.0 - 0.5 * work.mu[rows] / (middle + work.of.rho[rows] / table.exits[rows]))
+    steps = np.sqrt(tolerance / (bend * table.exits[rows]))[:, None] * np.cumsum(WIDER ** np.arange(SIDE))
+    edge = np.full((len(rows), 1), np.inf)
+    edges = np.concatenate((-edge, middle[:, None] - steps[:, -2::-1], middle[:, None] + steps[:, :-1], edge), axis=1)
+    edges = np.clip(edges, low[:, None], high[:, None])
+    left, right = edges[:, :-1], edges[:, 1:]
+    kept = right > left
+    kept[:, 0] |= ~kept.any(axis=1)
+    return np.nonzero(kept)[0], left[kept], right[kept]
+
+
+def evaluate(
+    tables: Sequence[Table], points: Sequence[Point], best: Sequence[float], effort: Effort
+) -> list[Evaluation]:
+    """The points' bounds, each to a part of the ``best`` one of its chain so far."""
+    work = work_of(tables, points)
+    table, plain = work.table, work.table.exits[work.table.row]
+    number = [len(tables[p.chain].exits) for p in points]
+    tolerance = effort.tolerance * np.repeat([best[p.chain] for p in points], number) / np.repeat(number, number)
+    limit = table.most + work.mu * (work.of.given_up - work.of.divergence)
+    term, square = limit.copy(), table.most.copy()
+    found: list[tuple[Cells, Array]] = []  # with which of them belong to the choice
+    # Rows whose term is concave near the estimate need one cell, if it is attained there.
+    gain, fits = shared(work)
+    near, mode = np.flatnonzero(fits), table.start[:-1][fits]
+    if len(near):
+        lanes = lanes_of(table, near, table.low[mode], table.high[mode])
+        floor = np.full(len(near), -np.inf)
+        cells = solve(work, lanes, gain, np.arange(len(near)), None, 0.3 * tolerance[near], floor, effort)
+        done = (cells.square < 4.0 * tolerance[near]) & (cells.term < limit[near])
+        found.append((cells, done))
+        fits[near[~done]] = False
+        term[near[done]], square[near[done]] = cells.term[done], cells.square[done]
+    gain = np.where(fits[table.row], gain, plain)
+    todo = np.flatnonzero(~fits)
+    if len(todo):
+        group, left, right = first_cells(work, todo, tolerance[todo])
+        floor, most = np.full(len(todo), -np.inf), limit[todo]
+        top, at_top = floor.copy(), np.zeros(len(todo))
+        for cut in range(effort.cuts + 1):
+            lanes = lanes_of(table, todo[group], left, right)
+            cells = solve(work, lanes, plain, group, 0.5 * (left + right), 0.3 * tolerance[todo], floor, effort)
+            np.maximum.at(floor, group, np.minimum(cells.inner, most[group]))
+            wide = (cells.term > floor[group] + tolerance[todo][group]) & (cells.inner < most[group])
+            if cut == effort.cuts:
+                wide[:] = False
+            found.append((cells, ~wide))
+            for j in np.flatnonzero(~wide & (cells.term > top[group])).tolist():
+                if cells.term[j] > top[group[j]]:
+                    top[group[j]], at_top[group[j]] = cells.term[j], cells.square[j]
+            if not wide.any():
+                break
+            ends = left[wide] + (right - left)[wide] * np.linspace(0.0, 1.0, PIECES + 1)[:, None]
+            ends[-1] = right[wide]
+            group, left, right = np.tile(group[wide], PIECES), ends[:-1].ravel(), ends[1:].ravel()
+        better = top < most
+        term[todo] = np.where(better, top, most)
+        square[todo] = np.where(better, at_top, square[todo])
+    first = np.cumsum([0] + number)[:-1]
+    total = np.add.reduceat(term + work.mu * work.of.divergence, first)
+    slope = np.add.reduceat((term - square) / work.mu + work.of.divergence, first)
+    results = []
+    for i, point in enumerate(points):
+        own = tables[point.chain]
+        cost = price(own, *point.scales[:4])
+        choice = choice_of(own, point, int(first[i]), gain[table.start[first[i]] :][: len(own.count)], found)
+        paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
+        results.append(Evaluation(point, float(total[i]) + point.mu * cost + paid, float(slope[i]) + cost, choice))
+    return results
+
+
+def choice_of(table: Table, point: Point, first: int, gain: Array, found: list[tuple[Cells, Array]]) -> Choice:
+    """The free numbers of a point whose rows begin at ``first``."""
+    parts = []
+    for cells, used in found:
+        row = cells.lanes.row
+        kept = np.flatnonzero(used & (row >= first) & (row < first + len(table.exits)))
+        known = (row[kept] - first, *(x[kept] for x in (cells.lanes.left, cells.lanes.right, cells.c, cells.nu)))
+        parts.append((*known, cells.tilts[..., places(cells.lanes, kept)]))
+    joined = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    return Choice(*point.scales[:4], *point[2:], gain, *joined)
+
+
+def search(tables: Sequence[Table]) -> list[Choice]:
+    """For each chain, free numbers with a small bound."""
+    with np.errstate(all="ignore"):
+        best = [float(table.most.sum()) for table in tables]
+        points = [
+            Point(k, scales, scales.mu * factor, *cheapest(table))
+            for k, table in enumerate(tables)
+            for i, scales in enumerate(best_scales(table))
+            for factor in (FIRST if i == 0 else OTHER)
+        ]
+        for effort in (COARSE, FINE):
+            seen: list[list[Evaluation]] = [[] for _ in tables]
+            for found in evaluate(tables, points, best, effort):
+                seen[found.point.chain].append(found)
+                best[found.point.chain] = min(best[found.point.chain], found.total)
+            tops = [min(known, key=lambda found: found.total) for known in seen]
+            points = [point for known, top in zip(seen, tops, strict=True) for point in near(known, top)]
+    return [found.choice for found in tops]
+
+
+def cheapest(table: Table) -> tuple[float, int]:
+    """A good price of missing mass, and its v: of the largest ΣNκq with Σ rate·q ≤ most and q ≤ q̄, a knapsack."""
+    best, price_of, which = math.inf, 0.0, 0
+    gain = table.exits * table.heavy
+    for v, rate in enumerate(table.missing.rate if table.open else ()):
+        ratio = np.where(rate > 0.0, gain / np.maximum(rate, 1e-300), np.inf)
+        order = np.argsort(-ratio)
+        used = np.cumsum((rate * table.mass)[order])
+        last = int(np.searchsorted(used, table.missing.most[v]))
+        margin = float(ratio[order[last]]) if last < len(order) else 0.0
+        least = margin * float(table.missing.most[v]) if margin else 0.0
+        least += float((table.mass * np.maximum(0.0, gain - margin * rate)).sum())
+        if least < best:
+            best, price_of, which = least, margin, v
+    return OFTEN * price_of, which
+
+
+def near(seen: list[Evaluation], top: Evaluation) -> list[Point]:
+    """The points of a chain for the second look: the best one, the μ where the tangents on both sides of the minimum
+    meet, and other prices of missing mass."""
+    points = [top.point]
+    known = sorted((found for found in seen if found.point.scales is top.point.scales), key=lambda f: f.point.mu)
+    falling, rising = [f for f in known if f.slope < 0.0], [f for f in known if f.slope >= 0.0]
+    if not rising:
+        points.append(top.point._replace(mu=1.4 * falling[-1].point.mu))
+    elif not falling:
+        points.append(top.point._replace(mu=rising[0].point.mu / 1.4))
+    elif falling[-1].point.mu < rising[0].point.mu:
+        left, right = falling[-1], rising[0]
+        low, high = left.point.mu, right.point.mu
+        meet = (left.total - right.total + right.slope * high - left.slope * low) / (right.slope - left.slope)
+        points.append(top.point._replace(mu=min(high - 0.1 * (high - low), max(low + 0.1 * (high - low), meet))))
+    if top.point.mu_missing:
+        points += [top.point._replace(mu_missing=factor * top.point.mu_missing) for factor in (0.0, 1.0 / OFTEN)]
+    return points
