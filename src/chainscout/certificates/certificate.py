@@ -9,13 +9,12 @@ from ..counts import Counts
 from ..errors import InputError
 from ..markup import MOST, html_table
 from ..numerals import Bound, bound, sure
-from ..validation import did_you_mean, failure_probability, one_of, printable, shown, whole_number
+from ..validation import failure_probability, one_of, printable, shown, whole_number
 from . import asymptotic, entrywise, mixture, paper, sharp
 
 #: method → what its bound guarantees.
 METHODS = {
-    "sharp": "holds at all times at once with probability ≥ 1 − δ, whatever policy drew the samples; open chains have"
-    " 'mixture'",
+    "sharp": "holds at all times at once with probability ≥ 1 − δ, whatever policy drew the samples",
     "mixture": "holds at all times at once with probability ≥ 1 − δ, whatever policy drew the samples",
     "paper": "holds up to the budget with probability ≥ 1 − δ; BA-MC's index",
     "entrywise": "holds at all times at once with probability ≥ 1 − δ; from the intervals of single entries",
@@ -77,13 +76,11 @@ class Certificate:
     loss: Mapping[str, float]
     delta: float
     method: str
-    #: chain → bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)), on the event of ``loss``. Only ``sharp`` has it, for closed chains.
+    #: chain → bound on Σ_x π̂(x)·TV(P̂(x,·), P(x,·)), on the event of ``loss``. Only ``sharp`` has it.
     total_variation: Mapping[str, float] = field(default_factory=dict, repr=False, kw_only=True)
     #: chain → (exits of a state, bound on the error of every probability out of it), on the event of ``loss``. Only
-    #: ``sharp`` has it, for closed chains.
+    #: ``sharp`` has it.
     entries: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict, repr=False, kw_only=True)
-    #: The chains with open states. If the method is 'sharp', they have 'mixture' instead.
-    opened: frozenset[str] = field(default=frozenset(), repr=False, kw_only=True)
 
     @property
     def max(self) -> float:
@@ -107,34 +104,20 @@ class Certificate:
         found = [error for rows in self.entries.values() for number, error in rows if number >= exits]
         return max(found, default=math.nan)
 
-    def method_of(self, chain: str) -> str:
-        """The certificate that this chain has: with ``sharp``, a chain with open states has 'mixture'."""
-        if chain not in self.loss:
-            raise InputError(f"the certificate has no chain {shown(chain)}{did_you_mean(chain, self.loss)}")
-        return "mixture" if self.method == "sharp" and chain in self.opened else self.method
-
     def in_words(self, exits: int = EXITS) -> str:
         """What the certificate says of single probabilities, in one sentence."""
         whole_number(exits, "exits", meaning="how often a state must have been left")
         if not self.entries:
-            if self.method == "sharp" and not self.opened:
+            if self.method == "sharp":
                 return "What is known of single probabilities was not kept."
-            which = "'mixture', which chains with open states have," if self.method == "sharp" else repr(self.method)
-            others = "" if self.method == "sharp" else "; 'sharp' does"
-            return f"The certificate {which} says nothing of single probabilities{others}."
+            return f"The certificate {self.method!r} says nothing of single probabilities; 'sharp' does."
         error = max((error for rows in self.entries.values() for n, error in rows if n >= exits), default=math.nan)
-        words = f"No state was left at least {exits} times"
-        if not math.isnan(error):
-            words = (
-                f"{_surely(self.delta, as_of=self._as_of)}, each probability of a transition out of a state that was"
-                f" left at least {exits} times {'was' if self._as_of else 'is'} within ±{bound(error)} of its estimate"
-            )
-        if self.opened:
-            return (
-                "The certificate 'mixture', which chains with open states have, says nothing of single probabilities;"
-                f" 'sharp' does. Of the other chains: {words[0].lower()}{words[1:]}."
-            )
-        return f"{words}."
+        if math.isnan(error):
+            return f"No state was left at least {exits} times."
+        return (
+            f"{_surely(self.delta, as_of=self._as_of)}, each probability of a transition out of a state that was"
+            f" left at least {exits} times {'was' if self._as_of else 'is'} within ±{bound(error)} of its estimate."
+        )
 
     @property
     def _as_of(self) -> str:
@@ -165,9 +148,7 @@ class Certificate:
         return {"loss ≤": self.loss}
 
     def __str__(self) -> str:
-        opened = len(self.opened) if self.method == "sharp" else 0
-        others = f", and 'mixture' for {opened:,} with open states" if opened else ""
-        return f"{self._promise()} (certificate {self.method!r}{others}).\n{self.in_words()}"
+        return f"{self._promise()} (certificate {self.method!r}).\n{self.in_words()}"
 
 
 def certify(
@@ -175,8 +156,7 @@ def certify(
 ) -> Certificate:
     """The certificate for these chains' counts.
 
-    ``sharp`` gives a chain with open states its ``mixture`` certificate. Every chain uses δ/K with either of the two,
-    so that all bounds hold at once with probability ≥ 1 − δ.
+    Every chain uses δ/K, so that all bounds hold at once with probability ≥ 1 − δ.
 
     ``budget``: the number of observations up to which ``paper`` holds; None: without end.
     """
@@ -197,40 +177,26 @@ def certify(
     else:
         module = {"mixture": mixture, "entrywise": entrywise, "asymptotic": asymptotic}[method]
         found = module.bounds(chains, delta)
-    return Certificate(dict(zip(counts, found, strict=True)), delta, method, opened=_opened(counts))
-
-
-def _opened(counts: Mapping[str, Counts]) -> frozenset[str]:
-    return frozenset(name for name, chain in counts.items() if chain.open_states)
+    return Certificate(dict(zip(counts, found, strict=True)), delta, method)
 
 
 def _sharp(counts: Mapping[str, Counts], delta: float) -> Certificate:
-    """``sharp`` for closed chains and ``mixture`` for open ones, with δ/K each."""
-    log_inverse = math.log(len(counts) / delta)
-    closed = {name: chain for name, chain in counts.items() if not chain.open_states}
-    found = dict(zip(closed, sharp.bounds(list(closed.values()), log_inverse), strict=True))
-    loss = {
-        name: found[name].loss if name in found else loss_bound(chain, "mixture", log_inverse)
-        for name, chain in counts.items()
-    }
+    """``sharp`` of each chain, with δ/K each."""
+    found = dict(zip(counts, sharp.bounds(list(counts.values()), math.log(len(counts) / delta)), strict=True))
     return Certificate(
-        loss,
+        {name: bounds.loss for name, bounds in found.items()},
         delta,
         "sharp",
         total_variation={name: bounds.total_variation for name, bounds in found.items()},
         entries={name: bounds.entries for name, bounds in found.items()},
-        opened=_opened(counts),
     )
 
 
 def loss_bound(counts: Counts, method: str, log_inverse: float) -> float:
-    """b of one chain by 'sharp' or 'mixture'. It fails with probability at most e^{−log_inverse}.
-
-    A chain with open states has 'mixture' in both cases.
-    """
-    if method == "sharp" and not counts.open_states:
+    """b of one chain by 'sharp' or 'mixture'. It fails with probability at most e^{−log_inverse}."""
+    if method == "sharp":
         return sharp.bounds([counts], log_inverse)[0].loss
-    return mixture.bound_from_exits(counts.visited_exits(), counts.size, log_inverse, open_states=counts.open_states)
+    return mixture.bound_of(counts, log_inverse)
 
 
 def need_certifiable(counts: Mapping[str, Counts], method: str) -> None:

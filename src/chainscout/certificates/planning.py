@@ -56,7 +56,7 @@ def sharp_bound(problem: "Problem", delta: float) -> Bound:
             {int(y): float(expected[x, y]) for y in np.flatnonzero(expected[x] > 0)}
             for x in np.flatnonzero(chain.stationary * transitions > 1e-6)
         ]
-        return sharp.largest_loss(sharp.table_of(rows, chain.size), chain.size, log_inverse) / transitions
+        return sharp.largest_loss(rows, chain.size, log_inverse) / transitions
 
     return bound
 
@@ -112,12 +112,12 @@ def further_transitions(counts: Counts, target: float, method: str, log_inverse:
             return now
         growth = transitions / total
         appeared = _discovered(counts, growth)
-        if method != "sharp" or counts.open_states:
+        if method != "sharp":
             exits = [growth * n for n in counts.visited_exits()] + appeared
             return mixture.bound_from_exits(exits, counts.size, log_inverse, open_states=counts.open_states)
-        rows = [_grown(row, counts.size, growth) for row in known] + [{0: n} for n in appeared]
+        rows = [_grown(row, counts, growth) for row in known] + [{0: n} for n in appeared]
         whole = sum(sum(row.values()) for row in rows)
-        return sharp.largest_loss(sharp.table_of(rows, counts.size), counts.size, log_inverse) / whole
+        return sharp.largest_loss(rows, counts.size, log_inverse, counts.open_states) / whole
 
     return max(1, _least(bound, target, total * min(now / target, 1e9)) - total)
 
@@ -138,10 +138,12 @@ def _discovered(counts: Counts, growth: float) -> list[float]:
     return [growth / 2 * expected / number] * number if number else []
 
 
-def _grown(row: Mapping[int, int], size: int, growth: float) -> dict[int, float]:
-    """The expected counts of a row when its exits have grown by a factor."""
+def _grown(row: Mapping[int, int], counts: Counts, growth: float) -> dict[int, float]:
+    """The expected counts of a row when its exits have grown by a factor. With open states it keeps its successors."""
+    size, exits = counts.size, sum(row.values())
+    if counts.open_states:
+        return {y: growth * count for y, count in row.items()}
     alpha = smoothing(None, size)
-    exits = sum(row.values())
     more = (growth - 1) * exits / (exits + alpha * size)
     grown = {y: count + more * (count + alpha) for y, count in row.items()}
     if more * alpha >= SEEN:

@@ -34,9 +34,7 @@ SEEDS = (1, 2, 3)
 @click.option("--out", type=click.Path(path_type=Path), default="chainscout-demo", help="Directory.")
 def demo(out: Path) -> None:
     """Learn three simulated processes, and tell what is known of them, what is not, and what it cost."""
-    from rich.console import Console
 
-    from ..certificates import sharp
     from ..learning import learn, read_study_file
     from ..report.study_page import study_page
 
@@ -55,8 +53,6 @@ def demo(out: Path) -> None:
     echo("Three processes move only when they are sampled, and every sample costs.")
     echo(f"  $ chainscout learn {file}", exact=True)
     found = read_study_file(file)
-    with Console(stderr=True).status("Compiling the certificate: once on this machine, up to a minute."):
-        sharp.prepare()
     with learn(
         found.sources, where=found.where, states=found.states, progress=sys.stderr.isatty(), **found.settings.given()
     ) as study:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -41,7 +40,6 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtraError("serve", "serve") from None
-    from ..certificates import sharp
     from ..study import Study
     from .application import Dashboard
 
@@ -52,9 +50,6 @@ def serve(
     with ExitStack() as stack:
         study = stack.enter_context(Study.open(where, read_only=True))
         writing = stack.enter_context(writing_study(where)) if writable else None
-        if writing is not None and writing.progress().method == "sharp":
-            # On a new machine, compiling takes longer than a request may. Readers need it not: they read stored values.
-            threading.Thread(target=sharp.prepare, name="chainscout-compiler", daemon=True).start()
         listening = stack.enter_context(_listen(host, port))
         number = listening.getsockname()[1]
         server = make_server(Dashboard(study, title, writing), key, host, number)

@@ -102,11 +102,10 @@ class TransitionCounts:
     def certificate(self, delta: float = 0.05, method: str = "sharp") -> Certificate:
         """The certificate of all chains together, ``sharp`` or ``mixture``, without holding all their counts.
 
-        If the states are only those that occur in the log, ``sharp`` gives every chain its ``mixture`` certificate. For
-        more than 100,000 chains no bounds on single probabilities are kept.
+        For more than 100,000 chains no bounds on single probabilities are kept.
         """
         log_inverse = self._log_inverse(delta, method)
-        if method == "sharp" and not self.open_states:
+        if method == "sharp":
             return self._sharp(delta, log_inverse)
 
         @lru_cache(MOST_REMEMBERED)  # a million short chains have few different exits
@@ -117,7 +116,7 @@ class TransitionCounts:
         for name, counts in self:
             need_certifiable({name: counts}, method)
             found[name] = bound(tuple(counts.visited_exits()), counts.size, counts.open_states)
-        return Certificate(found, delta, method, opened=frozenset(found) if self.open_states else frozenset())
+        return Certificate(found, delta, method)
 
     def _log_inverse(self, delta: float, method: str) -> float:
         """log(K/δ), of checked arguments."""

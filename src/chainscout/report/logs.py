@@ -64,7 +64,7 @@ def counted(
     elif counts.open_states:
         notes.append("the states are those that the log shows; the certificate holds if there are others")
         notes += [] if against else [_if_declared(counts, delta, target_loss)]
-    if certificate is not None and not against and (certificate.entries or certificate.opened):
+    if certificate is not None and not against and certificate.entries:
         notes.append(certificate.in_words())
     if counts.lag > 1:
         notes.append(f"the matrix of {counts.lag} steps is estimated")

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ..certificates import ASSUMPTION, EXITS, Certificate, Estimate, sharp
 from ..certificates.certificate import promised
-from ..certificates.mixture import bound_from_exits
+from ..certificates.mixture import bound_of as bound_of_counts
 from ..certificates.open_states import OpenEstimate
 from ..counts import Counts
 from ..markup import MOST
@@ -137,10 +137,6 @@ def _error(found: _Bounds) -> float:
     return max((error for exits, error in entries if exits >= EXITS), default=math.inf)
 
 
-def _has_sharp(study: StudyRecord, chain: ChainRecord) -> bool:
-    return study.method == "sharp" and not chain.open
-
-
 def _all_bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> Iterator[tuple[ChainRecord, _Bounds]]:
     if transaction.study.spoilt:
         yield from ((chain, math.inf) for chain in chains)
@@ -152,22 +148,15 @@ def _all_bounds(transaction: Transaction, chains: Iterable[ChainRecord]) -> Iter
 
 
 def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int, RowRecord]]]) -> list[_Bounds]:
-    """Each chain's certificate, at δ/K: 'sharp' if the study promises it and all states are known."""
+    """Each chain's certificate, at δ/K: the one that the study promises."""
     log_inverse = math.log(study.chains / study.delta)
-    counts = {
-        chain.number: Counts.over({x: row.counts for x, row in rows.items()}, chain.size)
+    counts = [
+        Counts.over({x: row.counts for x, row in rows.items()}, chain.size, open_states=chain.open)
         for chain, rows in chains
-        if _has_sharp(study, chain)
-    }
-    sharper = dict(zip(counts, sharp.bounds(list(counts.values()), log_inverse), strict=True))
-    found: list[_Bounds] = []
-    for chain, rows in chains:
-        if chain.number in sharper:
-            found.append(sharper[chain.number])
-        else:
-            exits = [rows[x].exits for x in sorted(rows)]
-            found.append(bound_from_exits(exits, chain.size, log_inverse, open_states=chain.open))
-    return found
+    ]
+    if study.method == "sharp":
+        return list(sharp.bounds(counts, log_inverse))
+    return [bound_of_counts(chain, log_inverse) for chain in counts]
 
 
 def refresh(transaction: Transaction, chain: ChainRecord) -> None:
@@ -237,7 +226,7 @@ def promise(transaction: Transaction) -> str:
 def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
     """The stored certificates of these chains. Each was computed when its chain had `certified` transitions."""
     study, chains = transaction.study, list(chains)
-    known = [chain for chain in chains if chain.certified and _has_sharp(study, chain) and not study.spoilt]
+    known = [chain for chain in chains if chain.certified and study.method == "sharp" and not study.spoilt]
     return StudyCertificate(
         {chain.name: bound_of(study, chain) / chain.weight for chain in chains},
         study.delta,
@@ -246,7 +235,6 @@ def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCert
         repeated=repeated(transaction),
         side_by_side=study.side_by_side,
         entries={chain.name: ((EXITS, chain.error),) if chain.error < math.inf else ((0, 1.0),) for chain in known},
-        opened=frozenset(chain.name for chain in chains if chain.open),
         weights={chain.name: chain.weight for chain in chains} if study.weighted else {},
         moments={chain.name: chain.certified for chain in chains if chain.certified < chain.transitions},
         warm=tuple(chain.name for chain in chains if chain.prior),
@@ -256,7 +244,6 @@ def stored(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCert
 def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> StudyCertificate:
     """The bounds on these chains' losses at this moment: a function of the counts alone."""
     study = transaction.study
-    opened = set()
     losses: dict[str, float] = {}
     variation: dict[str, float] = {}
     entries: dict[str, Sequence[tuple[int, float]]] = {}
@@ -267,8 +254,6 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
             weights[chain.name] = chain.weight
         if not isinstance(found, float):
             variation[chain.name], entries[chain.name] = found.total_variation, found.entries
-        if chain.open:
-            opened.add(chain.name)
         if chain.aside:
             aside.append(chain.name)
         if chain.prior:
@@ -283,7 +268,6 @@ def certificate(transaction: Transaction, chains: Iterable[ChainRecord]) -> Stud
         study.side_by_side,
         total_variation=variation,
         entries=entries,
-        opened=frozenset(opened),
         weights=weights,
         warm=tuple(warm),
     )

@@ -62,9 +62,9 @@ def least_excess(tables: Sequence[Table]) -> Iterator[float]:
         yield min(bound(table, choice), by_lemma(table), float(table.most.sum()))
 
 
-def largest_loss(rows: Sequence[Row], size: int, log_inverse: float) -> float:
-    """T·b of a chain of ``size`` ≥ 2 declared states with these rows of counts."""
-    return next(least_excess([table_of(rows, size, log_inverse)]))
+def largest_loss(rows: Sequence[Row], size: int, log_inverse: float, open_states: bool = False) -> float:
+    """T·b of a chain with these rows of counts and ``size`` ≥ 2 states, or with any number of known ones if open."""
+    return next(least_excess([table_of(rows, size, log_inverse, open_states=open_states)]))
 
 
 def table_for(counts: Counts, log_inverse: float) -> Table:

@@ -6,10 +6,11 @@ Steps B to E of docs/certificates.md. On the event, for every family, level, off
 
 where the cells cover the box of the row's most frequent successor, its *mode*. N counts the steps out of x with a known
 outcome, N⁺ the holes too. If the states are not declared, the labels that a row was not seen to go to are its *lump*:
-they enter by their total probability q alone, linearly. ``bound`` computes the right-hand side from a ``Choice``. Nothing here searches: ``search`` does.
+they enter by their total probability q alone, linearly. ``bound`` computes the right-hand side from a ``Choice``.
+Nothing here searches: ``search`` does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,7 @@ class Entries(NamedTuple):
     """What ``largest`` needs of the entries of all lanes. The two rows of ``count`` are n and n + h, one if there is
     no hole."""
 
-    count: Array
+    count: Any
     times: Array
     #: N⁺, g, P̂, the box, ρ, t/2 and μ of each entry.
     whole: Array
@@ -194,8 +195,8 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     """An upper bound of h(p) = g(p − P̂)² − μφ(p) − νp on [low, high], whatever the tilts are (step E).
 
     φ(p) = max_b {na − N⁺p(e^b − 1) − ρa²/2}, a = b − s, s = t/2 − c, is a maximum of functions that are affine in p, so
-    with any three of them in its place h becomes piecewise a convex quadratic. On the curve p(b) = (n − ρa)e^{−b}/N⁺ the
-    maximum over b is attained, and φ″ = N⁺²e^{2b}/(N⁺pe^b + ρ) falls as p grows: h is first concave, then convex.
+    with any three of them in its place h becomes piecewise a convex quadratic. On the curve p(b) = (n − ρa)e^{−b}/N⁺
+    the maximum over b is attained, and φ″ = N⁺²e^{2b}/(N⁺pe^b + ρ) falls as p grows: h is first concave, then convex.
 
     ``tilts``: for each row of ``count`` a b between the ends of the box, one for its upper and one for its lower end.
     With holes, h is at most the largest of what n and n + h give and of its values where a = 0 is the best tilt.
@@ -261,11 +262,9 @@ def with_holes(e: Entries, nu: Array, shift: Array, found: Parts) -> Parts:
     pull = np.broadcast_to(np.exp(shift), there.shape)
     none = np.zeros(there.shape)
     size = found.size.sum(axis=0) + 4.0 * e.gain + e.mu * e.whole * (np.exp(shift) + 1.0) + np.abs(nu)
-    chosen = [
-        np.take_along_axis(np.concatenate(both), which, axis=0)[0]
-        for both in ((found.value, there), (found.place, point), (found.grown, pull), (found.bend, none))
-    ]
-    return Parts(*chosen, size)
+    both = (found.value, there), (found.place, point), (found.grown, pull), (found.bend, none)
+    value, place, grown, bend = (np.take_along_axis(np.concatenate(two), which, axis=0)[0] for two in both)
+    return Parts(value, place, grown, bend, size)
 
 
 def terms(

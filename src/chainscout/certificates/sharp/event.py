@@ -14,7 +14,7 @@ row's *missing mass*. Everything that validity depends on is in this file and in
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,9 +57,9 @@ def family_cost(family: int) -> float:
     return -math.log(W_ZERO if family == 0 else W_HALF)
 
 
-def scale(power: Array | int, pair: bool) -> Array:
+def scale(power: npt.NDArray[Any] | int, pair: bool) -> Array:
     """ρ = 4^power, or the mean of 4^power and 4·4^power."""
-    return np.ldexp(PAIR_SCALE if pair else 1.0, 2 * np.asarray(power))
+    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * np.asarray(power)))
 
 
 def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
@@ -73,7 +73,7 @@ def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
     return cost + level_cost(m)
 
 
-def row_cost(family: int, offset: Array | int, pair: bool, dimension: Array | float) -> Array:
+def row_cost(family: int, offset: npt.NDArray[Any] | int, pair: bool, dimension: Array | float) -> Array:
     """The amount that one visited row adds to B: −log of its offset's probability, and the price of two levels."""
     cost = np.asarray(offset + 1.0) * math.log(2.0) if family else np.zeros(np.shape(offset))
     return cost + PAIR_COST * np.asarray(dimension) if pair else cost

@@ -1,14 +1,15 @@
-"""The search for free numbers that make the bounds of some chains small. Whether a bound is valid is decided in ``bound``.
+"""The search for free numbers that make the bounds of some chains small. ``bound`` alone decides what is valid.
 
-A cheap score chooses scales and a first μ. A *point* is a chain with scales and a μ. All rows of all points are worked on
-at once, as one long table of rows: a coarse look at a few points of each chain, and a fine one near the best of them.
+A cheap score chooses scales and a first μ. A *point* is a chain with scales and a μ. All rows of all points are worked
+on at once, as one long table of rows: a coarse look at a few points of each chain, and a fine one near the best.
 """
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .bound import (
     Choice,
@@ -38,8 +39,8 @@ CANDIDATES, REACH = 3, 1.08
 FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
 #: The price of missing mass that is mostly best, over the knapsack's.
 OFTEN = 0.6
-#: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it; the number
-#: of pieces that a cell is cut into.
+#: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it. The
+#: number of pieces that a cell is cut into.
 SIDE, WIDER, PIECES = 4, 2.5, 3
 #: Steps of the tilts in the first pass over a cell's entries.
 FIRST_STEPS = 5
@@ -381,7 +382,7 @@ def places(lanes: Lanes, active: Index) -> Index:
     ends = np.append(lanes.first, len(lanes.lane))
     number = ends[active + 1] - ends[active]
     first = np.cumsum(number) - number
-    return np.arange(number.sum()) + np.repeat(ends[active] - first, number)
+    return np.asarray(np.arange(number.sum()) + np.repeat(ends[active] - first, number))
 
 
 # ---------------------------------------------------------------- points
@@ -420,15 +421,16 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     names = (
         "count", "times", "exits", "holes", "low", "high", "estimate", "most", "size", "mass", "heavy", "smooth", "mute"
     )  # fmt: skip
-    long = each[0]._replace(start=start, row=row, **{name: joined(name) for name in names})
+    values: dict[str, Any] = {name: joined(name) for name in names}
+    long = each[0]._replace(start=start, row=row, **values)
     rho = np.concatenate([scale(p.scales.level - p.scales.offset, p.scales.pair) for p in points])
     pair = np.repeat([p.scales.pair for p in points], np.diff(rows))
     priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
     return Work(long, shape(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
 
 
-def shared(work: Work) -> tuple[Array, Array]:
-    """g of each class (``fair``) that makes every entry's part concave near the estimate; and for which rows it does."""
+def shared(work: Work) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """g of each class (``fair``) that makes every entry's part concave near the estimate; and the rows where it does."""
     table = work.table
     start, row = table.start[:-1], table.row
     inertia = table.estimate + (work.of.rho / (table.exits + table.holes))[row]
@@ -470,7 +472,7 @@ def evaluate(
     tolerance = effort.tolerance * np.repeat([best[p.chain] for p in points], number) / np.repeat(number, number)
     limit = table.most + work.mu * (work.of.given_up - work.of.divergence)
     term, square = limit.copy(), table.most.copy()
-    found: list[tuple[Cells, Array]] = []  # with which of them belong to the choice
+    found: list[tuple[Cells, npt.NDArray[np.bool_]]] = []  # with which of them belong to the choice
     # Rows whose term is concave near the estimate need one cell, if it is attained there.
     gain, fits = shared(work)
     near, mode = np.flatnonzero(fits), table.start[:-1][fits]
@@ -507,7 +509,7 @@ def evaluate(
         better = top < most
         term[todo] = np.where(better, top, most)
         square[todo] = np.where(better, at_top, square[todo])
-    first = np.cumsum([0] + number)[:-1]
+    first = np.cumsum([0, *number])[:-1]
     total = np.add.reduceat(term + work.mu * work.of.divergence, first)
     slope = np.add.reduceat((term - square) / work.mu + work.of.divergence, first)
     results = []
@@ -520,7 +522,9 @@ def evaluate(
     return results
 
 
-def choice_of(table: Table, point: Point, first: int, gain: Array, found: list[tuple[Cells, Array]]) -> Choice:
+def choice_of(
+    table: Table, point: Point, first: int, gain: Array, found: list[tuple[Cells, npt.NDArray[np.bool_]]]
+) -> Choice:
     """The free numbers of a point whose rows begin at ``first``."""
     parts = []
     for cells, used in found:

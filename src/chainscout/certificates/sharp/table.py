@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ class Table(NamedTuple):
     start: Index
     #: Of each class: the row it belongs to, N[x,y], and how many entries it has.
     row: Index
-    count: Array
+    count: Any
     times: Array
     #: Of each row: N_x, and the number of steps out of x whose outcomes are not known.
     exits: Array
@@ -101,15 +101,15 @@ def table_of(
         heavy = np.minimum(heavy, mass)
         smooth = exits * (size - labels) * (WEIGHT / size / (exits + WEIGHT)) ** 2
     else:
-        # While one successor alone was seen, p_1 ≤ 1 − p_y makes R_x1 at least R_xy: the two together are at most e^level.
+        # While one successor alone was seen, p_1 ≤ 1 − p_y makes R_x1 at least R_xy. Their sum is at most e^level.
         alone = ((counts[first[:-1]] == exits) & (missing_steps == 0))[row_of] & ((counts == 0) | (size == 2))
         level = log_inverse + 2.0 * math.log(size) - math.log(SINGLE) - math.log(2.0) * alone
         low, high = boxes(counts, exits[row_of], missing_steps[row_of], level)
     least = np.add.reduceat(many * low, first[:-1])
     high = np.maximum(low, np.minimum(high, 1.0 - (least[row_of] - low) + 1e-12))
     found = Table(
-        first, row_of, counts, many, exits, missing_steps, low, high, estimate, exits, labels, mass, heavy, smooth, muted,
-        float(size), open_states, missing, log_inverse,
+        first, row_of, counts, many, exits, missing_steps, low, high, estimate, exits, labels, mass, heavy, smooth,
+        muted, float(size), open_states, missing, log_inverse,
     )  # fmt: skip
     return found._replace(most=box_loss(found))
 
