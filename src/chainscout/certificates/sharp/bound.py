@@ -229,7 +229,7 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     # Where h is concave: to the left of p below the parabola there, to the right below the tangent, then convex.
     concave = (force >= 0.0) & (bend <= 0.0)
     convex = (force >= 0.0) & (bend > 0.0) & (p <= e.low)
-    away = -slope / np.where(bend < 0.0, bend, -1.0)
+    away = -slope / np.where(bend < 0.0, bend, -1e-300)  # a straight line is followed to the end
     away = np.minimum(np.minimum(0.0, e.high - p), np.maximum(np.minimum(0.0, e.low - p), away))
     inside, beyond = here + away * (slope + 0.5 * bend * away), here + slope * (e.high - p)
     peak = np.where(p < e.high, np.maximum(inside, beyond), inside)

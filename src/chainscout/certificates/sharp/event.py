@@ -150,11 +150,12 @@ def heaviest(exits: Array, level: float) -> Array:
     """No label that a row was never seen to go to has a larger probability: log p − N·log(1 − p) is known there."""
     allowed = level - least_likelihood(np.zeros(len(exits)), exits, 0.0)
     inside, outside = np.zeros(len(exits)), np.ones(len(exits))
-    for _ in range(60):
-        middle = 0.5 * (inside + outside)
-        first, second = np.log(middle), -exits * np.log1p(-middle)
-        kept = first + second - RELATIVE * (second - first) <= allowed
-        inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            first, second = np.log(middle), -exits * np.log1p(-middle)
+            kept = first + second - RELATIVE * (second - first) <= allowed
+            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
     return np.minimum(1.0, outside * (1.0 + 1e-12))
 
 
