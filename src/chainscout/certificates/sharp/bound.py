@@ -34,8 +34,6 @@ class Choice(NamedTuple):
     #: The price μ₂ of missing mass, and which v it is for; 0 if the states are declared.
     mu_missing: float
     surprise: int
-    #: g of each class: N, or less for the mode and more for the others (``fair``).
-    gain: Array
     #: The cells: a row, and a part of its mode's box. A row whose cells do not cover the box is given up.
     row: Index
     left: Array
@@ -77,9 +75,9 @@ class Entries(NamedTuple):
 
     count: Any
     times: Array
-    #: N⁺, g, P̂, the box, ρ, t/2 and μ of each entry.
+    #: N⁺, N, P̂, the box, ρ, t/2 and μ of each entry.
     whole: Array
-    gain: Array
+    exits: Array
     estimate: Array
     low: Array
     high: Array
@@ -149,7 +147,7 @@ def lanes_of(table: Table, row: Index, left: Array, right: Array) -> Lanes:
     return Lanes(row, left, right, first, lane, entry)
 
 
-def entries_of(table: Table, lanes: Lanes, of: Shape, gain: Array, mu: Array) -> Entries:
+def entries_of(table: Table, lanes: Lanes, of: Shape, mu: Array) -> Entries:
     """The entries of these lanes. While the mode's probability is in its cell, the other entries fill the rest."""
     entry, lane = lanes.entry, lanes.lane
     row = lanes.row[lane]
@@ -162,7 +160,7 @@ def entries_of(table: Table, lanes: Lanes, of: Shape, gain: Array, mu: Array) ->
     least = np.maximum(0.0, np.minimum(least, most))
     counts = np.stack((count, count + table.holes[row])) if table.holes.any() else count[None]
     return Entries(
-        counts, times, (table.exits + table.holes)[row], gain[entry], table.estimate[entry], least, most,
+        counts, times, (table.exits + table.holes)[row], table.exits[row], table.estimate[entry], least, most,
         of.rho[row], of.half[entry], mu[lanes.row][lane],
     )  # fmt: skip
 
@@ -192,7 +190,7 @@ def lump_of(table: Table, lanes: Lanes, of: Shape, mu: Array, priced: Array) -> 
 
 
 def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
-    """An upper bound of h(p) = g(p − P̂)² − μφ(p) − νp on [low, high], whatever the tilts are (step E).
+    """An upper bound of h(p) = N(p − P̂)² − μφ(p) − νp on [low, high], whatever the tilts are (step E).
 
     φ(p) = max_b {na − N⁺p(e^b − 1) − ρa²/2}, a = b − s, s = t/2 − c, is a maximum of functions that are affine in p, so
     with any three of them in its place h becomes piecewise a convex quadratic. On the curve p(b) = (n − ρa)e^{−b}/N⁺
@@ -213,8 +211,8 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     minorant = np.maximum(
         np.maximum(base[0] - steep[0] * points, base[1] - steep[1] * points), base[2] - steep[2] * points
     )
-    above = e.gain * (points - e.estimate) ** 2 - e.mu * minorant - nu * points
-    at_zero = e.gain * e.estimate * e.estimate - 0.5 * e.mu * e.count * e.count / e.rho  # φ(0) = n²/(2ρ)
+    above = e.exits * (points - e.estimate) ** 2 - e.mu * minorant - nu * points
+    at_zero = e.exits * e.estimate * e.estimate - 0.5 * e.mu * e.count * e.count / e.rho  # φ(0) = n²/(2ρ)
     at_low, at_high = np.where(e.low > 0.0, above[0], np.fmin(above[0], at_zero)), above[1]
     ends = np.maximum(at_low, at_high)
     cut = np.fmax(ends, np.fmax(np.fmax(above[2], above[3]), above[4]))
@@ -223,9 +221,9 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     a, grown, base, steep = a[0], grown[0], base[0], steep[0]
     force = e.count - e.rho * a
     p = np.maximum(0.0, force / (e.whole * grown))
-    bend = 2.0 * e.gain - e.mu * (e.whole * grown) ** 2 / (force + e.rho)
-    slope = 2.0 * e.gain * (p - e.estimate) + e.mu * steep - nu
-    here = e.gain * (p - e.estimate) ** 2 - e.mu * (base - steep * p) - nu * p
+    bend = 2.0 * e.exits - e.mu * (e.whole * grown) ** 2 / (force + e.rho)
+    slope = 2.0 * e.exits * (p - e.estimate) + e.mu * steep - nu
+    here = e.exits * (p - e.estimate) ** 2 - e.mu * (base - steep * p) - nu * p
     # Where h is concave: to the left of p below the parabola there, to the right below the tangent, then convex.
     concave = (force >= 0.0) & (bend <= 0.0)
     convex = (force >= 0.0) & (bend > 0.0) & (p <= e.low)
@@ -244,7 +242,7 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     bend = np.where(inner & (place > e.low) & (place < e.high), bend, 0.0)
     reach = 1.0 + np.maximum(p, 1.0)
     size += e.mu * (np.abs(e.count * a) + 0.5 * e.rho * a * a + e.whole * (grown + 1.0) * reach)
-    size += (e.gain * reach + np.abs(nu)) * reach + np.abs(bend) * away * away
+    size += (e.exits * reach + np.abs(nu)) * reach + np.abs(bend) * away * away
     found = Parts(value, place, pull, bend, size)
     return Parts(*(x[0] for x in found)) if len(e.count) == 1 else with_holes(e, nu, shift, found)
 
@@ -255,13 +253,13 @@ def with_holes(e: Entries, nu: Array, shift: Array, found: Parts) -> Parts:
     middle = e.count * np.exp(-shift) / e.whole * np.array([[1.0 - 1e-12], [1.0 + 1e-12]])
     meets = (middle[1] >= e.low) & (middle[0] <= e.high)
     point = np.minimum(e.high, np.maximum(e.low, middle))
-    there = np.where(meets, e.gain * (point - e.estimate) ** 2 + e.mu * flat * point - nu * point, -np.inf)
+    there = np.where(meets, e.exits * (point - e.estimate) ** 2 + e.mu * flat * point - nu * point, -np.inf)
     there = np.where(np.isnan(there), np.inf, there)
     value = np.concatenate((found.value, there))
     which = value.argmax(axis=0)[None]
     pull = np.broadcast_to(np.exp(shift), there.shape)
     none = np.zeros(there.shape)
-    size = found.size.sum(axis=0) + 4.0 * e.gain + e.mu * e.whole * (np.exp(shift) + 1.0) + np.abs(nu)
+    size = found.size.sum(axis=0) + 4.0 * e.exits + e.mu * e.whole * (np.exp(shift) + 1.0) + np.abs(nu)
     both = (found.value, there), (found.place, point), (found.grown, pull), (found.bend, none)
     value, place, grown, bend = (np.take_along_axis(np.concatenate(two), which, axis=0)[0] for two in both)
     return Parts(value, place, grown, bend, size)
@@ -293,20 +291,6 @@ def price(table: Table, family: int, level: int, pair: bool, offset: Index) -> f
     return float(joint_cost(table.log_inverse, family, level, pair) + rows + mute + ABSOLUTE)
 
 
-def fair(table: Table, gain: Array) -> Array:
-    """g of each class with Σ_y g_y(p_y − P̂_y)² ≥ N‖p − P̂‖² for all laws p: as given where that is so, else N.
-
-    p − P̂ sums to zero. With θ = 1 − g_1/N and w_y = θ/(g_y/N − 1) the inequality of Cauchy and Schwarz gives
-    (p_1 − P̂_1)² ≤ Σ_{y≥2} (p_y − P̂_y)²/w_y if the w_y sum to at most one. A row with a lump keeps N.
-    """
-    start, exits = table.start[:-1], table.exits[table.row]
-    taken = (table.exits - gain[start])[table.row]
-    weight = np.where(gain > exits, table.times * taken / (gain - exits), np.inf)
-    weight[start] = 0.0
-    kept = (np.add.reduceat(weight, start) <= 1.0) & (gain[start] >= 0.0) & (taken[start] >= 0.0) & (table.mass == 0.0)
-    return np.where(kept[table.row], gain, exits)
-
-
 def covered(table: Table, choice: Choice) -> npt.NDArray[np.bool_]:
     """Of each row: whether its cells, one after another, cover the mode's box."""
     mode = table.start[:-1]
@@ -329,7 +313,7 @@ def bound(table: Table, choice: Choice) -> float:
         of = shape(table, scale(level - offset, pair), pair)
         lanes = lanes_of(table, choice.row, choice.left, choice.right)
         every = np.full(len(table.exits), mu)
-        e = entries_of(table, lanes, of, fair(table, choice.gain), every)
+        e = entries_of(table, lanes, of, every)
         lump = lump_of(table, lanes, of, every, mu_missing * table.missing.rate[surprise])
         found = largest(e, choice.nu[lanes.lane], choice.c[lanes.lane], choice.tilts)
         row = np.full(len(table.exits), -np.inf)

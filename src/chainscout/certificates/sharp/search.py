@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .bound import (
     Choice,
@@ -32,11 +31,15 @@ from .table import Index, Table
 #: No scale below 4^LEAST_POWER is tried.
 LEAST_POWER = -5
 #: The values of μ that the score is computed for.
-MULTIPLIERS = 1e-3 * 1.25 ** np.arange(44)
+MULTIPLIERS: Array = 1e-3 * 1.25 ** np.arange(44.0)
 #: The largest number of scales that are evaluated, and how far above the best score they may be.
 CANDIDATES, REACH = 3, 1.08
+#: So many numbers are worked on at once.
+CHUNK = 50_000
 #: The first values of μ over the score's: for the best scales, and for the others.
 FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
+#: Another point is evaluated if it promises to lower the bound by this part.
+GAIN = 0.005
 #: The price of missing mass that is mostly best, over the knapsack's.
 OFTEN = 0.6
 #: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it. The
@@ -49,6 +52,8 @@ FIRST_STEPS = 5
 class Effort(NamedTuple):
     """How much work an evaluation is worth."""
 
+    #: How often points are chosen.
+    rounds: int
     #: A row's term is found to this part of the whole bound over the number of rows.
     tolerance: float
     #: Passes over a cell's entries; in each, steps of the tilts, and exchanges of weight between tangent planes.
@@ -59,8 +64,8 @@ class Effort(NamedTuple):
     cuts: int
 
 
-COARSE = Effort(tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
-FINE = Effort(tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
+COARSE = Effort(rounds=1, tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
+FINE = Effort(rounds=2, tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
 
 
 # ---------------------------------------------------------------- the score
@@ -86,7 +91,7 @@ def evidence(count: Array, exits: Array, p: Array, shift: Array, rho: Array) -> 
     return np.asarray(count * a - weight * np.exp(a) + exits * p - 0.5 * rho * a * a)
 
 
-def scored(table: Table, top: int) -> tuple[Array, Array]:
+def scored(table: Table, top: int) -> tuple[Array, Array, Array]:
     """What the score knows of each row, at the powers from LEAST_POWER to ``top``, for one level and for two at once.
 
     First, ½·log det(I + u·Σ̂). Then how strongly the row's counts speak against two laws: one moves as much probability
@@ -106,30 +111,46 @@ def scored(table: Table, top: int) -> tuple[Array, Array]:
     cost = 0.5 * (np.add.reduceat(table.times * np.log(grown), start, axis=-1) + np.log(part))
     cost[1] += PAIR_COST * (table.size - 1.0)
     mode, second = table.estimate[start], table.estimate[other]
-    steps = np.array([0.0, 1.0, 0.5])[:, None, None, None] * far
-    against = evidence(table.count[start], whole, mode - steps, 0.5 / (rho + whole * mode) - 0.5 * part / rho, rho)
-    against += evidence(table.count[other], whole, second + steps, 0.5 / (rho + whole * second) - 0.5 * part / rho, rho)
     square = table.exits * far * far
-    least = np.array([1e-3, 2.5e-4])[:, None, None, None] * square
     share = table.most / np.maximum(2.0 * square, 1e-300)
-    return cost, share * np.maximum(least, against[1:] - against[0])
+    shifts = [0.5 / (rho + whole * p) - 0.5 * part / rho for p in (mode, second)]
+    against = [
+        evidence(table.count[start], whole, mode - step * far, shifts[0], rho)
+        + evidence(table.count[other], whole, second + step * far, shifts[1], rho)
+        for step in (0.0, 1.0, 0.5)
+    ]
+    give = share * np.maximum(1e-3 * square, against[1] - against[0])
+    half = share * np.maximum(2.5e-4 * square, against[2] - against[0])
+    return cost, give, half
+
+
+def row_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
+    """The score of each row at each μ: μ·(its cost), and what the counts leave of the boxes' loss."""
+    cost, give, half = known
+    mu = multipliers[:, None, None, None]
+    return mu * cost + np.maximum(0.0, np.maximum(table.most - mu * give, 0.25 * table.most - mu * half))
+
+
+def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
+    """The rows' scores together, by family, μ, one level or two, and power."""
+    value = row_scores(table, known, multipliers)
+    # Geometric offsets: the best of this power and of smaller ones, for log 2 each.
+    paid = multipliers[:, None, None] * math.log(2.0)
+    best = value.copy()
+    for q in range(1, value.shape[2]):
+        best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - 1] + paid)
+    return np.stack((value.sum(axis=-1), best.sum(axis=-1) + paid * len(table.exits)))
 
 
 def best_scales(table: Table) -> list[Scales]:
-    """The best scales by the score, the best first.
-
-    The score of a row is μ·(its cost), plus what is left of the boxes' loss after the counts have spoken.
-    """
+    """The best scales by the score, the best first."""
     top = int(math.log(float(table.exits.max()) + 1.0) / math.log(4.0)) + 2
-    cost, give = scored(table, top)
-    mu = MULTIPLIERS[:, None, None, None]
-    value = mu * cost + np.maximum(0.0, np.maximum(table.most - mu * give[0], 0.25 * table.most - mu * give[1]))
-    # Geometric offsets: the best of this power and of smaller ones, for log 2 each.
-    best = value.copy()
-    for q in range(1, value.shape[2]):
-        best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - 1] + mu[..., 0] * math.log(2.0))
-    sums = np.stack((value.sum(axis=-1), best.sum(axis=-1)))  # by family, μ, one level or two, power
-    sums[1] += mu[..., 0] * len(table.exits) * math.log(2.0)
+    known = scored(table, top)
+    together = max(1, CHUNK // known[0].size)  # values of μ
+    sums = np.concatenate(
+        [sums_of_scores(table, known, MULTIPLIERS[i : i + together]) for i in range(0, len(MULTIPLIERS), together)],
+        axis=1,
+    )
     joint = [
         [
             [joint_cost(table.log_inverse, family, m, pair) for m in range(LEAST_LEVEL, top + 1)]
@@ -137,7 +158,7 @@ def best_scales(table: Table) -> list[Scales]:
         ]
         for family in range(FAMILIES)
     ]
-    sums = sums[..., LEAST_LEVEL - LEAST_POWER :] + mu[..., 0] * np.array(joint)[:, None]
+    sums = sums[..., LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(joint)[:, None]
     at = sums.argmin(axis=1)
     least = sums.min(axis=1)
     found: list[Scales] = []
@@ -149,7 +170,8 @@ def best_scales(table: Table) -> list[Scales]:
         offset = np.zeros(len(table.exits), np.int64)
         if family:
             paid = MULTIPLIERS[i] * math.log(2.0) * np.arange(q, -1, -1)
-            offset = q - (value[i, pair, : q + 1] + paid[:, None]).argmin(axis=0)
+            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), : q + 1]
+            offset = q - (value + paid[:, None]).argmin(axis=0)
         found.append(Scales(family, LEAST_LEVEL + step, bool(pair), offset, float(MULTIPLIERS[i])))
     return found
 
@@ -200,8 +222,8 @@ def begin(e: Entries, lanes: Lanes) -> tuple[Array, Array, Array]:
     p = np.minimum(e.high, np.maximum(e.low, e.estimate))
     b = tilted(e, shift, p, np.zeros(e.count.shape), 4)
     force = e.whole * np.exp(b[0])
-    slope = 2.0 * e.gain * (p - e.estimate) + e.mu * (force - e.whole)
-    bend = 2.0 * e.gain - e.mu * force * force / (p * force + e.rho)
+    slope = 2.0 * e.exits * (p - e.estimate) + e.mu * (force - e.whole)
+    bend = 2.0 * e.exits - e.mu * force * force / (p * force + e.rho)
     steer = e.times / (np.abs(bend) + 1e-3 * e.whole)
     steer[first] = 0.0
     nu = np.add.reduceat(steer * slope, first) / np.add.reduceat(steer, first)
@@ -209,14 +231,15 @@ def begin(e: Entries, lanes: Lanes) -> tuple[Array, Array, Array]:
     return c, nu, np.concatenate((b[None], ends))
 
 
-def follow(e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: Array | None, steps: int) -> Array:
+def follow(e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: Array, steps: int) -> Array:
     """The tilts after some steps towards the largest value of each entry, and towards the ends of its box.
 
     ``middle``: the middles of the cells, which then stand for the modes.
     """
     shift, by_nu = e.half - c[lanes.lane], nu[lanes.lane]
     most = shift + e.count / e.rho  # p = 0
-    double, aim, b = 2.0 * e.gain, double_of(e, by_nu), tilts[0]
+    double = 2.0 * e.exits
+    aim, b = double * e.estimate + e.mu * e.whole + by_nu, tilts[0]
     for step in range(steps):
         b = np.minimum(b, most)
         force = e.count - e.rho * (b - shift)
@@ -235,21 +258,14 @@ def follow(e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: 
         b = np.where(bend < 0.0, b - move, np.where(p > e.low, b + 0.4, b))
     fresh = tilted(e, shift, np.stack((e.high, e.low))[:, None], tilts[1:], 1)
     fresh = np.concatenate((b[None], fresh))
-    if middle is not None:
-        at = lanes.first
-        modes = Entries(e.count[:, at], *(x[at] for x in e[1:]))
-        fresh[0][:, at] = tilted(modes, shift[at], middle, tilts[0][:, at], 2)
+    at = lanes.first
+    modes = Entries(e.count[:, at], *(x[at] for x in e[1:]))
+    fresh[0][:, at] = tilted(modes, shift[at], middle, tilts[0][:, at], 2)
     return fresh
 
 
-def double_of(e: Entries, by_nu: Array) -> Array:
-    """What the slope of h subtracts: 2gP̂ + μN⁺ + ν."""
-    return 2.0 * e.gain * e.estimate + e.mu * e.whole + by_nu
-
-
 def solve(
-    work: Work, lanes: Lanes, gain: Array, group: Index, middle: Array | None, tolerance: Array, floor: Array,
-    effort: Effort,
+    work: Work, lanes: Lanes, group: Index, middle: Array, tolerance: Array, floor: Array, effort: Effort,
 ) -> Cells:  # fmt: skip
     """The lanes' terms, c and ν being moved towards the minimum.
 
@@ -262,7 +278,7 @@ def solve(
     """
     table, number = work.table, len(lanes.row)
     whole_of = table.exits + table.holes
-    e, lump = entries_of(table, lanes, work.of, gain, work.mu), lump_of(table, lanes, work.of, work.mu, work.priced)
+    e, lump = entries_of(table, lanes, work.of, work.mu), lump_of(table, lanes, work.of, work.mu, work.priced)
     c, nu, tilts = begin(e, lanes)
     infinite = np.full(number, np.inf)
     best = Cells(lanes, c.copy(), nu.copy(), tilts.copy(), infinite, infinite.copy(), np.zeros(number))
@@ -275,7 +291,7 @@ def solve(
         tilts = follow(e, part, c, nu, tilts, middle, FIRST_STEPS if turn == 0 else effort.steps)
         found = largest(e, nu[part.lane], c[part.lane], tilts)
         term, q = terms(table, part, e, lump, c, nu, found)
-        inner, found = (term, found) if middle is None else at_middle(e, part, c, nu, tilts, middle, found, term)
+        inner, found = at_middle(e, part, c, nu, tilts, middle, found, term)
         pull = e.whole * found.grown
         by_c = e.mu[part.first] * (whole_of[part.row] - np.add.reduceat(e.times * pull * found.place, part.first))
         by_c -= q * lump.pull * np.exp(-c)
@@ -284,7 +300,7 @@ def solve(
         if better.any():
             index, keep = active[better], better[part.lane]
             best.tilts[..., places(lanes, index)] = tilts[..., keep]
-            square = np.add.reduceat(e.times * e.gain * (found.place - e.estimate) ** 2, part.first) + nu * by_nu
+            square = np.add.reduceat(e.times * e.exits * (found.place - e.estimate) ** 2, part.first) + nu * by_nu
             square += q * (lump.fixed + e.mu[part.first] * whole_of[part.row]) + lump.smooth
             for stored, fresh in (
                 (best.c, c),
@@ -310,7 +326,7 @@ def solve(
         if not go.all():
             keep = go[part.lane]
             active, tilts, e = active[go], tilts[..., keep], Entries(e.count[:, keep], *(x[keep] for x in e[1:]))
-            middle, lump = None if middle is None else middle[go], Lump(*(x[go] for x in lump))
+            middle, lump = middle[go], Lump(*(x[go] for x in lump))
             part = lanes_of(table, part.row[go], part.left[go], part.right[go])
     return best
 
@@ -323,7 +339,7 @@ def at_middle(
     count, b = e.count[:, at], tilts[0][:, at]
     a = b - e.half[at] + c
     phi = (count * a - e.whole[at] * middle * np.expm1(b) - 0.5 * e.rho[at] * a * a).min(axis=0)
-    value = e.gain[at] * (middle - e.estimate[at]) ** 2 - e.mu[at] * phi - nu * middle
+    value = e.exits[at] * (middle - e.estimate[at]) ** 2 - e.mu[at] * phi - nu * middle
     place, grown, bend = found.place.copy(), found.grown.copy(), found.bend.copy()
     place[at], grown[at], bend[at] = middle, np.exp(b[0]), 0.0
     return term + value - found.value[at], found._replace(place=place, grown=grown, bend=bend)
@@ -399,12 +415,13 @@ class Point(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """A point's bound with its slope in μ, and the free numbers."""
+    """A point's bound with its slope in μ; its first row in the long table; the cells of all points, and those used."""
 
     point: Point
     total: float
     slope: float
-    choice: Choice
+    first: int
+    solved: list[tuple[Cells, Index]]
 
 
 def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
@@ -429,22 +446,6 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     return Work(long, shape(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
 
 
-def shared(work: Work) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """g of each class (``fair``) that makes every entry's part concave near the estimate; and the rows where it does."""
-    table = work.table
-    start, row = table.start[:-1], table.row
-    inertia = table.estimate + (work.of.rho / (table.exits + table.holes))[row]
-    slack = 0.5 * work.mu[row] / (1.05 * inertia) - 1.0
-    theta = np.maximum(0.0, -slack[start])
-    inverse = np.where(slack > 0.0, table.times / np.where(slack > 0.0, slack, 1.0), np.inf)
-    inverse[start] = 0.0
-    total = np.where(theta > 0.0, theta * np.add.reduceat(inverse, start), 0.0)
-    fits = np.isfinite(np.add.reduceat(inverse, start)) & (total <= 1.0) & (table.mass == 0.0)
-    gain = table.exits[row] * (1.0 + (total[row] * slack) * (1.0 + 1e-12))
-    gain[start] = table.exits * (1.0 - theta)
-    return np.where((fits & (total > 0.0))[row], gain, table.exits[row]), fits
-
-
 def first_cells(work: Work, rows: Index, tolerance: Array) -> tuple[Index, Array, Array]:
     """The first cells of these rows: which of the rows, left end, right end."""
     table = work.table
@@ -467,48 +468,16 @@ def evaluate(
 ) -> list[Evaluation]:
     """The points' bounds, each to a part of the ``best`` one of its chain so far."""
     work = work_of(tables, points)
-    table, plain = work.table, work.table.exits[work.table.row]
+    table = work.table
     number = [len(tables[p.chain].exits) for p in points]
     tolerance = effort.tolerance * np.repeat([best[p.chain] for p in points], number) / np.repeat(number, number)
     limit = table.most + work.mu * (work.of.given_up - work.of.divergence)
-    term, square = limit.copy(), table.most.copy()
-    found: list[tuple[Cells, npt.NDArray[np.bool_]]] = []  # with which of them belong to the choice
-    # Rows whose term is concave near the estimate need one cell, if it is attained there.
-    gain, fits = shared(work)
-    near, mode = np.flatnonzero(fits), table.start[:-1][fits]
-    if len(near):
-        lanes = lanes_of(table, near, table.low[mode], table.high[mode])
-        floor = np.full(len(near), -np.inf)
-        cells = solve(work, lanes, gain, np.arange(len(near)), None, 0.3 * tolerance[near], floor, effort)
-        done = (cells.square < 4.0 * tolerance[near]) & (cells.term < limit[near])
-        found.append((cells, done))
-        fits[near[~done]] = False
-        term[near[done]], square[near[done]] = cells.term[done], cells.square[done]
-    gain = np.where(fits[table.row], gain, plain)
-    todo = np.flatnonzero(~fits)
-    if len(todo):
-        group, left, right = first_cells(work, todo, tolerance[todo])
-        floor, most = np.full(len(todo), -np.inf), limit[todo]
-        top, at_top = floor.copy(), np.zeros(len(todo))
-        for cut in range(effort.cuts + 1):
-            lanes = lanes_of(table, todo[group], left, right)
-            cells = solve(work, lanes, plain, group, 0.5 * (left + right), 0.3 * tolerance[todo], floor, effort)
-            np.maximum.at(floor, group, np.minimum(cells.inner, most[group]))
-            wide = (cells.term > floor[group] + tolerance[todo][group]) & (cells.inner < most[group])
-            if cut == effort.cuts:
-                wide[:] = False
-            found.append((cells, ~wide))
-            for j in np.flatnonzero(~wide & (cells.term > top[group])).tolist():
-                if cells.term[j] > top[group[j]]:
-                    top[group[j]], at_top[group[j]] = cells.term[j], cells.square[j]
-            if not wide.any():
-                break
-            ends = left[wide] + (right - left)[wide] * np.linspace(0.0, 1.0, PIECES + 1)[:, None]
-            ends[-1] = right[wide]
-            group, left, right = np.tile(group[wide], PIECES), ends[:-1].ravel(), ends[1:].ravel()
-        better = top < most
-        term[todo] = np.where(better, top, most)
-        square[todo] = np.where(better, at_top, square[todo])
+    term, square = np.zeros(len(limit)), np.zeros(len(limit))
+    solved: list[tuple[Cells, Index]] = []
+    entries = np.cumsum(np.diff(table.start)) * (2 * SIDE - 1)
+    for part in np.split(np.arange(len(limit)), np.flatnonzero(np.diff(entries // CHUNK)) + 1):
+        term[part], square[part], found = row_terms(work, part, tolerance[part], limit[part], effort)
+        solved += found
     first = np.cumsum([0, *number])[:-1]
     total = np.add.reduceat(term + work.mu * work.of.divergence, first)
     slope = np.add.reduceat((term - square) / work.mu + work.of.divergence, first)
@@ -516,24 +485,51 @@ def evaluate(
     for i, point in enumerate(points):
         own = tables[point.chain]
         cost = price(own, *point.scales[:4])
-        choice = choice_of(own, point, int(first[i]), gain[table.start[first[i]] :][: len(own.count)], found)
         paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
-        results.append(Evaluation(point, float(total[i]) + point.mu * cost + paid, float(slope[i]) + cost, choice))
+        whole = float(total[i]) + point.mu * cost + paid
+        results.append(Evaluation(point, whole, float(slope[i]) + cost, int(first[i]), solved))
     return results
 
 
-def choice_of(
-    table: Table, point: Point, first: int, gain: Array, found: list[tuple[Cells, npt.NDArray[np.bool_]]]
-) -> Choice:
-    """The free numbers of a point whose rows begin at ``first``."""
+def row_terms(
+    work: Work, rows: Index, tolerance: Array, limit: Array, effort: Effort
+) -> tuple[Array, Array, list[tuple[Cells, Index]]]:  # fmt: skip
+    """The terms of these rows without μ·KL₀, at most ``limit``; the squares there; the cells, and those that are used.
+
+    A cell whose term is far above that of its middle is cut, if it may decide the row's term.
+    """
+    group, left, right = first_cells(work, rows, tolerance)
+    floor = np.full(len(rows), -np.inf)
+    top, square = floor.copy(), work.table.most[rows]
+    found = []
+    for cut in range(effort.cuts + 1):
+        lanes = lanes_of(work.table, rows[group], left, right)
+        cells = solve(work, lanes, group, 0.5 * (left + right), 0.3 * tolerance, floor, effort)
+        np.maximum.at(floor, group, np.minimum(cells.inner, limit[group]))
+        wide = (cells.term > floor[group] + tolerance[group]) & (cells.inner < limit[group]) & (cut < effort.cuts)
+        used = np.flatnonzero(~wide)
+        found.append((cells, used))
+        used = used[np.argsort(cells.term[used])]
+        used = used[cells.term[used] > top[group[used]]]
+        top[group[used]], square[group[used]] = cells.term[used], cells.square[used]  # the largest one comes last
+        if not wide.any():
+            break
+        ends = left[wide] + (right - left)[wide] * np.linspace(0.0, 1.0, PIECES + 1)[:, None]
+        ends[-1] = right[wide]
+        group, left, right = np.tile(group[wide], PIECES), ends[:-1].ravel(), ends[1:].ravel()
+    return np.minimum(top, limit), np.where(top < limit, square, work.table.most[rows]), found
+
+
+def choice_of(table: Table, of: Evaluation) -> Choice:
+    """The free numbers of a point."""
     parts = []
-    for cells, used in found:
-        row = cells.lanes.row
-        kept = np.flatnonzero(used & (row >= first) & (row < first + len(table.exits)))
-        known = (row[kept] - first, *(x[kept] for x in (cells.lanes.left, cells.lanes.right, cells.c, cells.nu)))
-        parts.append((*known, cells.tilts[..., places(cells.lanes, kept)]))
+    for cells, used in of.solved:
+        lanes = cells.lanes
+        kept = used[(lanes.row[used] >= of.first) & (lanes.row[used] < of.first + len(table.exits))]
+        known = (lanes.row[kept] - of.first, *(x[kept] for x in (lanes.left, lanes.right, cells.c, cells.nu)))
+        parts.append((*known, cells.tilts[..., places(lanes, kept)]))
     joined = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-    return Choice(*point.scales[:4], *point[2:], gain, *joined)
+    return Choice(*of.point.scales[:4], *of.point[2:], *joined)
 
 
 def search(tables: Sequence[Table]) -> list[Choice]:
@@ -546,14 +542,46 @@ def search(tables: Sequence[Table]) -> list[Choice]:
             for i, scales in enumerate(best_scales(table))
             for factor in (FIRST if i == 0 else OTHER)
         ]
+        tops: list[Evaluation] = []
         for effort in (COARSE, FINE):
             seen: list[list[Evaluation]] = [[] for _ in tables]
-            for found in evaluate(tables, points, best, effort):
-                seen[found.point.chain].append(found)
-                best[found.point.chain] = min(best[found.point.chain], found.total)
+            for _ in range(effort.rounds):
+                for found in evaluate(tables, points, best, effort):
+                    seen[found.point.chain].append(found)
+                    best[found.point.chain] = min(best[found.point.chain], found.total)
+                points = [point for known in seen for point in between(known)]
+                if not points:
+                    break
             tops = [min(known, key=lambda found: found.total) for known in seen]
-            points = [point for known, top in zip(seen, tops, strict=True) for point in near(known, top)]
-    return [found.choice for found in tops]
+            points = [found.point for found in tops] + points
+            points += [
+                found.point._replace(mu_missing=factor * found.point.mu_missing)
+                for found in tops
+                for factor in (0.0, 1.0 / OFTEN)
+                if found.point.mu_missing
+            ]
+        return [choice_of(table, found) for table, found in zip(tables, tops, strict=True)]
+
+
+def between(seen: list[Evaluation]) -> list[Point]:
+    """For the scales and prices of the best point: the μ where the tangents on both sides of the minimum meet.
+
+    None, if that promises to lower the bound by less than GAIN.
+    """
+    top = min(seen, key=lambda found: found.total)
+    alike = [found for found in seen if found.point._replace(mu=0.0) == top.point._replace(mu=0.0)]
+    known = sorted(alike, key=lambda found: found.point.mu)
+    falling, rising = [found for found in known if found.slope < 0.0], [found for found in known if found.slope >= 0.0]
+    if not rising:
+        return [top.point._replace(mu=1.4 * falling[-1].point.mu)]
+    if not falling:
+        return [top.point._replace(mu=rising[0].point.mu / 1.4)]
+    left, right = falling[-1], rising[0]
+    low, high = left.point.mu, right.point.mu
+    meet = (left.total - right.total + right.slope * high - left.slope * low) / (right.slope - left.slope)
+    if not low < high or top.total - (left.total + left.slope * (meet - low)) < GAIN * top.total:
+        return []
+    return [top.point._replace(mu=min(high - 0.1 * (high - low), max(low + 0.1 * (high - low), meet)))]
 
 
 def cheapest(table: Table) -> tuple[float, int]:
@@ -571,23 +599,3 @@ def cheapest(table: Table) -> tuple[float, int]:
         if least < best:
             best, price_of, which = least, margin, v
     return OFTEN * price_of, which
-
-
-def near(seen: list[Evaluation], top: Evaluation) -> list[Point]:
-    """The points of a chain for the second look: the best one, the μ where the tangents on both sides of the minimum
-    meet, and other prices of missing mass."""
-    points = [top.point]
-    known = sorted((found for found in seen if found.point.scales is top.point.scales), key=lambda f: f.point.mu)
-    falling, rising = [f for f in known if f.slope < 0.0], [f for f in known if f.slope >= 0.0]
-    if not rising:
-        points.append(top.point._replace(mu=1.4 * falling[-1].point.mu))
-    elif not falling:
-        points.append(top.point._replace(mu=rising[0].point.mu / 1.4))
-    elif falling[-1].point.mu < rising[0].point.mu:
-        left, right = falling[-1], rising[0]
-        low, high = left.point.mu, right.point.mu
-        meet = (left.total - right.total + right.slope * high - left.slope * low) / (right.slope - left.slope)
-        points.append(top.point._replace(mu=min(high - 0.1 * (high - low), max(low + 0.1 * (high - low), meet))))
-    if top.point.mu_missing:
-        points += [top.point._replace(mu_missing=factor * top.point.mu_missing) for factor in (0.0, 1.0 / OFTEN)]
-    return points
