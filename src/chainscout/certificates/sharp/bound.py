@@ -215,7 +215,10 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     at_zero = e.exits * e.estimate * e.estimate - 0.5 * e.mu * e.count * e.count / e.rho  # φ(0) = n²/(2ρ)
     at_low, at_high = np.where(e.low > 0.0, above[0], np.fmin(above[0], at_zero)), above[1]
     ends = np.maximum(at_low, at_high)
-    cut = np.fmax(ends, np.fmax(np.fmax(above[2], above[3]), above[4]))
+    # Between two of these points the three functions give a convex quadratic, so their own value at 0 is needed here.
+    # Parallel functions do not meet: what is not a number is left out.
+    meet = np.fmax(np.fmax(np.fmax(above[2], above[3]), above[4]), -np.inf)
+    cut = np.maximum(np.maximum(above[0], above[1]), meet)
     size = e.mu * (np.abs(base).sum(axis=0) + np.abs(steep).sum(axis=0) + np.abs(at_zero))
     # The point of the curve.
     a, grown, base, steep = a[0], grown[0], base[0], steep[0]
