@@ -371,8 +371,8 @@ def test_the_shape_of_the_tilts(states):
         assert found.given_up[0] == pytest.approx(u / 2 if not pair else 0.78125 * u, rel=1e-9)
 
 
-def phi(p, count, holes, whole, shift, rho):
-    """max over a of na + h·min(a, 0) − N⁺p(e^{a+s} − 1) − ρa²/2, by bisection: its derivative in a falls."""
+def best_tilt(p, count, holes, whole, shift, rho):
+    """The a where na + h·min(a, 0) − N⁺p(e^{a+s} − 1) − ρa²/2 is largest, by bisection: its derivative falls."""
     with np.errstate(divide="ignore", invalid="ignore"):
         high = np.where(p > 0, np.maximum(0, np.log(count / (whole * p)) - shift), count / rho) + 1e-9
     low = -whole * p * np.exp(shift) / rho - 1
@@ -380,6 +380,12 @@ def phi(p, count, holes, whole, shift, rho):
         a = (low + high) / 2
         rises = count + holes * (a < 0) - rho * a > np.where(p > 0, whole * p * np.exp(a * (p > 0) + shift), 0)
         low, high = np.where(rises, a, low), np.where(rises, high, a)
+    return a
+
+
+def phi(p, count, holes, whole, shift, rho):
+    """The largest value itself."""
+    a = best_tilt(p, count, holes, whole, shift, rho)
     lost = np.where(p > 0, whole * p * np.expm1(a * (p > 0) + shift), 0)
     return count * a + holes * np.minimum(a, 0) - lost - rho * a * a / 2
 
@@ -416,17 +422,18 @@ def test_the_largest_value_of_an_entry_whatever_the_tilts(holes):
     for spread in (0.1, 1.0, 10.0, 1000.0):
         with np.errstate(all="ignore"):
             found = bounds.largest(e, nu, c, rng.normal(size=(3, *e.count.shape)) * spread)
-        fine = np.where(np.isnan(found.value), np.inf, found.value) + event.RELATIVE * np.abs(found.size)
-        assert (fine >= top - slack).all()
-    lanes = bounds.Lanes(np.zeros(500, int), e.low, e.high, np.arange(500), np.arange(500), np.arange(500))
-    tilts = np.zeros((3, *e.count.shape))
-    tilts[1:] = search.tilted(e, e.half - c, np.stack((e.high, e.low))[:, None], tilts[1:], 60)
+            fine = found.value + event.RELATIVE * found.size
+        assert (np.isnan(fine) | (fine >= top - slack)).all()  # `terms` makes infinity of what is not a number
+    # For n and for n + h: the best tilts where h is largest, and at the ends of the box.
+    p = e.low + (e.high - e.low) * np.linspace(0, 1, 400)[:, None, None]
+    value = e.exits * (p - e.estimate) ** 2 - e.mu * phi(p, e.count, 0, e.whole, e.half - c, e.rho) - nu * p
+    at = np.take_along_axis(np.broadcast_to(p, value.shape), value.argmax(axis=0)[None], axis=0)[0]
+    wanted = np.stack((at, *(np.broadcast_to(end, at.shape) for end in (e.high, e.low))))
+    tilts = best_tilt(wanted, e.count, 0, e.whole, e.half - c, e.rho) + e.half - c
     with np.errstate(all="ignore"):
-        tilts = search.follow(e, lanes, c, nu, tilts, None, 60)
-        found = bounds.largest(e, nu, c, tilts)
-    excess = found.value - top
-    assert np.median(excess) < 0.001
-    assert np.quantile(excess, 0.95) < 0.05
+        over = (bounds.largest(e, nu, c, tilts).value - top) / (1 + np.abs(top))
+    assert np.median(over) < 0.001
+    assert np.quantile(over, 0.95) < 0.01
 
 
 def test_an_entry_without_a_bend_is_followed_to_the_end_of_its_box():
@@ -1003,8 +1010,8 @@ def random_matrices(number, seed):
 
 
 def test_a_smaller_delta_hardly_ever_gives_a_smaller_bound():
-    """80 tables, two δ each, near and far apart. The search is crude: some go a little the wrong way."""
-    wrong, number = [], 80
+    """50 tables, two δ each, near and far apart. The search is crude: some go a little the wrong way."""
+    wrong, number = [], 50
     for matrix, rng in random_matrices(number, 8):
         delta = math.exp(rng.uniform(math.log(1e-8), math.log(0.5)))
         smaller = delta * math.exp(-rng.exponential() * rng.choice([0.1, 1.0, 5.0]) - 0.01)
@@ -1027,7 +1034,7 @@ def test_a_smaller_delta_costs_its_multiplier():
 @pytest.mark.parametrize("open_states", [False, True], ids=["declared", "open"])
 def test_hardly_ever_above_the_mixture(open_states):
     ratios = []
-    for matrix, rng in random_matrices(80, 9):
+    for matrix, rng in random_matrices(40, 9):
         counts = opened(matrix) if open_states else Counts.from_transitions(matrix)
         if rng.random() < 0.3:
             holes = {x: int(rng.integers(0, 4)) for x in range(counts.size)}
@@ -1088,7 +1095,7 @@ def test_the_search_is_near_what_a_slow_search_finds(states):
 
 
 def test_the_certificate_is_never_above_any_of_its_three_bounds():
-    for matrix, _ in random_matrices(15, 30):
+    for matrix, _ in random_matrices(8, 30):
         rows = [row for row in matrix if row.sum()]
         for states in (None, len(matrix)):
             table = table_of(rows, 3.0, states=states)
