@@ -313,7 +313,7 @@ def bound(table: Table, choice: Choice) -> float:
     if not (fits and 0.0 <= mu < np.inf and 0.0 <= mu_missing < np.inf):
         return np.inf
     with np.errstate(all="ignore"):
-        of = shape(table, scale(level - offset, pair), pair)
+        of = shape(table, scale(level, offset, pair), pair)
         lanes = lanes_of(table, choice.row, choice.left, choice.right)
         every = np.full(len(table.exits), mu)
         e = entries_of(table, lanes, of, every)
@@ -324,7 +324,7 @@ def bound(table: Table, choice: Choice) -> float:
         row = np.where(covered(table, choice), row + mu * of.divergence, np.inf)
         row = np.fmin(row, table.most + mu * of.given_up)
         # Rows with holes alone have no part in the loss; their log Z_x may be negative.
-        mute = unknown(table.states, table.mute, scale(level, pair), pair, table.open)
+        mute = unknown(table.states, table.mute, scale(level, 0, pair), pair, table.open)
         total = mu * (price(table, *choice[:4]) + float(mute.sum())) + float(row.sum())
         total += mu_missing * float(table.missing.most[surprise]) if mu_missing > 0.0 else 0.0
     return total * (1.0 + ABSOLUTE) if total >= 0.0 else np.inf

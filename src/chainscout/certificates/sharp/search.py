@@ -5,7 +5,8 @@ on at once, as one long table of rows: a coarse look at a few points of each cha
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from .bound import (
     shape,
     terms,
 )
-from .event import FAMILIES, LEAST_LEVEL, PAIR_COST, Array, joint_cost, scale
+from .event import FAMILIES, LEAST_LEVEL, MOVING, PAIR_COST, STAYING, STRIDE, Array, joint_cost, scale
 from .table import Index, Table
 
 #: No scale below 4^LEAST_POWER is tried.
@@ -65,6 +66,8 @@ class Effort(NamedTuple):
 
 
 COARSE = Effort(rounds=1, tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
+#: With more than FEW rows a fine look takes LONG passes.
+FEW, LONG = 8, 40
 FINE = Effort(rounds=2, tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
 
 
@@ -104,7 +107,7 @@ def scored(table: Table, top: int) -> tuple[Array, Array, Array]:
     other = np.lexsort((-room, table.row))[start]
     far = np.minimum(np.maximum(far, 0.0), table.estimate[start] - table.low[start])
     powers = np.arange(LEAST_POWER, top + 1)
-    rho = np.stack((scale(powers, False), scale(powers, True)))[:, :, None]
+    rho = np.stack((scale(powers, 0, False), scale(powers, 0, True)))[:, :, None]
     whole = table.exits + table.holes
     grown = 1.0 + (whole / rho)[..., table.row] * table.estimate
     part = np.add.reduceat(table.times * table.estimate / grown, start, axis=-1)
@@ -134,12 +137,12 @@ def row_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Arr
 def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
     """The rows' scores together, by family, μ, one level or two, and power."""
     value = row_scores(table, known, multipliers)
-    # Geometric offsets: the best of this power and of smaller ones, for log 2 each.
-    paid = multipliers[:, None, None] * math.log(2.0)
+    # Geometric offsets: the best of this power and of smaller ones.
+    mu = multipliers[:, None, None]
     best = value.copy()
-    for q in range(1, value.shape[2]):
-        best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - 1] + paid)
-    return np.stack((value.sum(axis=-1), best.sum(axis=-1) + paid * len(table.exits)))
+    for q in range(STRIDE, value.shape[2]):
+        best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - STRIDE] + MOVING * mu)
+    return np.stack((value.sum(axis=-1), best.sum(axis=-1) + STAYING * mu * len(table.exits)))
 
 
 def best_scales(table: Table) -> list[Scales]:
@@ -169,9 +172,8 @@ def best_scales(table: Table) -> list[Scales]:
         i, q = int(at[family, pair, step]), step + LEAST_LEVEL - LEAST_POWER
         offset = np.zeros(len(table.exits), np.int64)
         if family:
-            paid = MULTIPLIERS[i] * math.log(2.0) * np.arange(q, -1, -1)
-            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), : q + 1]
-            offset = q - (value + paid[:, None]).argmin(axis=0)
+            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), q::-STRIDE]
+            offset = (value + MULTIPLIERS[i] * MOVING * np.arange(len(value))[:, None]).argmin(axis=0)
         found.append(Scales(family, LEAST_LEVEL + step, bool(pair), offset, float(MULTIPLIERS[i])))
     return found
 
@@ -440,7 +442,7 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     )  # fmt: skip
     values: dict[str, Any] = {name: joined(name) for name in names}
     long = each[0]._replace(start=start, row=row, **values)
-    rho = np.concatenate([scale(p.scales.level - p.scales.offset, p.scales.pair) for p in points])
+    rho = np.concatenate([scale(p.scales.level, p.scales.offset, p.scales.pair) for p in points])
     pair = np.repeat([p.scales.pair for p in points], np.diff(rows))
     priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
     return Work(long, shape(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
@@ -543,45 +545,49 @@ def search(tables: Sequence[Table]) -> list[Choice]:
             for factor in (FIRST if i == 0 else OTHER)
         ]
         tops: list[Evaluation] = []
-        for effort in (COARSE, FINE):
-            seen: list[list[Evaluation]] = [[] for _ in tables]
+        seen: list[list[Evaluation]] = [[] for _ in tables]
+        fine = FINE if max(len(table.exits) for table in tables) <= FEW else FINE._replace(passes=LONG)
+        for effort in (COARSE, fine):
+            known: list[list[Evaluation]] = [[] for _ in tables]
             for _ in range(effort.rounds):
                 for found in evaluate(tables, points, best, effort):
-                    seen[found.point.chain].append(found)
+                    known[found.point.chain].append(found)
                     best[found.point.chain] = min(best[found.point.chain], found.total)
-                points = [point for known in seen for point in between(known)]
+                tops = [min(mine, key=lambda found: found.total) for mine in known]
+                points = [
+                    point for top, *mine in zip(tops, known, seen, strict=True) for point in beside(top, chain(*mine))
+                ]
                 if not points:
                     break
-            tops = [min(known, key=lambda found: found.total) for known in seen]
-            points = [found.point for found in tops] + points
+            seen = known
+            points += [top.point for top in tops]
             points += [
-                found.point._replace(mu_missing=factor * found.point.mu_missing)
-                for found in tops
+                top.point._replace(mu_missing=factor * top.point.mu_missing)
+                for top in tops
                 for factor in (0.0, 1.0 / OFTEN)
-                if found.point.mu_missing
+                if top.point.mu_missing
             ]
         return [choice_of(table, found) for table, found in zip(tables, tops, strict=True)]
 
 
-def between(seen: list[Evaluation]) -> list[Point]:
-    """For the scales and prices of the best point: the μ where the tangents on both sides of the minimum meet.
-
-    None, if that promises to lower the bound by less than GAIN.
-    """
-    top = min(seen, key=lambda found: found.total)
+def beside(top: Evaluation, seen: Iterable[Evaluation]) -> list[Point]:
+    """A better μ for the scales and prices of the best point: where its tangent meets that of the next point on the
+    side where the bound falls. None, if that promises to lower the bound by less than GAIN."""
     alike = [found for found in seen if found.point._replace(mu=0.0) == top.point._replace(mu=0.0)]
-    known = sorted(alike, key=lambda found: found.point.mu)
-    falling, rising = [found for found in known if found.slope < 0.0], [found for found in known if found.slope >= 0.0]
-    if not rising:
-        return [top.point._replace(mu=1.4 * falling[-1].point.mu)]
-    if not falling:
-        return [top.point._replace(mu=rising[0].point.mu / 1.4)]
-    left, right = falling[-1], rising[0]
-    low, high = left.point.mu, right.point.mu
-    meet = (left.total - right.total + right.slope * high - left.slope * low) / (right.slope - left.slope)
-    if not low < high or top.total - (left.total + left.slope * (meet - low)) < GAIN * top.total:
+    mu, up = top.point.mu, top.slope < 0.0
+    others = [found for found in alike if (found.point.mu > mu if up else found.point.mu < mu)]
+    if not others:
+        return [top.point._replace(mu=mu * 1.3 if up else mu / 1.3)]
+    other = min(others, key=lambda found: abs(found.point.mu - mu))
+    least, width = min(mu, other.point.mu), abs(other.point.mu - mu)
+    meet = mu
+    if (other.slope < 0.0) != up:
+        meet = (other.total - top.total + top.slope * mu - other.slope * other.point.mu) / (top.slope - other.slope)
+        if top.total - (top.total + top.slope * (meet - mu)) < GAIN * top.total:
+            return []
+    if width < 0.02 * mu:
         return []
-    return [top.point._replace(mu=min(high - 0.1 * (high - low), max(low + 0.1 * (high - low), meet)))]
+    return [top.point._replace(mu=min(least + 0.8 * width, max(least + 0.2 * width, meet)))]
 
 
 def cheapest(table: Table) -> tuple[float, int]:
