@@ -575,3 +575,59 @@ def test_plain_tells_of_two_programs_on_one_chain_are_side_by_side(tmp_path):
             one.tell("a", state)
             two.tell("a", state)
         assert any("several workers advanced one chain at once" in note for note in one.certificate().notes)
+
+
+# -- checks beside chains that rest
+
+
+def late(seed, after):
+    """A coin that gets a memory of two steps."""
+    yield from islice(independent(seed), after)
+    yield from remembering(seed)
+
+
+def by_hand(study, sources):
+    while not study.finished:
+        name = study.ask()
+        study.tell(name, next(sources[name]))
+    return study
+
+
+@pytest.mark.parametrize("policy", [None, "uniform", "scout"])
+@pytest.mark.parametrize("batch", [1, 7])
+def test_a_chain_that_rests_does_not_stop_the_checks_of_the_others(policy, batch):
+    """Nobody asks for its next draw, so nobody waits for it."""
+    sources = {"easy": independent(1), "bad": late(2, 300)}
+    study = cs.Study.create(None, dict.fromkeys(sources, 2), target_loss={"easy": 0.3, "bad": 0.002}, policy=policy)
+    while not study.finished:
+        study.tell_many([(name, next(sources[name])) for name in study.ask(batch)])
+    assert study.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST
+    assert study.chain("bad").aside
+    assert study.checks().doubt("easy") is None
+    study.audit()
+
+
+def test_a_rejected_chain_does_not_stop_the_checks_of_the_others():
+    sources = {"memory": remembering(1), "late": late(2, 1_000), "coin": independent(3)}
+    study = by_hand(cs.Study.create(None, dict.fromkeys(sources, 2), target_loss=0.003), sources)
+    assert study.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST
+    assert study.chain("memory").aside
+    assert study.chain("late").aside
+    assert not study.chain("coin").aside
+    study.audit()
+
+
+def test_the_checks_go_on_when_a_chain_is_asked_for_again():
+    """After a harder target, after being taken up, and if somebody tells more than was asked for."""
+    sources = {"fair": independent(1), "other": independent(2)}
+    study = by_hand(cs.Study.create(None, dict.fromkeys(sources, 2), target_loss=0.05), sources)
+    study.extend(target_loss=0.02)
+    by_hand(study, sources)
+    study.extend(target_loss={"fair": 0.02, "other": 0.005})
+    for _ in range(50):
+        study.tell("fair", next(sources["fair"]))  # although it is done
+        study.tell(study.ask(), next(sources["other"]))
+    by_hand(study, sources)
+    assert study.checks().waiting == 0
+    assert study.diagnose().waiting == 0
+    study.audit()
