@@ -223,6 +223,45 @@ def test_finished_and_the_certificate_do_not_contradict_each_other(tmp_path, mon
     assert study.stop_reason is StopReason.TARGET_LOSS
 
 
+QUESTION = "reach 1 from 0 within 3"
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_a_loop_that_plans_for_answers_comes_to_an_end(seed):
+    """A plan that says 'nothing more' and a study that goes on would hang it."""
+    rng, laws = random.Random(seed), {"a": 0.1, "b": 0.3}
+    study = cs.Study.create(None, dict.fromkeys(laws, 2), questions=QUESTION, target_width=0.15)
+    study.tell_many([(name, int(rng.random() < law)) for _ in range(6) for name, law in laws.items()])
+    for _ in range(200):
+        for name, more in study.plan().more.items():
+            for _ in range(5 if math.isnan(more) else int(min(more, 200))):
+                if not study.finished:
+                    study.tell(name, int(rng.random() < laws[name]))
+        if study.finished:
+            break
+    assert study.stop_reason is StopReason.TARGET_WIDTH
+
+
+@pytest.mark.parametrize("aim", [{"target_width": 0.15}, {"limit": 0.5}, {"worst": "highest"}])
+def test_an_answer_that_was_computed_counts(aim, monkeypatch):
+    """It never says that the aim is reached while the study goes on."""
+    rng, laws = random.Random(5), {"a": 0.05, "b": 0.4}
+    study = cs.Study.create(None, dict.fromkeys(laws, 2), questions=QUESTION, **aim)
+    monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+    for _ in range(200):
+        study.tell_many([(name, int(rng.random() < law)) for _ in range(20) for name, law in laws.items()])
+        found = [study.answer(name, QUESTION) for name in laws]
+        if study.finished:
+            break
+        reached = {
+            "target_width": all(one.upper - one.lower <= 0.15 for one in found),
+            "limit": all(one.upper < 0.5 or one.lower >= 0.5 for one in found),
+            "worst": found[0].upper < found[1].lower,
+        }
+        assert not reached[next(iter(aim))]
+    assert study.finished
+
+
 def test_what_is_only_read_says_that_it_is_as_of_the_last_look(tmp_path, monkeypatch):
     where, draw = tmp_path / "lab.db", tosses()
     with cs.Study.create(where, {"fair": 2}, target_loss=0.1) as study:
