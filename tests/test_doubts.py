@@ -180,3 +180,11 @@ def test_html_strikes_the_bound_out(log):
         page = "".join(section(table) for table in report.counted(counts, diagnosis=found))
     assert page.count("<s>") == 2
     assert "</s> (no bound: not a Markov chain — order)" in page
+
+
+def test_an_interval_model_of_a_rejected_chain_says_so(tmp_path):
+    study = told({"fine": FINE, "order": ORDER})
+    for name, says in (("order", "no bound holds: the check of order"), ("fine", "all intervals of the chain hold")):
+        study.export(tmp_path / "model.prism", chain=name, start="idle")
+        head = (tmp_path / "model.prism").read_text().splitlines()[0]
+        assert head.startswith(f"// chain '{name}' after 3000 observations: {says}")
