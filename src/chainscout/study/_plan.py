@@ -136,10 +136,10 @@ class AnswerPlan:
         words = f"about {self.total:,.0f} more observations of {needed:,} of {_chains(len(self.more))}"
         if math.isinf(self.total):
             words = "no number of observations is expected to be enough"
-        if not needed and not self.unknown:
-            words = "nothing more"
+        words = words if needed else "nothing more"
         if self.unknown:
-            words += f"; of {self.unknown:,} nothing can be said yet"
+            unknown = f"of {self.unknown:,} nothing can be said yet"
+            words = f"{words}; {unknown}" if self.unknown < len(self.more) else unknown
         words += _beyond(self.cost, self.left)
         words += _helpless(self.doubts)
         for key in [key for key in self.stuck if key[0] not in self.doubts][:_MOST_NAMED]:
