@@ -656,10 +656,10 @@ def test_a_rejected_chain_does_not_stop_the_checks_of_the_others():
     study.audit()
 
 
-def test_the_checks_go_on_when_a_chain_is_asked_for_again():
+def test_the_checks_go_on_when_a_chain_is_asked_for_again(place):
     """After a harder target, after being taken up, and if somebody tells more than was asked for."""
     sources = {"fair": independent(1), "other": independent(2)}
-    study = by_hand(cs.Study.create(None, dict.fromkeys(sources, 2), target_loss=0.05), sources)
+    study = by_hand(place.create(dict.fromkeys(sources, 2), target_loss=0.05), sources)
     study.extend(target_loss=0.02)
     by_hand(study, sources)
     study.extend(target_loss={"fair": 0.02, "other": 0.005})
