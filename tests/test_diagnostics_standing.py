@@ -47,6 +47,10 @@ def walks(names, length, seed, *, restart=0.02, memory=None):
     return found
 
 
+#: The level at which a check of a study with δ = 0.05 rejects.
+LEVEL = 0.05 / len(CHECKS)
+
+
 @pytest.mark.parametrize(
     ("names", "restart"),
     [
@@ -70,19 +74,20 @@ def test_fed_in_pieces_it_is_one_pass(names, restart):
             piece = Labelled(*(array[chosen] for array in labelled))
             if k == 0 or chosen.any():
                 fed[k] = chains[k], numbers[chosen], chains[k].feed(piece)
-        together.add(fed)
+        together.add(fed, LEVEL)
         chains = [rested(chain, len(MATRICES[name])) for chain, name in zip(chains, names, strict=True)]
         together = Standing.of(unpacked(packed(None, together.arrays()))[1], len(names))
     keys = names if len(names) > 1 else ["only"]
     whole = cs.diagnose({key: paths for key, (_, _, paths) in zip(keys, data, strict=True)})
     expected = [check for check in whole if check.chain is None or len(names) == 1]
-    found = together.checks(None if len(names) > 1 else "only", 0.05 / whole.kinds, False)
+    found = together.checks(None if len(names) > 1 else "only", LEVEL, False)
     assert [(check.kind, check.by) for check in found] == [(check.kind, check.by) for check in expected]
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.level == pytest.approx(theirs.level, rel=1e-9)
         assert mine.e_value == pytest.approx(theirs.e_value, rel=1e-9)
         assert mine.largest == pytest.approx(theirs.largest, rel=1e-9)
         assert (mine.chain, mine.cards, mine.left_out) == (theirs.chain, theirs.cards, theirs.left_out)
+        assert mine.since == theirs.since
         assert np.array(mine.history) == pytest.approx(np.array(theirs.history), rel=1e-9)
     if restart > 0.1:
         assert found[3].left_out > 0
@@ -95,12 +100,12 @@ def test_the_level_of_a_chain_that_is_not_advanced_stays():
     together = Standing(2)
     zeros = np.zeros(800, np.int64)
     changes = Labelled(zeros, (np.arange(800) >= 400).astype(np.int64), zeros, zeros, zeros, zeros)
-    together.add({0: (first, np.arange(800), first.feed(changes))})
+    together.add({0: (first, np.arange(800), first.feed(changes))}, LEVEL)
     level = together.level
     assert level == pytest.approx(2 * first.change.level)
     assert level < 1e-9
     constant = Labelled(*(zeros[:50] for _ in Labelled._fields))
-    together.add({1: (second, np.arange(800, 850), second.feed(constant))})
+    together.add({1: (second, np.arange(800, 850), second.feed(constant))}, LEVEL)
     assert together.level == level
 
 

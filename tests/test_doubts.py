@@ -126,6 +126,17 @@ def test_a_chain_whose_change_is_rejected_is_named_from_the_stored_checks():
     assert [study.answer(name, QUESTION).code for name in ("a", "b")] == [None, "change"]
 
 
+def test_the_draw_since_which_a_check_rejects_stays_the_same():
+    """Also when the stored history of its evidence is thinned."""
+    study = cs.Study.create(None, {"order": STATES})
+    found = set()
+    for state in ORDER:
+        study.tell("order", state)
+        if study.progress().observations % 750 == 0:
+            found |= {check.since for check in study.checks().checks if check.kind == "order"}
+    assert found == {next(check.since for check in study.diagnose() if check.kind == "order")}
+
+
 def test_the_command_prints_the_answer_and_exits_with_3(tmp_path):
     where = tmp_path / "lab.db"
     told({"south": ORDER}, where).close()
@@ -180,3 +191,11 @@ def test_html_strikes_the_bound_out(log):
         page = "".join(section(table) for table in report.counted(counts, diagnosis=found))
     assert page.count("<s>") == 2
     assert "</s> (no bound: not a Markov chain — order)" in page
+
+
+def test_an_interval_model_of_a_rejected_chain_says_so(tmp_path):
+    study = told({"fine": FINE, "order": ORDER})
+    for name, says in (("order", "no bound holds: the check of order"), ("fine", "all intervals of the chain hold")):
+        study.export(tmp_path / "model.prism", chain=name, start="idle")
+        head = (tmp_path / "model.prism").read_text().splitlines()[0]
+        assert head.startswith(f"// chain '{name}' after 3000 observations: {says}")

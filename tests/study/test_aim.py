@@ -223,6 +223,45 @@ def test_finished_and_the_certificate_do_not_contradict_each_other(tmp_path, mon
     assert study.stop_reason is StopReason.TARGET_LOSS
 
 
+QUESTION = "reach 1 from 0 within 3"
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_a_loop_that_plans_for_answers_comes_to_an_end(seed):
+    """A plan that says 'nothing more' and a study that goes on would hang it."""
+    rng, laws = random.Random(seed), {"a": 0.1, "b": 0.3}
+    study = cs.Study.create(None, dict.fromkeys(laws, 2), questions=QUESTION, target_width=0.15)
+    study.tell_many([(name, int(rng.random() < law)) for _ in range(6) for name, law in laws.items()])
+    for _ in range(200):
+        for name, more in study.plan().more.items():
+            for _ in range(5 if math.isnan(more) else int(min(more, 200))):
+                if not study.finished:
+                    study.tell(name, int(rng.random() < laws[name]))
+        if study.finished:
+            break
+    assert study.stop_reason is StopReason.TARGET_WIDTH
+
+
+@pytest.mark.parametrize("aim", [{"target_width": 0.15}, {"limit": 0.5}, {"worst": "highest"}])
+def test_an_answer_that_was_computed_counts(aim, monkeypatch):
+    """It never says that the aim is reached while the study goes on."""
+    rng, laws = random.Random(5), {"a": 0.05, "b": 0.4}
+    study = cs.Study.create(None, dict.fromkeys(laws, 2), questions=QUESTION, **aim)
+    monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+    for _ in range(200):
+        study.tell_many([(name, int(rng.random() < law)) for _ in range(20) for name, law in laws.items()])
+        found = [study.answer(name, QUESTION) for name in laws]
+        if study.finished:
+            break
+        reached = {
+            "target_width": all(one.upper - one.lower <= 0.15 for one in found),
+            "limit": all(one.upper < 0.5 or one.lower >= 0.5 for one in found),
+            "worst": found[0].upper < found[1].lower,
+        }
+        assert not reached[next(iter(aim))]
+    assert study.finished
+
+
 def test_what_is_only_read_says_that_it_is_as_of_the_last_look(tmp_path, monkeypatch):
     where, draw = tmp_path / "lab.db", tosses()
     with cs.Study.create(where, {"fair": 2}, target_loss=0.1) as study:
@@ -575,3 +614,59 @@ def test_plain_tells_of_two_programs_on_one_chain_are_side_by_side(tmp_path):
             one.tell("a", state)
             two.tell("a", state)
         assert any("several workers advanced one chain at once" in note for note in one.certificate().notes)
+
+
+# -- checks beside chains that rest
+
+
+def late(seed, after):
+    """A coin that gets a memory of two steps."""
+    yield from islice(independent(seed), after)
+    yield from remembering(seed)
+
+
+def by_hand(study, sources):
+    while not study.finished:
+        name = study.ask()
+        study.tell(name, next(sources[name]))
+    return study
+
+
+@pytest.mark.parametrize("policy", [None, "uniform", "scout"])
+@pytest.mark.parametrize("batch", [1, 7])
+def test_a_chain_that_rests_does_not_stop_the_checks_of_the_others(policy, batch):
+    """Nobody asks for its next draw, so nobody waits for it."""
+    sources = {"easy": independent(1), "bad": late(2, 300)}
+    study = cs.Study.create(None, dict.fromkeys(sources, 2), target_loss={"easy": 0.3, "bad": 0.002}, policy=policy)
+    while not study.finished:
+        study.tell_many([(name, next(sources[name])) for name in study.ask(batch)])
+    assert study.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST
+    assert study.chain("bad").aside
+    assert study.checks().doubt("easy") is None
+    study.audit()
+
+
+def test_a_rejected_chain_does_not_stop_the_checks_of_the_others():
+    sources = {"memory": remembering(1), "late": late(2, 1_000), "coin": independent(3)}
+    study = by_hand(cs.Study.create(None, dict.fromkeys(sources, 2), target_loss=0.003), sources)
+    assert study.stop_reason is StopReason.TARGET_LOSS_OF_THE_REST
+    assert study.chain("memory").aside
+    assert study.chain("late").aside
+    assert not study.chain("coin").aside
+    study.audit()
+
+
+def test_the_checks_go_on_when_a_chain_is_asked_for_again(place):
+    """After a harder target, after being taken up, and if somebody tells more than was asked for."""
+    sources = {"fair": independent(1), "other": independent(2)}
+    study = by_hand(place.create(dict.fromkeys(sources, 2), target_loss=0.05), sources)
+    study.extend(target_loss=0.02)
+    by_hand(study, sources)
+    study.extend(target_loss={"fair": 0.02, "other": 0.005})
+    for _ in range(50):
+        study.tell("fair", next(sources["fair"]))  # although it is done
+        study.tell(study.ask(), next(sources["other"]))
+    by_hand(study, sources)
+    assert study.checks().waiting == 0
+    assert study.diagnose().waiting == 0
+    study.audit()

@@ -230,9 +230,7 @@ def test_a_plan_for_questions_says_what_it_cannot_say(monkeypatch):
         study.plan()
     plan = study.plan(target_width=0.5)
     assert all(math.isnan(number) for number in plan.questions.values())
-    assert str(plan) == (
-        "For answers at most 0.5 wide: about 0 more observations of 0 of 2 chains; of 2 nothing can be said yet."
-    )
+    assert str(plan) == "For answers at most 0.5 wide: of 2 nothing can be said yet."
     study.tell_many([("a", state) for state in random.Random(0).choices((0, 1), k=300)])
     plan = study.plan(target_width=0.6)
     assert plan.questions["a", "reach 1 from 0 within 2"] == 0
@@ -242,6 +240,12 @@ def test_a_plan_for_questions_says_what_it_cannot_say(monkeypatch):
         study.plan(0.1, target_width=0.1)
     with pytest.raises(InputError, match="a plan for answers needs questions, and the study has none"):
         cs.Study.create(None, {"a": 2}).plan(target_width=0.1)
+
+
+def test_a_plan_for_questions_does_not_say_nought_of_what_it_does_not_know():
+    study = cs.Study.create(None, {"a": 2, "b": 2}, questions="reach 1 from 0 within 2", target_width=0.2)
+    study.tell_many([("a", state % 2) for state in range(3_000)])
+    assert str(study.plan()) == "For answers at most 0.2 wide: nothing more; of 1 nothing can be said yet."
 
 
 def test_plans_for_a_limit_and_for_the_worst_chain(tmp_path):

@@ -71,10 +71,6 @@ def _coin(ones: int, number: int) -> tuple[Array, Array]:
     return np.array([0.0, 1.0]), np.array([number - ones, ones], dtype=np.float64)
 
 
-def _clipped(mean: float | None, lower: float, upper: float) -> float | None:
-    return None if mean is None else min(max(mean, lower), upper)
-
-
 def _within(decks: Decks, terms: Terms, steps: int, delta: float) -> Interval:
     found = episodes(decks, terms, steps)
     number, ones = len(found.result), int((found.result == ARRIVED).sum())

@@ -169,10 +169,15 @@ class Standing:
         self.cards = np.zeros(number, np.int64)
         self.left_out = np.zeros((number, chains), np.int64)
         self.compares = np.zeros(number, np.int64)
+        #: The number of issue at which the mean of each check first reached 1/δ; 0: it has not.
+        self.since = np.zeros(number, np.int64)
         self.history = [Thinned() for _ in CHECKS]
 
-    def add(self, fed: Mapping[int, tuple[ChainStanding, Wholes, list[Fed]]]) -> None:
-        """Adds the results of chains for their next cards: by the chain's number, with the cards' numbers of issue."""
+    def add(self, fed: Mapping[int, tuple[ChainStanding, Wholes, list[Fed]]], delta: float) -> None:
+        """Adds the results of chains for their next cards: by the chain's number, with the cards' numbers of issue.
+
+        ``delta``: the level at which a check rejects.
+        """
         weights = np.full(self.chains, 1.0 / self.chains)
         for number in range(len(CHECKS)):
             chain, issued, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
@@ -191,6 +196,9 @@ class Standing:
             self.log_largest[number] = max(self.log_largest[number], trace.max(initial=0.0))
             self.cards[number] += len(trace)
             self.history[number].add(numbers[order], trace)
+            reached = np.flatnonzero(trace >= -math.log(delta))
+            if len(reached) and not self.since[number]:
+                self.since[number] = numbers[order[reached[0]]]
         for k, (standing, _, _) in fed.items():
             self.levels[k] = standing.change.level
 
@@ -220,13 +228,13 @@ class Standing:
                 continue
             level = self.level if kind is Kind.CHANGE else math.exp(-self.log_largest[number])
             level = 1.0 if unordered else min(1.0, level)
-            history = self.history[number].moments()
-            since = next((at for at, value in history if value >= -math.log(delta) and not unordered), None)
+            since = None if unordered else int(self.since[number]) or None
             text = sentence(chain, kind, by, level, delta, (), unordered, together=chain is None)
             found.append(
                 Check(
                     chain, kind, by, exponential(self.log_mean[number]), exponential(self.log_largest[number]), level,
-                    text, (), int(self.cards[number]), int(self.left_out[number].sum()), since, history,
+                    text, (), int(self.cards[number]), int(self.left_out[number].sum()), since,
+                    self.history[number].moments(),
                 )
             )  # fmt: skip
         return found
@@ -236,7 +244,7 @@ class Standing:
         found: dict[str, npt.NDArray[Any]] = {
             "log_values": self.log_values.ravel(), "log_largest": self.log_largest, "log_mean": self.log_mean,
             "levels": self.levels, "cards": self.cards, "left_out": self.left_out.ravel(),
-            "compares": self.compares,
+            "compares": self.compares, "since": self.since,
         }  # fmt: skip
         for number, history in enumerate(self.history):
             found |= _named(f"history {number}", history.arrays())
@@ -246,7 +254,7 @@ class Standing:
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]], chains: int) -> Self:
         """The inverse of `arrays`."""
         found = cls(chains)
-        for name in ("log_largest", "log_mean", "levels", "cards", "compares"):
+        for name in ("log_largest", "log_mean", "levels", "cards", "compares", "since"):
             setattr(found, name, arrays[name])
         found.log_values = arrays["log_values"].reshape(len(CHECKS), chains)
         found.left_out = arrays["left_out"].reshape(len(CHECKS), chains)

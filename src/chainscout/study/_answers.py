@@ -25,18 +25,20 @@ def answered(
     ``checks``: the checks of all chains at this moment, if they are known already.
     """
     question = parse(question) if isinstance(question, str) else question
-    known = None
+    known, news = None, False
     with study._lock, study._store.reading() as transaction:
         record, shared = study._find(transaction, chain), transaction.study.shared
         repeated = _repetition.repeated(transaction, record)
         level, number = transaction.study.delta, transaction.study.chains
         asked = transaction.study.questions > 0
         if asked and delta is None and options == _PLAIN and isinstance(question, Question):
-            known = study._answering.answered(transaction, record, question)
+            known, news = study._answering.answered(transaction, record, question)
         checks = None if repeated else checks or _evidence.look(transaction)
         paths = None
         if known is None or checks is None:
             paths = _paths.chain_paths(transaction, record, study._labels)
+    if news:
+        study._look_at([chain])
     if known is None:
         known = unchecked(paths, question, delta=level if delta is None else delta, **options)
     if repeated:

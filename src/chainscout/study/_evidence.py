@@ -253,7 +253,7 @@ def _go_on(transaction: Transaction, found: _Study, limit: int | None = None) ->
     end = _end(transaction, found, tail)
     end = end if limit is None else min(end, limit)
     fed = {number: _feed(tail, chain, found.end, end, study.shared) for number, chain in chains.items()}
-    found.standing.add({number: each for number, each in fed.items() if len(each[1])})
+    found.standing.add({number: each for number, each in fed.items() if len(each[1])}, study.delta / len(CHECKS))
     found.end = end
     found.lost = [(issued, told) for issued, told in found.lost if issued >= end]
     ahead = tail.number[tail.issued >= end]

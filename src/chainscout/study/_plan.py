@@ -136,10 +136,10 @@ class AnswerPlan:
         words = f"about {self.total:,.0f} more observations of {needed:,} of {_chains(len(self.more))}"
         if math.isinf(self.total):
             words = "no number of observations is expected to be enough"
-        if not needed and not self.unknown:
-            words = "nothing more"
+        words = words if needed else "nothing more"
         if self.unknown:
-            words += f"; of {self.unknown:,} nothing can be said yet"
+            unknown = f"of {self.unknown:,} nothing can be said yet"
+            words = f"{words}; {unknown}" if self.unknown < len(self.more) else unknown
         words += _beyond(self.cost, self.left)
         words += _helpless(self.doubts)
         for key in [key for key in self.stuck if key[0] not in self.doubts][:_MOST_NAMED]:
@@ -258,6 +258,9 @@ def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
         for (name, line), factor in found.growth.items():
             chain = chains[name]
             more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
+        short = {name for (name, _), number in more.items() if not number <= 0}
+        news = [name for name, _ in more if width is None and name not in short and not chains[name].done]
+        going = transaction.study.stop_reason is None and not transaction.study.spoilt
         doubts = _evidence.doubts(transaction)
         more |= {key: math.inf for key in more if key[0] in doubts}
         aside = tuple(name for name, chain in chains.items() if chain.aside or name in doubts)
@@ -275,6 +278,8 @@ def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
         )
         for name, number in made.more.items():
             cost += 0.0 if math.isnan(number) or name in aside else number * chains[name].cost
+    if going:
+        study._look_at(news)
     return replace(made, cost=cost)
 
 

@@ -8,6 +8,7 @@ once, so a study may use them to decide when to stop.
 import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers import Answer, Question, parse
@@ -283,13 +284,17 @@ class Answering:
                 _aim.set_ratio(study, live, chain, _ratio(study, record, between))
                 transaction.save(chain)
 
-    def answered(self, transaction: Transaction, chain: ChainRecord, question: Question) -> Answer | None:
-        """The answer to a registered question at this moment; None if the question is not registered."""
+    def answered(self, transaction: Transaction, chain: ChainRecord, question: Question) -> tuple[Answer | None, bool]:
+        """The answer to a registered question at this moment; None if the question is not registered.
+
+        Also whether it says something else of the study's aim than the stored one.
+        """
         line = str(question)
         for record in transaction.questions(chain):
             if record.line == line:
-                return self._answered(transaction, chain, record, self._readings.of(transaction, chain))
-        return None
+                found = self._answered(transaction, chain, record, self._readings.of(transaction, chain))
+                return found, _is_news(transaction.study, record, found)
+        return None, False
 
     def growth(self, transaction: Transaction, width: float | None) -> "Growth":
         """The factor by which each chain must grow until its questions have this width, or meet the study's aim."""
@@ -388,6 +393,15 @@ def _is_met(study: StudyRecord, record: QuestionRecord) -> bool:
     if study.limit is not None:
         return record.upper < study.limit or record.lower >= study.limit
     return False
+
+
+def _is_news(study: StudyRecord, record: QuestionRecord, found: Answer) -> bool:
+    """Whether an answer of this moment says something else of the study's aim than the stored one."""
+    if not _aim.aims_at_answers(study) or study.stop_reason is not None or study.spoilt:
+        return False
+    if study.worst is not None:  # which chain is the worst depends on all answers
+        return (found.lower, found.upper) != (record.lower, record.upper)
+    return _is_met(study, replace(record, lower=float(found.lower), upper=float(found.upper))) != record.met
 
 
 def _ratio(study: StudyRecord, record: QuestionRecord, between: float | None) -> float:

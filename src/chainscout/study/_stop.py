@@ -88,8 +88,13 @@ def look(
         ratio = 0.0
     if ratio <= 1.0 and _aim.has_aim(study) and _evidence.doubts(transaction, [chain]):
         ratio = math.inf
+    rested = chain.done
     _aim.place(study, live, chain, ratio, asked=asked)
     transaction.save(chain)
+    if _aim.has_aim(study) and (chain.done or chain.aside):
+        _transitions.withdraw(transaction, chain)
+    elif rested:
+        _transitions.ask_again(transaction, chain)
 
 
 def _set_rejected_aside(transaction: Transaction, live: LiveIndex) -> bool:
@@ -107,6 +112,7 @@ def _set_rejected_aside(transaction: Transaction, live: LiveIndex) -> bool:
             _aim.set_ratio(transaction.study, live, chain, math.inf)
             _transitions.set_aside(transaction, chain, sentence)
             transaction.save(chain)
+            _transitions.withdraw(transaction, chain)
     return found
 
 
@@ -132,6 +138,8 @@ def aim_anew(
     else:
         return
     look_at_all(transaction, live, answering)
+    for chain in transaction.every():
+        _transitions.ask_again(transaction, chain)
 
 
 #: The reason to stop when the aim is reached: for every chain, or for all but the chains that were set aside.

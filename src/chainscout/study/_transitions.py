@@ -223,6 +223,29 @@ def issue(transaction: Transaction, path: PathRecord) -> None:
     path.issued = transaction.study.issues
 
 
+def withdraw(transaction: Transaction, chain: ChainRecord) -> None:
+    """Takes back the next draw of a chain that rests, so that the checks do not wait for a draw that nobody makes.
+
+    Whether the chain rests follows from its own draws before this one, or from checks that went no further than this
+    one; so does whether the draw is made. The worst chain depends on others too: then no later draw may be issued.
+    """
+    study = transaction.study
+    path = transaction.open_path(chain, MAIN)
+    if path is None or not path.issued or path.token is not None or path.number < chain.paths or chain.leases:
+        return
+    if study.worst is None or path.issued == study.issues:
+        path.issued = 0
+        transaction.save_path(path)
+
+
+def ask_again(transaction: Transaction, chain: ChainRecord) -> None:
+    """Issues the draw of a chain that rested, and is asked for again."""
+    path = transaction.open_path(chain, MAIN)
+    if path is not None and not path.issued and path.steps and path.token is None and not (chain.done or chain.aside):
+        issue(transaction, path)
+        transaction.save_path(path)
+
+
 def next_draw(transaction: Transaction, path: PathRecord) -> dict[str, Any]:
     """Identifies the draw of a path that was issued but not told, and how many observations were told at its end."""
     place = {"worker": path.worker, "path": path.number, "step": path.steps + 1, "issued": path.issued}
@@ -242,7 +265,9 @@ def observe(transaction: Transaction, live: LiveIndex, chain: ChainRecord, path:
     if path.last is not None and path.token is None and path.number < chain.paths and not study.shared:
         study.side_by_side = True  # another path of the chain was begun since this one, and this one goes on
     # A plain tell can continue a path after its lease has ended. Nobody knows when its draw was issued; 0 says so.
-    issued_unknown = path.issued == 0 and path.last is not None and path.token is None and not study.shared
+    # The draw of a plain path that was withdrawn is issued here, because nobody has asked for it.
+    continued = path.last is not None and path.token is None and path.worker != MAIN
+    issued_unknown = path.issued == 0 and continued and not study.shared
     if path.issued == 0 and not issued_unknown:
         issue(transaction, path)
     path.last = state
@@ -336,3 +361,4 @@ def take_up(transaction: Transaction, chain: ChainRecord) -> None:
         chain.barren = 0
         transaction.happened(EventKind.TAKEN_UP.value, chain)
         transaction.save(chain)
+        ask_again(transaction, chain)

@@ -182,8 +182,9 @@ def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
         initial = sorted({x for x in study.paths(name).starts.tolist() if x >= 0}) or range(len(states))
     else:
         initial = [study.counts(name).index_of(start)]
-    worth = f"all intervals of the study hold together with probability {sure(found.delta)}"
-    worth = next(iter(study.repeated_paths()), worth)
+    doubts = Browser(study).doubts()
+    worth = f"all intervals of the {'chain' if doubts else 'study'} hold together with probability {sure(found.delta)}"
+    worth = next(iter(study.repeated_paths()), doubts.get(name, worth))
     note = f"chain {name!r} after {study.chain(name).observations} observations: {worth}"
     return formats.Model.of_states(states, found.lower, found.upper, initial, " ".join(note.split()))
 

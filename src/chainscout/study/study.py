@@ -536,7 +536,7 @@ class Study:
 
     def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
                asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
-        """The answer to a question about a chain, from one pass over the chain's log; a registered one is stored.
+        """The answer to a question about a chain, from its log. That to a registered question counts for the aim.
 
         ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ, or
         for a registered question its share of δ. ``method``, ``asked``, ``losses``: see ``chainscout.answer``. The

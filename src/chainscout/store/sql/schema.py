@@ -41,7 +41,7 @@ __all__ = [
 # fmt: on
 
 #: The number of this schema. A study with another number is refused.
-FORMAT = 12
+FORMAT = 13
 
 metadata = MetaData()
 
