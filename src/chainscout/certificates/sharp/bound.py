@@ -286,11 +286,11 @@ def terms(
     return np.where(np.isnan(total), np.inf, total), q
 
 
-def price(table: Table, family: int, level: int, pair: bool, offset: Index) -> float:
+def price(table: Table, family: int, level: int, pair: bool) -> float:
     """B: what the event gives for the sum of all rows' log Z_x at these scales."""
-    rows = row_cost(family, offset, pair, table.size - 1.0).sum()
+    rows = row_cost(family, level, pair, table.size - 1.0).sum()
     alone = 0.0 if table.open else table.states - 1.0
-    mute = row_cost(family, np.zeros(len(table.mute)), pair, alone).sum()
+    mute = row_cost(family, level, pair, np.full(len(table.mute), alone)).sum()
     return float(joint_cost(table.log_inverse, family, level, pair) + rows + mute + ABSOLUTE)
 
 
@@ -309,7 +309,7 @@ def bound(table: Table, choice: Choice) -> float:
     """T·b for this choice: at every time, T·L is at most this, with probability ≥ 1 − e^{−log_inverse}."""
     family, level, pair, offset, mu, mu_missing, surprise = choice[:7]
     fits = family in range(FAMILIES) and level >= LEAST_LEVEL and surprise in range(len(table.missing.most))
-    fits &= bool((offset >= 0).all() and (offset == (0 if family == 0 else np.floor(offset))).all())
+    fits &= bool(np.isin(offset, range(1 + (max(level, 0) if family else 0))).all())
     if not (fits and 0.0 <= mu < np.inf and 0.0 <= mu_missing < np.inf):
         return np.inf
     with np.errstate(all="ignore"):
@@ -325,6 +325,6 @@ def bound(table: Table, choice: Choice) -> float:
         row = np.fmin(row, table.most + mu * of.given_up)
         # Rows with holes alone have no part in the loss; their log Z_x may be negative.
         mute = unknown(table.states, table.mute, scale(level, 0, pair), pair, table.open)
-        total = mu * (price(table, *choice[:4]) + float(mute.sum())) + float(row.sum())
+        total = mu * (price(table, family, level, pair) + float(mute.sum())) + float(row.sum())
         total += mu_missing * float(table.missing.most[surprise]) if mu_missing > 0.0 else 0.0
     return total * (1.0 + ABSOLUTE) if total >= 0.0 else np.inf

@@ -23,12 +23,9 @@ Array = npt.NDArray[np.float64]
 
 #: The weights of the two parts of the martingale: joint tilts of all rows, and single entries.
 JOINT, SINGLE = 0.85, 0.15
-#: The families of offsets: all zero | geometric 1/4, in steps of STRIDE powers of four.
+#: The families of offsets: all zero | uniform on 0 … max(m, 0).
 FAMILIES = 2
-W_ZERO, W_QUARTER = 0.88, 0.12
-STRIDE = 2
-#: −log of the probability 3/4·4^{−o} of an offset: for o = 0, and for each step more.
-STAYING, MOVING = math.log(4.0 / 3.0), math.log(4.0)
+W_ZERO, W_UNIFORM = 0.88, 0.12
 #: The least level, and the sum of 1/((k+1.5)(k+2.5)), k = max(1−m, m−2), over all levels m ≥ LEAST_LEVEL: the levels
 #: from 2 on telescope to 1/1.5.
 LEAST_LEVEL = -1
@@ -57,12 +54,12 @@ def level_cost(m: int) -> float:
 
 def family_cost(family: int) -> float:
     """−log w_f."""
-    return -math.log(W_ZERO if family == 0 else W_QUARTER)
+    return -math.log(W_ZERO if family == 0 else W_UNIFORM)
 
 
 def scale(m: npt.NDArray[Any] | int, offset: npt.NDArray[Any] | int, pair: bool) -> Array:
-    """ρ = 4^{m − STRIDE·o}, or the mean of it and four times it."""
-    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * (np.asarray(m) - STRIDE * np.asarray(offset))))
+    """ρ = 4^{m − o}, or the mean of it and four times it."""
+    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * (np.asarray(m) - np.asarray(offset))))
 
 
 def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
@@ -76,10 +73,16 @@ def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
     return cost + level_cost(m)
 
 
-def row_cost(family: int, offset: npt.NDArray[Any] | int, pair: bool, dimension: Array | float) -> Array:
+def row_cost(family: int, m: int, pair: bool, dimension: Array | float) -> Array:
     """The amount that one visited row adds to B: −log of its offset's probability, and the price of two levels."""
-    cost = STAYING + MOVING * np.asarray(offset) if family else np.zeros(np.shape(offset))
-    return cost + PAIR_COST * np.asarray(dimension) if pair else cost
+    cost = np.zeros(np.shape(dimension))
+    if family:
+        cost += math.log(max(m, 0) + 1.0)
+    if pair:
+        cost += PAIR_COST * np.asarray(dimension)
+        if family:
+            cost += 0.5 * (math.log(max(m + 1, 0) + 1.0) - math.log(max(m, 0) + 1.0))
+    return cost
 
 
 def log_gamma(values: Array) -> Array:

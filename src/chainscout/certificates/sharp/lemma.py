@@ -6,29 +6,29 @@ import numpy as np
 
 from ..mixture import hole_excess, knapsack
 from .bound import unknown
-from .event import ABSOLUTE, FAMILIES, LEAST_LEVEL, STRIDE, joint_cost, row_cost, scale
+from .event import ABSOLUTE, FAMILIES, LEAST_LEVEL, joint_cost, row_cost, scale
 from .table import WEIGHT, Table
 
 
 def by_lemma(table: Table) -> float:
     """T·b: the largest Σ_x (N⁺/N)·W⁺_x with Σ_x θ_x W⁺_x ≤ B, and what smoothing and holes can add.
 
-    Offsets are those that make all N_x/ρ_x alike. A row with holes alone is counted like another one.
+    Offsets are log₄(N_max/N_x), rounded, as far as the family has them. A row with holes alone counts like another one.
     """
     whole = np.concatenate((table.exits + table.holes, table.mute))
     room = np.concatenate((whole[: len(table.exits)] ** 2 / table.exits, table.mute))
     spread = 1.0 + 1.0 / table.states if table.open else 1.0 - 1.0 / table.states
     dimension = 0.0 if table.open else table.states - 1.0
-    natural = np.rint(np.log(whole.max() / whole) / (STRIDE * math.log(4.0))).astype(np.int64)
+    natural = np.rint(np.log(whole.max() / whole) / math.log(4.0)).astype(np.int64)
     top = int(math.log(float(whole.max()) + 1.0) / math.log(4.0)) + 2
     best = 2.0 * float(room.sum())
     for family in range(FAMILIES):
-        offset = natural if family else np.zeros(len(whole), np.int64)
         for m in range(LEAST_LEVEL, top + 1):
+            offset = np.minimum(natural, max(m, 0) if family else 0)
             for pair in (False, True):
                 rho = scale(m, offset, pair)
                 bound = joint_cost(table.log_inverse, family, m, pair) + ABSOLUTE
-                bound += float(row_cost(family, offset, pair, dimension).sum())
+                bound += float(row_cost(family, m, pair, np.full(len(whole), dimension)).sum())
                 bound += float(unknown(table.states, whole, rho, pair, table.open).sum())
                 if bound < best:  # no θ exceeds one, so ΣW is at least B
                     theta = whole / (whole + 2.0 * rho) * (whole / room)

@@ -26,7 +26,7 @@ from .bound import (
     shape,
     terms,
 )
-from .event import FAMILIES, LEAST_LEVEL, MOVING, PAIR_COST, STAYING, STRIDE, Array, joint_cost, scale
+from .event import FAMILIES, LEAST_LEVEL, PAIR_COST, Array, joint_cost, row_cost, scale
 from .table import Index, Table
 
 #: No scale below 4^LEAST_POWER is tried.
@@ -137,12 +137,9 @@ def row_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Arr
 def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
     """The rows' scores together, by family, μ, one level or two, and power."""
     value = row_scores(table, known, multipliers)
-    # Geometric offsets: the best of this power and of smaller ones.
-    mu = multipliers[:, None, None]
     best = value.copy()
-    for q in range(STRIDE, value.shape[2]):
-        best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - STRIDE] + MOVING * mu)
-    return np.stack((value.sum(axis=-1), best.sum(axis=-1) + STAYING * mu * len(table.exits)))
+    best[:, :, -LEAST_POWER:] = np.minimum.accumulate(value[:, :, -LEAST_POWER:], axis=2)  # powers m … 0
+    return np.stack((value.sum(axis=-1), best.sum(axis=-1)))
 
 
 def best_scales(table: Table) -> list[Scales]:
@@ -156,7 +153,11 @@ def best_scales(table: Table) -> list[Scales]:
     )
     joint = [
         [
-            [joint_cost(table.log_inverse, family, m, pair) for m in range(LEAST_LEVEL, top + 1)]
+            [
+                joint_cost(table.log_inverse, family, m, pair)
+                + float(row_cost(family, m, pair, np.zeros(len(table.exits))).sum())
+                for m in range(LEAST_LEVEL, top + 1)
+            ]
             for pair in (False, True)
         ]
         for family in range(FAMILIES)
@@ -172,8 +173,8 @@ def best_scales(table: Table) -> list[Scales]:
         i, q = int(at[family, pair, step]), step + LEAST_LEVEL - LEAST_POWER
         offset = np.zeros(len(table.exits), np.int64)
         if family:
-            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), q::-STRIDE]
-            offset = (value + MULTIPLIERS[i] * MOVING * np.arange(len(value))[:, None]).argmin(axis=0)
+            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair)]
+            offset = value[q : q - max(LEAST_LEVEL + step, 0) - 1 : -1].argmin(axis=0)
         found.append(Scales(family, LEAST_LEVEL + step, bool(pair), offset, float(MULTIPLIERS[i])))
     return found
 
@@ -486,7 +487,7 @@ def evaluate(
     results = []
     for i, point in enumerate(points):
         own = tables[point.chain]
-        cost = price(own, *point.scales[:4])
+        cost = price(own, *point.scales[:3])
         paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
         whole = float(total[i]) + point.mu * cost + paid
         results.append(Evaluation(point, whole, float(slope[i]) + cost, int(first[i]), solved))
