@@ -112,10 +112,8 @@ def program(name: str) -> str:
 
 def demo() -> int:
     """install the package into .venv, with figures and the live page, and show what it does"""
-    python = str(runtime())
-    print("Compiling the certificate (up to a minute, the first time).", flush=True)
-    status = run([python, "-c", "from chainscout.certificates import sharp; sharp.prepare()"])
-    return status or run([program("chainscout"), "demo"])
+    runtime()
+    return run([program("chainscout"), "demo"])
 
 
 def extra(*names: str) -> int:

@@ -16,7 +16,6 @@ from unittest import mock
 import numpy as np
 from recording import record
 
-from chainscout.certificates import sharp
 from chainscout.study import Study, _certificate, _history
 
 Row = tuple[str, str]
@@ -81,7 +80,6 @@ def nothing(*arguments: object) -> tuple[()]:
 
 def pairs(folder: Path) -> Iterator[Row]:
     """Ask and tell on SQLite, K = 10, with what is shown and without it, in turn."""
-    sharp.prepare()
     rng = np.random.default_rng(2)
     shown, bare = (Study.create(folder / name, {f"c{k}": STATES for k in range(10)}) for name in ("a.db", "b.db"))
     with_all, without = [], []

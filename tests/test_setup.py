@@ -216,22 +216,6 @@ def test_an_extra_that_is_not_one_is_refused(dev, names):
         dev.extra(*names)
 
 
-def test_the_demo_compiles_the_certificate_before_it_begins(dev, monkeypatch, capfd):
-    """The compiler's work belongs to the installation: the demonstration that follows finds machine code on disk."""
-    monkeypatch.setattr(dev, "runtime", lambda: Path(sys.executable))
-    ran = []
-
-    def run(command):
-        ran.append(command)
-        return 0 if command[1:] == ["demo"] else subprocess.run(command, check=False).returncode
-
-    monkeypatch.setattr(dev, "run", run)
-    assert dev.demo() == 0
-    assert "sharp.prepare()" in ran[0][-1]
-    assert ran[1] == [dev.program("chainscout"), "demo"]
-    assert capfd.readouterr().out == "Compiling the certificate (up to a minute, the first time).\n"
-
-
 def test_an_extra_is_added_to_the_environment(dev, monkeypatch):
     asked = []
     monkeypatch.setattr(dev, "runtime", lambda: Path("python"))

@@ -46,7 +46,7 @@ class StudyRecord:
     closed: int
     closed_pairs: int
     delta: float
-    #: The certificate that the study promises, of closed chains: 'sharp' or 'mixture'. Open chains have 'mixture'.
+    #: The certificate that the study promises: 'sharp' or 'mixture'.
     method: str
     policy: str
     #: JSON of the policy's parameters.

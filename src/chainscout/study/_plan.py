@@ -35,7 +35,7 @@ class StudyPlan:
     #: One loss for all chains, or one for each.
     target_loss: float | Mapping[str, float]
     delta: float
-    #: The certificate of closed chains.
+    #: The certificate.
     method: str
     #: Observations so far.
     observations: int

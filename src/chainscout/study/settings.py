@@ -64,8 +64,7 @@ class StudySettings:
     deadline: Any = None
     #: The probability that a guarantee fails; 0.05 if not given.
     delta: float | None = None
-    #: The certificate that the study promises and stops by: 'sharp' (if not given) or 'mixture'. A chain with open
-    #: states has 'mixture' in both cases.
+    #: The certificate that the study promises and stops by: 'sharp' (if not given) or 'mixture'.
     certificate: str | None = None
     #: The rule that chooses the next chain; if not given, 'furthest' where the study has a target, and else 'scout'.
     policy: str | Policy | None = None

@@ -159,7 +159,7 @@ class Progress(_View):
     worst: str | None
     deadline: float | None
     delta: float
-    #: The certificate that closed chains have, 'sharp' or 'mixture'; open chains have 'mixture'.
+    #: The certificate that the study promises: 'sharp' or 'mixture'.
     method: str
     policy: str
     #: Whether a chain is one physical process, which one worker holds at a time.
