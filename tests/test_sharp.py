@@ -76,9 +76,9 @@ def test_the_martingale_starts_at_one():
     levels = [math.exp(-event.level_cost(m)) for m in range(event.LEAST_LEVEL, 4000)]
     assert sum(levels) == pytest.approx(1, abs=1e-3)
     assert sum(levels) < 1
-    chances = [math.exp(-float(event.row_cost(1, o, False, 3.0))) for o in range(200)]
-    assert sum(chances) == pytest.approx(1, **EXACT)
-    assert event.row_cost(0, 0, False, 3.0) == 0
+    for m in (-1, 0, 1, 5):  # all offsets have one price
+        assert (max(m, 0) + 1) * math.exp(-float(event.row_cost(1, m, False, 3.0))) == pytest.approx(1, **EXACT)
+        assert event.row_cost(0, m, False, 3.0) == 0
     assert math.fsum((event.NEVER, event.ALWAYS, event.BETA)) == pytest.approx(1, **EXACT)
     assert event.NEVER == event.ALWAYS  # the lower end of a box is the upper end of the others together
     for rows in (1, 2, 7):  # one weight for all rows is no more than the weight of each one's number
@@ -94,45 +94,45 @@ def test_the_surprises_are_the_reference_s():
 @pytest.mark.parametrize("family", range(event.FAMILIES))
 def test_the_price_of_every_choice(family):
     """B is −log of the weight that a term has in M: against the reference's weights, one level and two at once."""
-    log_inverse, dimension = 4.2, 3.0
+    log_inverse, dimension = 4.2, np.full(2, 3.0)
     for m, offsets in itertools.product(range(-1, 9), itertools.product(range(3), repeat=2)):
-        chances = [reference_sharp.offset_probability(family, o) for o in offsets]
-        if min(chances) == 0:
+        chances = [[reference_sharp.offset_probability(family, o, n) for o in offsets] for n in (m, m + 1)]
+        if min(chances[0]) == 0:
             continue
         weights = [
-            reference_sharp.JOINT
-            * reference_sharp.FAMILY[family]
-            * reference_sharp.level_weight(n)
-            * math.prod(chances)
-            for n in (m, m + 1)
+            reference_sharp.JOINT * reference_sharp.FAMILY[family] * reference_sharp.level_weight(n) * math.prod(c)
+            for n, c in zip((m, m + 1), chances, strict=True)
         ]
-        one = event.joint_cost(log_inverse, family, m, False)
-        one += event.row_cost(family, np.array(offsets), False, dimension).sum()
+        one = event.joint_cost(log_inverse, family, m, False) + event.row_cost(family, m, False, dimension).sum()
         assert one == pytest.approx(log_inverse - math.log(weights[0]), rel=1e-9)
         # log(a + b) ≥ log 2 + ½log a + ½log b; and the divergence of one normal law from two, in S − 1 dimensions.
-        both = event.joint_cost(log_inverse, family, m, True)
-        both += event.row_cost(family, np.array(offsets), True, dimension).sum()
+        both = event.joint_cost(log_inverse, family, m, True) + event.row_cost(family, m, True, dimension).sum()
         gap = math.log((1 + 4) / 2) - (math.log(1) + math.log(4)) / 2
-        expected = log_inverse - math.log(2) - 0.5 * sum(map(math.log, weights)) + 2 * dimension / 2 * gap
+        expected = log_inverse - math.log(2) - 0.5 * sum(map(math.log, weights)) + dimension.sum() / 2 * gap
         assert both == pytest.approx(expected, rel=1e-9)
     for m, offset in itertools.product(range(-1, 9), range(3)):
         rho = 4.0 ** (m - offset)
-        assert event.scale(m - offset, False) == rho
-        assert event.scale(m - offset, True) == (rho + 4 * rho) / 2
+        assert event.scale(m, offset, False) == rho
+        assert event.scale(m, offset, True) == (rho + 4 * rho) / 2
+
+
+def test_offsets_that_a_family_does_not_have_are_refused():
+    table = table_of([[20.0, 6.0, 3.0]], 3.0)
+    good = chosen(table)
+    for family, level, offset in ((0, 3, 1), (1, 3, 4), (1, 3, -1), (1, -1, 1), (2, 3, 0), (-1, 3, 0), (0, -2, 0)):
+        assert bounds.bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) == math.inf
+    for family, level, offset in ((0, 3, 0), (1, 3, 3), (1, 3, 0), (1, -1, 0)):
+        assert bounds.bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) < math.inf
 
 
 def test_rows_with_holes_alone_pay_for_their_offset_and_for_two_levels():
     rows, alone = [[9.0, 3.0, 1.0]], (2.0, 5.0)
-    for family, pair in itertools.product(range(event.FAMILIES), (False, True)):
-        offset = np.zeros(1, np.int64)
-        with_them, without = (
-            bounds.price(table_of(rows, 3.0, mute=mute), family, 2, pair, offset) for mute in (alone, ())
+    for family, level, pair, states in itertools.product(range(event.FAMILIES), (-1, 2), (False, True), (None, 3)):
+        more, less = (
+            bounds.price(table_of(rows, 3.0, mute=mute, states=states), family, level, pair) for mute in (alone, ())
         )
-        assert with_them - without == pytest.approx(2 * float(event.row_cost(family, 0, pair, 2.0)), **EXACT)
-        opened, apart = (
-            bounds.price(table_of(rows, 3.0, mute=mute, states=3), family, 2, pair, offset) for mute in (alone, ())
-        )
-        assert opened - apart == pytest.approx(2 * float(event.row_cost(family, 0, pair, 0.0)), **EXACT)
+        each = event.row_cost(family, level, pair, 0.0 if states else 2.0)
+        assert more - less == pytest.approx(2 * float(each), **EXACT)
 
 
 # ---------------------------------------------------------------- boxes
@@ -503,7 +503,7 @@ def of_laws(table, row, choice, laws, holes=0):
     dims = (table.size[0] - 1) * event.PAIR_COST if choice.pair else 0.0
     rho = 4.0 ** (choice.level - choice.offset[0])
     scales = (rho, 4 * rho) if choice.pair else (rho,)
-    paid = choice.mu * (bounds.price(table, *choice[:4]) - dims)
+    paid = choice.mu * (bounds.price(table, *choice[:3]) - dims)
     for law in laws:
         full = list(row) + [0] * (len(law) - len(row))
         mixture_at = min(
@@ -527,9 +527,9 @@ def test_the_bound_of_a_row_is_above_every_law_in_the_boxes(sizes, number):
         table = table_of([row], 3.0)
         choice = moved(chosen(table), table, rng)
         found = bounds.bound(table, choice)
-        rho = event.scale(choice.level - choice.offset, choice.pair)
+        rho = event.scale(choice.level, choice.offset, choice.pair)
         of = bounds.shape(table, rho, choice.pair)
-        paid = choice.mu * bounds.price(table, *choice[:4])
+        paid = choice.mu * bounds.price(table, *choice[:3])
         given_up = table.most[0] + choice.mu * of.given_up[0]
         for law in laws_in_the_boxes(table, row, 8, rng):
             below = tangent_bound(row.astype(float), law, float(rho[0]), by_state(table, of.half, row))
@@ -566,7 +566,7 @@ def test_a_row_that_is_given_up_pays_for_it():
     for row, _, _, rng in random_rows(20, [2], 12):
         table = table_of([row], 3.0)
         choice = chosen(table)._replace(mu=40.0)
-        found, paid = bounds.bound(table, choice), 40.0 * bounds.price(table, *choice[:4])
+        found, paid = bounds.bound(table, choice), 40.0 * bounds.price(table, *choice[:3])
         laws = laws_in_the_boxes(table, row, 6, rng)
         for value in of_laws(table, row, choice, laws):
             assert found >= value - SLACK
@@ -580,11 +580,11 @@ def test_rows_with_holes_alone_are_in_the_bound():
         rows = [[20.0, 5.0, 2.0]]
         plain, more = (table_of(rows, 3.0, mute=mute, states=states) for mute in ((), (4.0,)))
         choice = chosen(plain)._replace(mu_missing=0.0)
-        rho = float(event.scale(choice.level, choice.pair))
+        rho = float(event.scale(choice.level, 0, choice.pair))
         lost = 4 / rho * (0.78125 if choice.pair else 0.5) if states else reference_policies.row_cost(4 / rho, 3)
         # The boxes of open states depend on the number of rows.
         if not states:
-            extra = lost + float(event.row_cost(choice.family, 0, choice.pair, 2.0))
+            extra = lost + float(event.row_cost(choice.family, choice.level, choice.pair, 2.0))
             difference = bounds.bound(more, choice) - bounds.bound(plain, choice)
             assert difference == pytest.approx(choice.mu * extra, rel=1e-6)
         else:
@@ -634,12 +634,12 @@ def test_the_lemma_on_this_event(states):
         top = math.floor(math.log(max(whole) + 1) / math.log(4)) + 2
         best = 2 * sum(room)
         for family, m, pair in itertools.product(range(2), range(-1, top + 1), (False, True)):
-            steps = natural if family else [0] * len(whole)
+            steps = [min(o, max(m, 0)) if family else 0 for o in natural]
             rhos = [4.0 ** (m - o) * (2.5 if pair else 1) for o in steps]
             paid = 0.0
             for level in (m, m + 1) if pair else (m,):
                 weight = reference_sharp.JOINT * reference_sharp.FAMILY[family] * reference_sharp.level_weight(level)
-                weight *= math.prod(reference_sharp.offset_probability(family, o) for o in steps)
+                weight *= math.prod(reference_sharp.offset_probability(family, o, level) for o in steps)
                 paid -= math.log(weight) / (2 if pair else 1)
             paid += 3.5 - math.log(2) * pair
             if states:
@@ -733,6 +733,41 @@ def test_the_bound_of_open_states_is_above_every_law_that_the_event_allows(name)
     print(f"{name}: the event allows {lowest:.3f}; bound {by_choice:.3f}, with lemma and boxes {by_all:.3f}")
     assert lowest <= by_all <= by_choice
     assert by_all <= OPEN[name][4] * lowest
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_half_of_the_bound_would_be_caught_by_the_event(name):
+    assert least(whole_table(name)) / 2 < brute(name)
+
+
+@pytest.mark.parametrize("name", ["one hole", "two holes", "three holes", "holes and one successor"])
+def test_holes_that_are_ignored_would_be_caught_by_the_event(name):
+    rows, _, log_inverse, _ = WHOLE[name]
+    assert least(table_of(rows, log_inverse)) < brute(name)
+
+
+def test_holes_in_the_denominator_would_be_caught_by_the_event():
+    """T·b over T + h instead of T."""
+    (row,), (holes,), _, _ = WHOLE["three holes"]
+    assert least(whole_table("three holes")) / (sum(row) + holes) < brute("three holes") / sum(row)
+
+
+def test_all_exits_in_the_objective_would_be_caught(monkeypatch):
+    """N⁺‖p − P̂‖² instead of N‖p − P̂‖² is not the loss of the known counts: the bound is no longer near it."""
+    inner = bounds.entries_of
+
+    def mistaken(*given):
+        found = inner(*given)
+        return found._replace(exits=found.whole)
+
+    table, right = whole_table("three holes"), brute("three holes")
+    honest = bounds.bound(table, chosen(table))
+    monkeypatch.setattr(bounds, "entries_of", mistaken)
+    monkeypatch.setattr(search, "entries_of", mistaken)
+    # Given up, a row has the known exits.
+    found = bounds.bound(table._replace(most=np.array([math.inf])), chosen(table))
+    assert found > 1.15 * honest
+    assert honest < 1.25 * right < found
 
 
 @pytest.mark.parametrize("holes", [1, 2])

@@ -1,14 +1,15 @@
 """How often the sharp certificate fails, over whole paths (see test_certificate_coverage for how it is judged).
 
-A miss is a path on which a loss was above its bound even once. There are chains of 2 to 10 states, nearly deterministic
-and skewed ones too; several chains of which the next is chosen adaptively, by the largest bound or, to be hostile, where
-the loss is nearest to its bound, restarted at will in the state whose row is worst known; an adversary that sees each
-outcome before it decides to lose it; and chains whose states nobody declared, with late and rare ones.
+A miss is a path on which a loss was above its bound even once. There are chains of 2 to 10 states, nearly
+deterministic and skewed ones too; several chains of which the next is chosen adaptively, by the largest bound or, to be
+hostile, where the loss is nearest to its bound, restarted at will in the state whose row is worst known; an adversary
+that sees each outcome before it decides to lose it; and chains whose states nobody declared, with late and rare ones.
 
 Every step is looked at. T·b hardly changes from one step to the next. So b itself is computed at the steps of a
-schedule, and at every other step at which T·L is above SCREEN times the last T·b. That leaves nothing out as long as
-T·b does not fall to SCREEN of itself between two computations: whenever it is computed, it must be above FALL of the
-last one. Paths go side by side, because bounds of many chains at once are cheaper.
+schedule, and at every other step at which T·L is above SCREEN times the last T·b and higher than when b was computed
+before, or near the last T·b. That leaves nothing out as long as T·b does not fall much between two computations:
+whenever it is computed, it must be above FALL of the last one. Paths go side by side, because bounds of many chains at
+once are cheaper.
 """
 
 import importlib
@@ -26,26 +27,26 @@ from chainscout.counts import Counts
 
 bounds = importlib.import_module("chainscout.certificates.sharp.bound")  # the package has a function of this name
 
-PATHS, LENGTH = (16, 240) if simulation.COMPILED else (2, 40)
-SOAK = 40
+PATHS, LENGTH = (10, 150) if simulation.COMPILED else (2, 30)
+SOAK = 100
 
-SCREEN, FALL = 0.55, 0.6
+SCREEN, HIGHER, NEAR, FALL = 0.5, 1.05, 0.95, 0.5
 OPEN_DELTA = 0.2
 
 
 def looked_at(transitions):
-    """Whether b is computed at this step in any case: at the first ones, and then whenever there are 20 % more."""
-    return transitions <= 6 or int(math.log(transitions) / 0.18) > int(math.log(transitions - 1) / 0.18)
+    """Whether b is computed at this step in any case: at the first ones, and then whenever there are 15 % more."""
+    return transitions <= 4 or int(math.log(transitions) / 0.14) > int(math.log(transitions - 1) / 0.14)
 
 
 class Path:
     """One path of a chain, what is known of it, and its loss; a step that ``lose`` takes away is never told."""
 
-    def __init__(self, matrix, rng, open_states=False, lose=None):
+    def __init__(self, matrix, rng, open_states=False, lose=None, start=None):
         size = len(matrix)
         self.matrix, self.rng, self.open_states, self.lose = matrix, rng, open_states, lose
         self.upper = simulation.cumulated(matrix)
-        self.state = int(rng.integers(size))
+        self.state = int(rng.integers(size)) if start is None else start
         #: The states that are known, each with its number; those of a declared chain are known beforehand.
         self.number = {} if open_states else {x: x for x in range(size)}
         self.rows, self.holes = {}, {}
@@ -54,7 +55,8 @@ class Path:
         self.squares, self.products = (matrix**2).sum(axis=1), np.zeros(size)
         self.known, self.counted = np.full(size, 0.0 if open_states else 1.0), np.zeros(size)
         self.meet(self.state)
-        self.last, self.worst = math.inf, 0.0
+        self.last, self.height, self.worst = math.inf, 0.0, 0.0
+        self.steady = True  # T·b must not fall much
 
     def meet(self, state):
         if state not in self.number:
@@ -92,11 +94,13 @@ class Path:
         return Counts.over(self.rows, len(self.number), self.open_states, holes)
 
     def is_due(self, loss):
-        return self.total > 0 and (self.last == math.inf or looked_at(self.total) or loss > SCREEN * self.last)
+        if self.total == 0 or self.last == math.inf or looked_at(self.total):
+            return self.total > 0
+        return loss > SCREEN * self.last and (loss > HIGHER * self.height or loss > NEAR * self.last)
 
-    def take(self, bound):
-        assert self.last == math.inf or bound > FALL * self.last
-        self.last = bound
+    def take(self, bound, loss):
+        assert not self.steady or self.last == math.inf or bound > FALL * self.last
+        self.last, self.height = bound, max(self.height, loss)
 
 
 def certified(paths, log_inverse):
@@ -106,25 +110,34 @@ def certified(paths, log_inverse):
 
 
 def follow(groups, delta, steps, certify=certified, choose=None):
-    """The largest L/b of each group of paths; at each step one path of every group goes on, all side by side."""
+    """The largest L/b of each group of paths; at each step one path of every group goes on, all side by side.
+
+    ``choose``: for each group, the function that says which path goes on. Each group's paths share δ.
+    """
     log_inverse = math.log(len(groups[0]) / delta)
     for _ in range(steps):
-        moving = [group[0] if choose is None else choose(group) for group in groups]
+        moving = [group[0] if choose is None else choose[i](group) for i, group in enumerate(groups)]
         for path in moving:
             path.advance()
         losses = [float(path.row_losses().sum()) for path in moving]
-        due = [path for path, loss in zip(moving, losses, strict=True) if path.is_due(loss)]
-        for path, bound in zip(due, certify(due, log_inverse) if due else (), strict=True):
-            path.take(bound)
+        due = [(path, loss) for path, loss in zip(moving, losses, strict=True) if path.is_due(loss)]
+        found = certify([path for path, _ in due], log_inverse) if due else ()
+        for (path, loss), bound in zip(due, found, strict=True):
+            path.take(bound, loss)
         for path, loss in zip(moving, losses, strict=True):
             path.worst = max(path.worst, loss / path.last)
     return np.array([max(path.worst for path in group) for group in groups])
 
 
-def whole_paths(name, worst, delta):
-    check(f"{name}, δ = {delta}, sharp, largest L/b {worst.max():.3f}", worst > 1, delta)
-    assert (worst > 0).all()
-    return worst
+def whole_paths(cases, delta, steps, choose=None):
+    """Holds every case's miss rate to δ. ``cases``: name → groups; ``choose``: name → function."""
+    groups = [group for many in cases.values() for group in many]
+    rules = None if choose is None else [choose[name] for name, many in cases.items() for _ in many]
+    worst = follow(groups, delta, steps, choose=rules)
+    for name, many in cases.items():
+        mine, worst = worst[: len(many)], worst[len(many) :]
+        check(f"{name}, δ = {delta}, largest L/b {mine.max():.3f}", mine > 1, delta)
+        assert (mine > 0).all()
 
 
 def alone(matrix, paths, seed, **kinds):
@@ -135,14 +148,13 @@ def alone(matrix, paths, seed, **kinds):
 # ---------------------------------------------------------------- declared states, nothing lost
 
 
-def one_chain(name, delta, paths, seed):
-    whole_paths(name, follow(alone(CHAINS[name].matrix, paths, seed), delta, LENGTH), delta)
+def single_chains(delta, paths, steps, seed):
+    whole_paths({name: alone(chain.matrix, paths, seed) for name, chain in CHAINS.items()}, delta, steps)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.5])
-@pytest.mark.parametrize("name", CHAINS)
-def test_one_chain(name, delta):
-    one_chain(name, delta, PATHS // 2 if CHAINS[name].size == 10 else PATHS, 1)
+def test_one_chain(delta):
+    single_chains(delta, PATHS, LENGTH, 1)
 
 
 def largest_bound(group):
@@ -161,26 +173,28 @@ def nearest_to_its_bound(group):
 RULES = {"largest bound": largest_bound, "nearest to its bound, restarted": nearest_to_its_bound}
 
 
-def several_chains(names, rule, delta, paths, seed):
-    rngs = np.random.default_rng(seed).spawn(paths)
-    groups = [[Path(CHAINS[name].matrix, rng) for name in SETS[names]] for rng in rngs]
-    worst = follow(groups, delta, LENGTH // 2 * len(SETS[names]), choose=RULES[rule])
-    whole_paths(", ".join(SETS[names]), worst, delta)
+def several_chains(delta, paths, steps, seed):
+    cases, choose = {}, {}
+    for names, members in SETS.items():
+        for rule, function in RULES.items():
+            rngs = np.random.default_rng(seed).spawn(paths)
+            cases[f"{names}, {rule}"] = [[Path(CHAINS[name].matrix, rng) for name in members] for rng in rngs]
+            choose[f"{names}, {rule}"] = function
+    whole_paths(cases, delta, steps, choose)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.5])
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("names", SETS)
-def test_adaptive_sampling(names, rule, delta):
-    several_chains(names, rule, delta, max(2, PATHS // 4), 2)
+def test_adaptive_sampling(delta):
+    several_chains(delta, max(2, PATHS // 2), 2 * LENGTH, 2)
 
 
 def test_half_of_the_certificate_would_be_caught():
-    paths = 5 * PATHS if simulation.COMPILED else 12
-    worst = whole_paths("fair coin", follow(alone(CHAINS["fair coin"].matrix, paths, 3), DELTA, 80), DELTA)
+    """At δ = ½ the bound is least slack: a mistake of a factor of two shows."""
+    worst = follow(alone(CHAINS["fair coin"].matrix, 4 * PATHS, 3), 0.5, LENGTH // 2)
     # The few paths without a compiler show a tenth of it only.
     missed = worst > (1 / 2 if simulation.COMPILED else 1 / 10)
-    assert lower_bound(int(missed.sum()), len(missed)) > DELTA
+    print(f"{missed.sum()} of {len(missed)} above half of the bound")
+    assert lower_bound(int(missed.sum()), len(missed)) > (0.5 if simulation.COMPILED else DELTA)
 
 
 # ---------------------------------------------------------------- holes made by who sees the outcome
@@ -216,18 +230,19 @@ ADVERSARIES = {
 HIDDEN_FROM = ["fair coin", "skewed", "nearly deterministic"]
 
 
-def with_holes(name, adversary, delta, paths, seed):
-    groups = alone(CHAINS[name].matrix, paths, seed, lose=ADVERSARIES[adversary])
-    worst = follow(groups, delta, LENGTH // 2)
-    check(f"{name}, lost: {adversary}, δ = {delta}, sharp, largest L/b {worst.max():.3f}", worst > 1, delta)
-    assert sum(len(path.holes) for (path,) in groups) > 0
+def with_holes(delta, paths, steps, seed):
+    cases = {
+        f"{name}, lost: {adversary}": alone(CHAINS[name].matrix, paths, seed, lose=lose)
+        for name in HIDDEN_FROM
+        for adversary, lose in ADVERSARIES.items()
+    }
+    whole_paths(cases, delta, steps)
+    assert all(any(path.holes for (path,) in groups) for groups in cases.values())
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.5])
-@pytest.mark.parametrize("adversary", ADVERSARIES)
-@pytest.mark.parametrize("name", HIDDEN_FROM)
-def test_holes_made_by_an_adversary(name, adversary, delta):
-    with_holes(name, adversary, delta, max(2, PATHS // 3), 4)
+def test_holes_made_by_an_adversary(delta):
+    with_holes(delta, max(2, PATHS // 2), 2 * LENGTH // 3, 4)
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
@@ -237,7 +252,7 @@ def test_holes_made_by_an_adversary_for_the_mixture_and_for_boxes(name, adversar
     delta, size = 0.5, CHAINS[name].size
     level = math.log(1 / delta) + math.log(size**2 / event.SINGLE)
     missed, outside = [], []
-    for (path,) in alone(CHAINS[name].matrix, max(2, 2 * PATHS), 5, lose=ADVERSARIES[adversary]):
+    for (path,) in alone(CHAINS[name].matrix, PATHS, 5, lose=ADVERSARIES[adversary]):
         worst, strayed = 0.0, False
         for step in range(LENGTH // 2):
             path.advance()
@@ -265,7 +280,7 @@ def without_holes(paths, log_inverse):
 
 
 def test_holes_that_are_ignored_would_be_caught():
-    groups = alone(CHAINS["fair coin"].matrix, max(PATHS, 12), 6, lose=lose_one_state)
+    groups = alone(CHAINS["fair coin"].matrix, 12, 6, lose=lose_one_state)
     worst = follow(groups, DELTA, 60, certify=without_holes)
     assert lower_bound(int((worst > 1).sum()), len(worst)) > DELTA
 
@@ -304,27 +319,19 @@ def geometric():
 
 
 LAWS = {"Zipf tail": zipf(), "cluster": cluster(), "hidden successor": hidden_successor(), "geometric": geometric()}
-STARTS = {"Zipf tail": 0, "cluster": 0, "hidden successor": 0, "geometric": 0}
 
 
 def opened(name, paths, seed, lose=None):
-    """Paths that begin in a common state: a rare one would be known too early."""
-    groups = alone(LAWS[name], paths, seed, open_states=True, lose=lose)
-    for (path,) in groups:
-        path.__init__(path.matrix, path.rng, True, lose)
-        path.number, path.known, path.state = {}, np.zeros(len(path.matrix)), STARTS[name]
-        path.meet(path.state)
-    return groups
+    """Paths that begin in a common state: from a rare one, rare ones would be known too early."""
+    return alone(LAWS[name], paths, seed, open_states=True, lose=lose, start=0)
 
 
-def open_states(name, paths, seed, steps=None):
-    worst = follow(opened(name, paths, seed), OPEN_DELTA, steps or LENGTH // 2)
-    check(f"{name}, open states, δ = {OPEN_DELTA}, sharp, largest L/b {worst.max():.3f}", worst > 1, OPEN_DELTA)
+def open_states(paths, steps, seed):
+    whole_paths({f"{name}, open": opened(name, paths, seed) for name in LAWS}, OPEN_DELTA, steps)
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_open_states(name):
-    open_states(name, PATHS, 7)
+def test_open_states():
+    open_states(PATHS, LENGTH // 2, 7)
 
 
 def hide_labels(path, x, y):
@@ -340,19 +347,23 @@ def hide_what_is_new(path, x, y):
 HIDING = {"whole labels": hide_labels, "what is new": hide_what_is_new}
 
 
-def open_with_holes(name, hiding, paths, seed):
-    worst = follow(opened(name, paths, seed, HIDING[hiding]), OPEN_DELTA, LENGTH // 2)
-    check(f"{name}, lost: {hiding}, δ = {OPEN_DELTA}, sharp, largest L/b {worst.max():.3f}", worst > 1, OPEN_DELTA)
+def open_with_holes(paths, steps, seed):
+    cases = {
+        f"{name}, open, lost: {hiding}": opened(name, paths, seed, lose)
+        for name in ("cluster", "hidden successor", "geometric")
+        for hiding, lose in HIDING.items()
+    }
+    whole_paths(cases, OPEN_DELTA, steps)
+    assert any(path.holes for groups in cases.values() for (path,) in groups)
 
 
-@pytest.mark.parametrize("hiding", HIDING)
-@pytest.mark.parametrize("name", ["cluster", "hidden successor", "geometric"])
-def test_open_states_with_holes_made_by_an_adversary(name, hiding):
-    open_with_holes(name, hiding, max(2, PATHS // 3), 8)
+def test_open_states_with_holes_made_by_an_adversary():
+    open_with_holes(max(2, PATHS // 2), LENGTH // 2, 8)
 
 
-def caught(worst):
+def caught(groups, steps, certify=certified):
     """Whether the misses are certainly more than δ allows."""
+    worst = follow(groups, OPEN_DELTA, steps, certify)
     print(f"{int((worst > 1).sum())} misses of {len(worst)}, largest L/b {worst.max():.2f}")
     return lower_bound(int((worst > 1).sum()), len(worst)) > OPEN_DELTA
 
@@ -365,66 +376,64 @@ def test_a_missing_mass_of_zero_would_be_caught(monkeypatch):
         return found._replace(mass=np.zeros(len(found.mass)))
 
     monkeypatch.setattr(tables, "missing_mass", nothing)
-    assert caught(follow(opened("hidden successor", max(PATHS, 12), 9), OPEN_DELTA, 60))
+    assert caught(unsteady("hidden successor", 9), 60)
+
+
+def unsteady(name, seed):
+    """Paths of a mutation, which need not be steady."""
+    groups = opened(name, 12, seed)
+    for (path,) in groups:
+        path.steady = False
+    return groups
 
 
 def known_so_far(paths, log_inverse):
     """The bound of declared states, as if those known so far were all."""
-    found = sharp.bounds([Counts.over(path.rows, max(2, len(path.number))) for path in paths], log_inverse)
-    return [path.total * one.loss for path, one in zip(paths, found, strict=True)]
+    found = sharp.bounds([Counts.over(path.rows, len(path.number)) for path in paths], log_inverse)
+    return [path.total * one.loss + 1e-9 for path, one in zip(paths, found, strict=True)]
 
 
 def test_states_known_so_far_as_if_declared_would_be_caught():
-    """Each label that comes up makes its row's box too narrow afterwards; before it, nothing is known of it."""
-    monkeyed = opened("hidden successor", max(PATHS, 12), 9)
-    for (path,) in monkeyed:
-        path.take = lambda bound, path=path: setattr(path, "last", bound)  # this T·b falls whenever it likes
-    assert caught(follow(monkeyed, OPEN_DELTA, 120, certify=known_so_far))
+    assert caught(unsteady("Zipf tail", 9), 40, known_so_far)
 
 
-def missing_mass_of_a_hidden_label(labels, z, runs, longest, seed):
-    """How often q̄ is ever below the mass of the label that is hidden: of equal labels, the worst one for q̄.
+def paths_that_q_misses(labels, runs, longest, looks, seed):
+    """On how many paths q̄ is ever below the mass of a label that is hidden, one of so many equal ones.
 
-    One v has all the weight, and there is one row: q̄ may be too small with probability 1/5. Whoever hides a label can
-    choose it afterwards, so a run counts if any label would do.
+    Whoever hides a label may choose it afterwards, so a path counts if any label would do. The looks at a path stand
+    for the rows of a table: what (b) says of all together is weaker than what (a) says of each.
     """
     rng = np.random.default_rng(seed)
-    log_inverse = math.log(5)
-    level = log_inverse - math.log(event.SEEN / 2)
+    log_inverse = math.log(1 / OPEN_DELTA)
     missed = 0
     for _ in range(runs):
         counts = np.cumsum(np.eye(labels)[rng.integers(labels, size=longest)], axis=0)
-        whole = np.arange(1.0, longest + 1)
-        seen = (counts > 0).sum(axis=1)
+        at = np.unique(np.geomspace(2, longest, looks).astype(int)) - 1
+        whole, met = at + 1.0, (counts[at] > 0).sum(axis=1)
         below = False
-        for label in range(labels):
-            holes = counts[:, label]
-            known = (seen - (holes > 0)).astype(float)
-            usable = (whole > holes) & (known >= 1)
-            each = np.flatnonzero(usable)[:: max(1, longest // 400)]
-            exits = whole[each] - holes[each]
-            mass = np.array(
-                [
-                    event.missing_mass(n, h, k, np.zeros(0), log_inverse, 1.0, level).mass[0]
-                    for n, h, k in zip(exits[:, None], holes[each][:, None], known[each][:, None], strict=True)
-                ]
-            )
+        for hidden in counts[at].T:
+            exits, known = whole - hidden, met - (hidden > 0)
+            each = exits > 0
+            given = (exits[each], hidden[each], known[each].astype(float), np.zeros(0))
+            mass = event.missing_mass(*given, log_inverse, 1.0, log_inverse - math.log(event.SEEN / 2)).mass
             below |= bool((mass < 1 / labels).any())
         missed += below
     return missed
 
 
 def test_labels_that_holes_alone_reached_are_counted(monkeypatch):
-    """Without s̄ the missing mass would be wrong too often: a label that is hidden whole is not new for V later."""
+    """Without s̄ the missing mass would be wrong too often: a label that is hidden whole is not new for V later.
+
+    One v has all the weight here, so q̄ may be too small on a fifth of all paths.
+    """
     monkeypatch.setattr(event, "SURPRISES", np.array([0.2]))
     monkeypatch.setattr(event, "SURPRISE_WEIGHTS", np.array([1.0]))
     monkeypatch.setattr(event, "MISSING", 1.0)
-    runs = 30 if simulation.COMPILED else 4
-    assert missing_mass_of_a_hidden_label(6, 0.2, runs // 3, 600, 10) == 0
+    assert paths_that_q_misses(6, 5, 3000, 40, 10) == 0
     monkeypatch.setattr(event, "hidden", lambda exits, holes, level: np.zeros(len(exits)))
-    missed = missing_mass_of_a_hidden_label(6, 0.2, runs, 3000, 10)
-    print(f"without s̄: {missed} of {runs}")
-    assert not simulation.COMPILED or lower_bound(missed, runs) > OPEN_DELTA
+    missed = paths_that_q_misses(6, 60, 3000, 1500, 10)
+    print(f"without s̄: {missed} of 60")
+    assert lower_bound(missed, 60) > OPEN_DELTA
 
 
 # ---------------------------------------------------------------- in full
@@ -432,35 +441,27 @@ def test_labels_that_holes_alone_reached_are_counted(monkeypatch):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("delta", [DELTA, 0.5])
-@pytest.mark.parametrize("name", CHAINS)
-def test_one_chain_in_full(name, delta):
-    one_chain(name, delta, SOAK * PATHS, 11)
+def test_one_chain_in_full(delta):
+    single_chains(delta, SOAK * PATHS // 2, 2 * LENGTH, 11)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("delta", [DELTA, 0.5])
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("names", SETS)
-def test_adaptive_sampling_in_full(names, rule, delta):
-    several_chains(names, rule, delta, SOAK * PATHS, 13)
+def test_adaptive_sampling_in_full(delta):
+    several_chains(delta, SOAK * PATHS // 2, 3 * LENGTH, 13)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("delta", [DELTA, 0.5])
-@pytest.mark.parametrize("adversary", ADVERSARIES)
-@pytest.mark.parametrize("name", HIDDEN_FROM)
-def test_holes_made_by_an_adversary_in_full(name, adversary, delta):
-    with_holes(name, adversary, delta, SOAK * PATHS, 14)
+def test_holes_made_by_an_adversary_in_full(delta):
+    with_holes(delta, SOAK * PATHS // 2, 2 * LENGTH, 14)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", LAWS)
-def test_open_states_in_full(name):
-    open_states(name, 5 * PATHS, 17, 3_000)
+def test_open_states_in_full():
+    open_states(8 * PATHS, 20 * LENGTH, 17)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("hiding", HIDING)
-@pytest.mark.parametrize("name", ["cluster", "hidden successor", "geometric"])
-def test_open_states_with_holes_made_by_an_adversary_in_full(name, hiding):
-    open_with_holes(name, hiding, SOAK * PATHS // 4, 18)
+def test_open_states_with_holes_made_by_an_adversary_in_full():
+    open_with_holes(8 * PATHS, 4 * LENGTH, 18)

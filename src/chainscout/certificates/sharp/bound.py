@@ -15,7 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .event import ABSOLUTE, FAMILIES, LEAST_LEVEL, PAIR_SCALE, RELATIVE, Array, joint_cost, row_cost, scale
+from .event import (
+    ABSOLUTE,
+    FAMILIES,
+    LEAST_LEVEL,
+    PAIR_SCALE,
+    RELATIVE,
+    ZERO,
+    Array,
+    has_offsets,
+    joint_cost,
+    row_cost,
+    scale,
+)
 from .table import Index, Table
 
 #: p̄ = P̂ + (PUSH/S)·(up − P̂) off the mode, normalised. Any positive p̄ is valid.
@@ -286,11 +298,11 @@ def terms(
     return np.where(np.isnan(total), np.inf, total), q
 
 
-def price(table: Table, family: int, level: int, pair: bool) -> float:
+def price(table: Table, family: int, level: int, pair: bool, offset: Index) -> float:
     """B: what the event gives for the sum of all rows' log Z_x at these scales."""
-    rows = row_cost(family, level, pair, table.size - 1.0).sum()
+    rows = row_cost(family, offset, level, pair, table.size - 1.0).sum()
     alone = 0.0 if table.open else table.states - 1.0
-    mute = row_cost(family, level, pair, np.full(len(table.mute), alone)).sum()
+    mute = row_cost(family, np.zeros(len(table.mute), np.int64), level, pair, alone).sum()
     return float(joint_cost(table.log_inverse, family, level, pair) + rows + mute + ABSOLUTE)
 
 
@@ -308,12 +320,12 @@ def covered(table: Table, choice: Choice) -> npt.NDArray[np.bool_]:
 def bound(table: Table, choice: Choice) -> float:
     """T·b for this choice: at every time, T·L is at most this, with probability ≥ 1 − e^{−log_inverse}."""
     family, level, pair, offset, mu, mu_missing, surprise = choice[:7]
-    fits = family in range(FAMILIES) and level >= LEAST_LEVEL and surprise in range(len(table.missing.most))
-    fits &= bool(np.isin(offset, range(1 + (max(level, 0) if family else 0))).all())
+    fits = family in range(len(FAMILIES)) and level >= LEAST_LEVEL and has_offsets(family, offset, level)
+    fits &= surprise in range(len(table.missing.most))
     if not (fits and 0.0 <= mu < np.inf and 0.0 <= mu_missing < np.inf):
         return np.inf
     with np.errstate(all="ignore"):
-        of = shape(table, scale(level, offset, pair), pair)
+        of = shape(table, scale(level, family, offset, pair), pair)
         lanes = lanes_of(table, choice.row, choice.left, choice.right)
         every = np.full(len(table.exits), mu)
         e = entries_of(table, lanes, of, every)
@@ -324,7 +336,7 @@ def bound(table: Table, choice: Choice) -> float:
         row = np.where(covered(table, choice), row + mu * of.divergence, np.inf)
         row = np.fmin(row, table.most + mu * of.given_up)
         # Rows with holes alone have no part in the loss; their log Z_x may be negative.
-        mute = unknown(table.states, table.mute, scale(level, 0, pair), pair, table.open)
-        total = mu * (price(table, family, level, pair) + float(mute.sum())) + float(row.sum())
+        mute = unknown(table.states, table.mute, scale(level, ZERO, 0, pair), pair, table.open)
+        total = mu * (price(table, family, level, pair, offset) + float(mute.sum())) + float(row.sum())
         total += mu_missing * float(table.missing.most[surprise]) if mu_missing > 0.0 else 0.0
     return total * (1.0 + ABSOLUTE) if total >= 0.0 else np.inf

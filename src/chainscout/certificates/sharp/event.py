@@ -23,9 +23,11 @@ Array = npt.NDArray[np.float64]
 
 #: The weights of the two parts of the martingale: joint tilts of all rows, and single entries.
 JOINT, SINGLE = 0.85, 0.15
-#: The families of offsets: all zero | uniform on 0 … max(m, 0).
-FAMILIES = 2
-W_ZERO, W_UNIFORM = 0.88, 0.12
+#: The weights of the families of offsets: all zero | geometric 1/2 | geometric 1/4 | uniform on 0 … max(m, 0).
+FAMILIES = (0.80, 0.06, 0.08, 0.06)
+ZERO, HALF, QUARTER, UNIFORM = range(4)
+#: Powers of four for each step of an offset.
+STRIDES = (0, 1, 2, 1)
 #: The least level, and the sum of 1/((k+1.5)(k+2.5)), k = max(1−m, m−2), over all levels m ≥ LEAST_LEVEL: the levels
 #: from 2 on telescope to 1/1.5.
 LEAST_LEVEL = -1
@@ -52,14 +54,29 @@ def level_cost(m: int) -> float:
     return math.log((k + 1.5) * (k + 2.5) * LEVEL_SUM)
 
 
-def family_cost(family: int) -> float:
-    """−log w_f."""
-    return -math.log(W_ZERO if family == 0 else W_UNIFORM)
+def offset_cost(family: int, offset: npt.NDArray[Any] | int, m: int, pair: bool) -> Array:
+    """−log of the probability of a row's offset at level m, or for the mean of the levels m and m + 1."""
+    steps = np.asarray(offset, dtype=np.float64)
+    if family == HALF:
+        return np.asarray((steps + 1.0) * math.log(2.0))
+    if family == QUARTER:
+        return np.asarray(math.log(4.0 / 3.0) + steps * math.log(4.0))
+    if family == UNIFORM:
+        each = [math.log(max(level, 0) + 1.0) for level in ((m, m + 1) if pair else (m,))]
+        return np.full(steps.shape, sum(each) / len(each))
+    return np.zeros(steps.shape)
 
 
-def scale(m: npt.NDArray[Any] | int, offset: npt.NDArray[Any] | int, pair: bool) -> Array:
-    """ρ = 4^{m − o}, or the mean of it and four times it."""
-    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * (np.asarray(m) - np.asarray(offset))))
+def has_offsets(family: int, offset: npt.NDArray[Any], m: int) -> bool:
+    """Whether the family has all these offsets at level m."""
+    most = {ZERO: 0, UNIFORM: max(m, 0)}.get(family, math.inf)
+    return bool(((offset >= 0) & (offset <= most) & (offset == np.floor(offset))).all())
+
+
+def scale(m: npt.NDArray[Any] | int, family: int, offset: npt.NDArray[Any] | int, pair: bool) -> Array:
+    """ρ = 4^{m − o}, or 4^{m − 2o} in the family QUARTER; or the mean of it and four times it."""
+    power = np.asarray(m) - STRIDES[family] * np.asarray(offset)
+    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * power))
 
 
 def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
@@ -67,22 +84,15 @@ def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
 
     For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs minus log 2.
     """
-    cost = log_inverse - math.log(JOINT) + family_cost(family)
+    cost = log_inverse - math.log(JOINT) - math.log(FAMILIES[family])
     if pair:
         return cost + 0.5 * (level_cost(m) + level_cost(m + 1)) - math.log(2.0)
     return cost + level_cost(m)
 
 
-def row_cost(family: int, m: int, pair: bool, dimension: Array | float) -> Array:
-    """The amount that one visited row adds to B: −log of its offset's probability, and the price of two levels."""
-    cost = np.zeros(np.shape(dimension))
-    if family:
-        cost += math.log(max(m, 0) + 1.0)
-    if pair:
-        cost += PAIR_COST * np.asarray(dimension)
-        if family:
-            cost += 0.5 * (math.log(max(m + 1, 0) + 1.0) - math.log(max(m, 0) + 1.0))
-    return cost
+def row_cost(family: int, offset: npt.NDArray[Any], m: int, pair: bool, dimension: Array | float) -> Array:
+    """The amount that one visited row adds to B: the price of its offset, and that of two levels."""
+    return offset_cost(family, offset, m, pair) + (PAIR_COST * np.asarray(dimension) if pair else 0.0)
 
 
 def log_gamma(values: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..mixture import hole_excess, knapsack
 from .bound import unknown
-from .event import ABSOLUTE, FAMILIES, LEAST_LEVEL, joint_cost, row_cost, scale
+from .event import ABSOLUTE, FAMILIES, LEAST_LEVEL, STRIDES, UNIFORM, ZERO, joint_cost, row_cost, scale
 from .table import WEIGHT, Table
 
 
@@ -19,16 +19,17 @@ def by_lemma(table: Table) -> float:
     room = np.concatenate((whole[: len(table.exits)] ** 2 / table.exits, table.mute))
     spread = 1.0 + 1.0 / table.states if table.open else 1.0 - 1.0 / table.states
     dimension = 0.0 if table.open else table.states - 1.0
-    natural = np.rint(np.log(whole.max() / whole) / math.log(4.0)).astype(np.int64)
+    natural = np.log(whole.max() / whole) / math.log(4.0)
     top = int(math.log(float(whole.max()) + 1.0) / math.log(4.0)) + 2
     best = 2.0 * float(room.sum())
-    for family in range(FAMILIES):
+    for family in range(len(FAMILIES)):
+        steps = np.rint(natural / STRIDES[family] if family != ZERO else 0.0 * natural).astype(np.int64)
         for m in range(LEAST_LEVEL, top + 1):
-            offset = np.minimum(natural, max(m, 0) if family else 0)
+            offset = np.minimum(steps, max(m, 0)) if family == UNIFORM else steps
             for pair in (False, True):
-                rho = scale(m, offset, pair)
+                rho = scale(m, family, offset, pair)
                 bound = joint_cost(table.log_inverse, family, m, pair) + ABSOLUTE
-                bound += float(row_cost(family, m, pair, np.full(len(whole), dimension)).sum())
+                bound += float(row_cost(family, offset, m, pair, dimension).sum())
                 bound += float(unknown(table.states, whole, rho, pair, table.open).sum())
                 if bound < best:  # no θ exceeds one, so ΣW is at least B
                     theta = whole / (whole + 2.0 * rho) * (whole / room)

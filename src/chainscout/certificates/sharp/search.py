@@ -26,7 +26,20 @@ from .bound import (
     shape,
     terms,
 )
-from .event import FAMILIES, LEAST_LEVEL, PAIR_COST, Array, joint_cost, row_cost, scale
+from .event import (
+    FAMILIES,
+    HALF,
+    LEAST_LEVEL,
+    PAIR_COST,
+    QUARTER,
+    STRIDES,
+    UNIFORM,
+    ZERO,
+    Array,
+    joint_cost,
+    offset_cost,
+    scale,
+)
 from .table import Index, Table
 
 #: No scale below 4^LEAST_POWER is tried.
@@ -36,7 +49,7 @@ MULTIPLIERS: Array = 1e-3 * 1.25 ** np.arange(44.0)
 #: The largest number of scales that are evaluated, and how far above the best score they may be.
 CANDIDATES, REACH = 3, 1.08
 #: So many numbers are worked on at once.
-CHUNK = 50_000
+CHUNK = 25_000
 #: The first values of μ over the score's: for the best scales, and for the others.
 FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
 #: Another point is evaluated if it promises to lower the bound by this part.
@@ -66,9 +79,9 @@ class Effort(NamedTuple):
 
 
 COARSE = Effort(rounds=1, tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
-#: With more than FEW rows a fine look takes LONG passes.
-FEW, LONG = 8, 40
 FINE = Effort(rounds=2, tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
+#: The fine look at chains with more than FEW rows: their kinks are many.
+FEW, LARGE = 8, Effort(rounds=3, tolerance=0.003, passes=50, steps=4, exchanges=5, cuts=3)
 
 
 # ---------------------------------------------------------------- the score
@@ -107,7 +120,7 @@ def scored(table: Table, top: int) -> tuple[Array, Array, Array]:
     other = np.lexsort((-room, table.row))[start]
     far = np.minimum(np.maximum(far, 0.0), table.estimate[start] - table.low[start])
     powers = np.arange(LEAST_POWER, top + 1)
-    rho = np.stack((scale(powers, 0, False), scale(powers, 0, True)))[:, :, None]
+    rho = np.stack((scale(powers, ZERO, 0, False), scale(powers, ZERO, 0, True)))[:, :, None]
     whole = table.exits + table.holes
     grown = 1.0 + (whole / rho)[..., table.row] * table.estimate
     part = np.add.reduceat(table.times * table.estimate / grown, start, axis=-1)
@@ -137,9 +150,16 @@ def row_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Arr
 def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
     """The rows' scores together, by family, μ, one level or two, and power."""
     value = row_scores(table, known, multipliers)
+    mu, found = multipliers[:, None, None], [value]
+    for family in (HALF, QUARTER):
+        best, stride = value.copy(), STRIDES[family]
+        one, two = (float(offset_cost(family, o, 0, False)) for o in (0, 1))
+        for q in range(stride, best.shape[2]):
+            best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - stride] + (two - one) * mu)
+        found.append(best + one * mu[..., None])
     best = value.copy()
     best[:, :, -LEAST_POWER:] = np.minimum.accumulate(value[:, :, -LEAST_POWER:], axis=2)  # powers m … 0
-    return np.stack((value.sum(axis=-1), best.sum(axis=-1)))
+    return np.stack([rows.sum(axis=-1) for rows in (*found, best)])
 
 
 def best_scales(table: Table) -> list[Scales]:
@@ -151,16 +171,17 @@ def best_scales(table: Table) -> list[Scales]:
         [sums_of_scores(table, known, MULTIPLIERS[i : i + together]) for i in range(0, len(MULTIPLIERS), together)],
         axis=1,
     )
+    rows = np.zeros(len(table.exits), np.int64)
     joint = [
         [
             [
                 joint_cost(table.log_inverse, family, m, pair)
-                + float(row_cost(family, m, pair, np.zeros(len(table.exits))).sum())
+                + (float(offset_cost(family, rows, m, pair).sum()) if family == UNIFORM else 0.0)
                 for m in range(LEAST_LEVEL, top + 1)
             ]
             for pair in (False, True)
         ]
-        for family in range(FAMILIES)
+        for family in range(len(FAMILIES))
     ]
     sums = sums[..., LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(joint)[:, None]
     at = sums.argmin(axis=1)
@@ -171,11 +192,13 @@ def best_scales(table: Table) -> list[Scales]:
             break
         family, pair, step = (int(i) for i in np.unravel_index(place, least.shape))
         i, q = int(at[family, pair, step]), step + LEAST_LEVEL - LEAST_POWER
-        offset = np.zeros(len(table.exits), np.int64)
-        if family:
-            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair)]
-            offset = value[q : q - max(LEAST_LEVEL + step, 0) - 1 : -1].argmin(axis=0)
-        found.append(Scales(family, LEAST_LEVEL + step, bool(pair), offset, float(MULTIPLIERS[i])))
+        m, stride, offset = LEAST_LEVEL + step, STRIDES[family], rows
+        if stride:
+            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), q::-stride]
+            value = value[: max(m, 0) + 1] if family == UNIFORM else value
+            paid = MULTIPLIERS[i] * offset_cost(family, np.arange(len(value)), m, bool(pair))
+            offset = (value + paid[:, None]).argmin(axis=0)
+        found.append(Scales(family, m, bool(pair), offset, float(MULTIPLIERS[i])))
     return found
 
 
@@ -443,7 +466,7 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     )  # fmt: skip
     values: dict[str, Any] = {name: joined(name) for name in names}
     long = each[0]._replace(start=start, row=row, **values)
-    rho = np.concatenate([scale(p.scales.level, p.scales.offset, p.scales.pair) for p in points])
+    rho = np.concatenate([scale(p.scales.level, p.scales.family, p.scales.offset, p.scales.pair) for p in points])
     pair = np.repeat([p.scales.pair for p in points], np.diff(rows))
     priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
     return Work(long, shape(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
@@ -487,7 +510,7 @@ def evaluate(
     results = []
     for i, point in enumerate(points):
         own = tables[point.chain]
-        cost = price(own, *point.scales[:3])
+        cost = price(own, *point.scales[:4])
         paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
         whole = float(total[i]) + point.mu * cost + paid
         results.append(Evaluation(point, whole, float(slope[i]) + cost, int(first[i]), solved))
@@ -547,7 +570,7 @@ def search(tables: Sequence[Table]) -> list[Choice]:
         ]
         tops: list[Evaluation] = []
         seen: list[list[Evaluation]] = [[] for _ in tables]
-        fine = FINE if max(len(table.exits) for table in tables) <= FEW else FINE._replace(passes=LONG)
+        fine = FINE if max(len(table.exits) for table in tables) <= FEW else LARGE
         for effort in (COARSE, fine):
             known: list[list[Evaluation]] = [[] for _ in tables]
             for _ in range(effort.rounds):
