@@ -19,14 +19,14 @@ from scipy.special import betaln, logsumexp
 JOINT, SINGLE = 17 / 20, 3 / 20
 #: Open states: joint tilts | seen entries | the missing mass of all rows together | that of single rows.
 OPEN = (17 / 20, 9 / 100, 3 / 100, 3 / 100)
-#: Offsets all zero | uniform on 0 … max(m, 0).
-FAMILY = (22 / 25, 3 / 25)
+#: Offsets all zero | geometric ½ | geometric ¼ in steps of 16 | uniform on 0 … max(m, 0).
+FAMILY = (4 / 5, 3 / 50, 2 / 25, 3 / 50)
 #: Never | always | Beta(½,½).
 EDGE, BETA = 3 / 10, 2 / 5
 #: z → w_v for v = e^{−z}.
 SURPRISE = {math.inf: 3 / 10, **dict.fromkeys((4, 3, 2, 5 / 4, 3 / 4, 2 / 5, 1 / 5, 1 / 10), 7 / 80)}
 
-LEVELS = range(-1, 7)
+LEVELS, OFFSETS = range(-1, 7), range(5)
 
 
 def level_weight(m):
@@ -44,8 +44,18 @@ def level_weight(m):
 
 def offset_probability(family, offset, m):
     """The probability of one row's offset at level m."""
-    most = max(m, 0) if family else 0
-    return 1 / (most + 1) if 0 <= offset <= most else 0.0
+    if family == 0:
+        return 1.0 if offset == 0 else 0.0
+    if family == 1:
+        return 0.5 ** (offset + 1)
+    if family == 2:
+        return 0.75 * 0.25**offset
+    return 1 / (max(m, 0) + 1) if offset <= max(m, 0) else 0.0
+
+
+def scale(family, m, offset):
+    """ρ of a row at level m."""
+    return 4.0 ** (m - (2 if family == 2 else 1) * offset)
 
 
 def row_weight(j):
@@ -142,9 +152,9 @@ def log_joint(rows, laws):
         by_row = 0.0
         for row, law in zip(rows, laws, strict=True):
             found = [
-                math.log(offset_probability(family, o, m)) + log_z_of(tuple(row), tuple(law), 4.0 ** (m - o))
-                for o in range(max(m, 0) + 1)
-                if offset_probability(family, o, m) > 0
+                math.log(offset_probability(family, o, m)) + log_z_of(tuple(row), tuple(law), scale(family, m, o))
+                for o in OFFSETS
+                if offset_probability(family, o, m) > 0 and scale(family, m, o) >= 4.0**-2
             ]
             by_row += float(logsumexp(found))
         parts.append(math.log(FAMILY[family] * level_weight(m)) + by_row)

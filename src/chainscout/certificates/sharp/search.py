@@ -308,8 +308,8 @@ def solve(
     c, nu, tilts = begin(e, lanes)
     infinite = np.full(number, np.inf)
     best = Cells(lanes, c.copy(), nu.copy(), tilts.copy(), infinite, infinite.copy(), np.zeros(number))
-    # Of each lane: the planes' c and ν, values, slopes and weights; and the curvature at the best point.
-    planes = np.zeros((6, effort.passes, number))
+    # Of each active lane: the planes' c and ν, values, slopes and weights. Of each lane: the curvature where it is best.
+    planes = np.zeros((6, 0, number))
     curve = np.zeros((3, number))
     reached = floor.copy()
     active, part = np.arange(number), lanes
@@ -328,20 +328,18 @@ def solve(
             best.tilts[..., places(lanes, index)] = tilts[..., keep]
             square = np.add.reduceat(e.times * e.exits * (found.place - e.estimate) ** 2, part.first) + nu * by_nu
             square += q * (lump.fixed + e.mu[part.first] * whole_of[part.row]) + lump.smooth
-            for stored, fresh in (
+            for stored, value in (
                 (best.c, c),
                 (best.nu, nu),
                 (best.term, term),
                 (best.inner, inner),
                 (best.square, square),
             ):
-                stored[index] = fresh[better]
+                stored[index] = value[better]
             curve[:, index] = curvature(table, e, part, found, pull, by_c, by_nu)[:, better]
-        planes[:5, turn, active] = c, nu, inner, by_c, by_nu
-        planes[5, turn, active] = float(turn == 0)
-        known = planes[:, : turn + 1, active]
-        move_c, move_nu, promise = ahead(known, best, active, curve[:, active], effort.exchanges)
-        planes[5, : turn + 1, active] = known[5].T
+        fresh = np.stack((c, nu, inner, by_c, by_nu, np.full(len(c), float(turn == 0))))
+        planes = np.concatenate((planes, fresh[:, None]), axis=1)
+        move_c, move_nu, promise = ahead(planes, best, active, curve[:, active], effort.exchanges)
         enough, mine = tolerance[group[active]], group[active]
         settled = promise < enough
         np.maximum.at(reached, mine[settled], best.inner[active[settled]])
@@ -350,7 +348,7 @@ def solve(
             break
         c, nu = (best.c[active] - move_c)[go], (best.nu[active] - move_nu)[go]
         if not go.all():
-            keep = go[part.lane]
+            keep, planes = go[part.lane], planes[..., go]
             active, tilts, e = active[go], tilts[..., keep], Entries(e.count[:, keep], *(x[keep] for x in e[1:]))
             middle, lump = middle[go], Lump(*(x[go] for x in lump))
             part = lanes_of(table, part.row[go], part.left[go], part.right[go])
