@@ -17,6 +17,7 @@ from chainscout.certificates import mixture, paper
 COMPILED = not numba.config.DISABLE_JIT
 
 log = numba.njit(logarithm.log)
+knapsack = numba.njit(mixture.knapsack)
 smoothing_excess = numba.njit(mixture.smoothing_excess)
 combine = numba.njit(mixture.combine)
 deviation = numba.njit(rows.deviation)
@@ -26,7 +27,13 @@ STATED = paper.STATED
 
 def compiled(function):
     """A copy of one of the package's functions, compiled, which calls compiled copies of what it calls."""
-    names = {**function.__globals__, "deviation": deviation, "smoothed_gini": smoothed_gini, "log": log}
+    names = {
+        **function.__globals__,
+        "deviation": deviation,
+        "smoothed_gini": smoothed_gini,
+        "log": log,
+        "knapsack": knapsack,
+    }
     names["log1p"] = log1p
     return numba.njit(types.FunctionType(function.__code__, names, function.__name__))
 

@@ -30,7 +30,35 @@ def test_the_certificate_of_an_open_chain_is_the_reference(table, delta, chains)
         rows = {x: {y: int(n) for y, n in enumerate(row) if n} for x, row in enumerate(table)}
         pairs = [(x, y, n) for x, row in rows.items() for y, n in row.items()]
         counts = cs.Counts.from_pairs(pairs, len(table), open_states=True)
-        assert cs.certify({"a": counts}, delta).loss["a"] == found
+        assert cs.certify({"a": counts}, delta, "mixture").loss["a"] == found
+
+
+def test_open_chains_have_the_sharp_certificate_too():
+    """Every chain has δ/K, whichever states it has; what open states cost falls as there is more to know."""
+    pairs = {"declared": (40, 41), "open": (40, 41), "more": (4000, 4100)}
+    counts = {
+        name: cs.Counts.from_pairs(
+            [("a", "b", n), ("b", "a", m), ("a", "a", n)], ["a", "b"], open_states=name != "declared"
+        )
+        for name, (n, m) in pairs.items()
+    }
+    found = cs.certify(counts, 0.15)
+    assert found.method == "sharp"
+    assert found.guaranteed
+    for name, chain in counts.items():
+        assert found.loss[name] == pytest.approx(cs.certify({name: chain}, 0.05).max, rel=1e-9)
+        assert found.loss[name] < cs.certify({name: chain}, 0.05, "mixture").max
+    declared = cs.Counts.from_pairs([("a", "b", 4000), ("b", "a", 4100), ("a", "a", 4000)], ["a", "b"])
+    dearer = found.loss["open"] / found.loss["declared"], found.loss["more"] / cs.certify({"d": declared}, 0.05).max
+    assert 1 < dearer[1] < dearer[0]
+    assert 0 < found.largest_error(1) < 1
+
+
+def test_one_known_state_proves_nothing():
+    """A chain that has shown one state may have others; with declared states there is nothing left to know."""
+    opened, declared = (cs.Counts.from_pairs([("a", "a", 30)], ["a"], open_states=kind) for kind in (True, False))
+    assert cs.certify({"a": declared}).max == 0
+    assert 0 < cs.certify({"a": opened}).max < cs.certify({"a": opened}, method="mixture").max
 
 
 def test_smoothing_over_the_states_seen_moves_a_row_by_at_most_one_and_one_over_their_number():
