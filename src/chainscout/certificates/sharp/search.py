@@ -81,7 +81,7 @@ class Effort(NamedTuple):
 COARSE = Effort(rounds=1, tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
 FINE = Effort(rounds=2, tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
 #: The fine look at chains with more than FEW rows: their kinks are many.
-FEW, LARGE = 8, Effort(rounds=3, tolerance=0.003, passes=50, steps=4, exchanges=5, cuts=3)
+FEW, LARGE = 8, Effort(rounds=3, tolerance=0.003, passes=80, steps=4, exchanges=5, cuts=3)
 
 
 # ---------------------------------------------------------------- the score
@@ -308,7 +308,7 @@ def solve(
     c, nu, tilts = begin(e, lanes)
     infinite = np.full(number, np.inf)
     best = Cells(lanes, c.copy(), nu.copy(), tilts.copy(), infinite, infinite.copy(), np.zeros(number))
-    # Of each active lane: the planes' c and ν, values, slopes and weights. Of each lane: the curvature where it is best.
+    # Of each active lane: the planes' c and ν, values, slopes and weights. Of each lane: its best curvature.
     planes = np.zeros((6, 0, number))
     curve = np.zeros((3, number))
     reached = floor.copy()
