@@ -188,7 +188,12 @@ class Counts:
         open_states: bool = False,
         holes: Mapping[int, int] | None = None,
     ) -> Self:
-        """Counts that share the caller's ``rows``. Nothing is checked or copied, and nothing may be recorded."""
+        """Counts that share the caller's ``rows``. Nothing is checked or copied, and nothing may be recorded.
+
+        ``rows``: position → position → count. ``size``: the number of states; with ``open_states``, of those seen so
+        far.
+        ``holes``: position → how many steps out of that state have no known outcome.
+        """
         counts = cls(size, open_states=open_states, holes=holes)
         counts._rows = rows
         counts._exits = {x: sum(row.values()) for x, row in rows.items()}

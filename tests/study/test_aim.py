@@ -310,7 +310,7 @@ def test_set_aside_and_taken_up_are_counted():
 
 def test_learning_says_once_what_declaring_the_states_would_save():
     with pytest.warns(
-        UndeclaredStatesWarning, match="states of 2 chains are not declared.*needs 2 to 5 times as"
+        UndeclaredStatesWarning, match="states of 2 chains are not declared.*takes up to twice as many observations"
     ) as told:
         study = cs.learn({"a": independent(1), "b": independent(2)}, 50, target_loss=0.5, progress=False)
     assert len(told) == 1

@@ -151,7 +151,7 @@ def _bounds(study: StudyRecord, chains: Sequence[tuple[ChainRecord, Mapping[int,
     """Each chain's certificate, at δ/K: the one that the study promises."""
     log_inverse = math.log(study.chains / study.delta)
     counts = [
-        Counts.over({x: row.counts for x, row in rows.items()}, chain.size, open_states=chain.open)
+        Counts.over({x: row.counts for x, row in rows.items()}, max(1, chain.size), open_states=chain.open)
         for chain, rows in chains
     ]
     if study.method == "sharp":
