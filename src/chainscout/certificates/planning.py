@@ -69,21 +69,31 @@ def least_transitions(chain: MarkovChain, target: float, bound: Bound, start: fl
 def _least(
     bound: Callable[[float], float], target: float, start: float, least: float = 1.0, precision: float = 0.005
 ) -> float:
-    """The least whole T ≥ ``least``, to a relative ``precision``, with b(T) ≤ target; infinite beyond BEYOND."""
-    high = start
-    while bound(high) > target:
-        high *= 1.5
-        if high > BEYOND:
-            return math.inf
-    low = max(least, high / 1.5)
-    while bound(low) <= target:
-        if low == least:
+    """The least whole T ≥ ``least``, to a relative ``precision``, with b(T) ≤ target; infinite beyond BEYOND.
+
+    T·b(T) hardly changes with T. So the next T is T·b(T)/target, a little beyond, or the middle if that is known to be
+    too far.
+    """
+    low, high = 0.0, math.inf  # the largest T known to be too small, and the smallest that is large enough
+    at = max(least, start)
+    while at <= BEYOND:
+        ratio = min(bound(at) / target, 1e9)
+        if ratio > 1:
+            low = at
+        elif at == least:
             return math.ceil(least)
-        high, low = low, max(least, low / 1.5)
-    while high > low * (1 + precision):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if bound(middle) <= target else (middle, high)
-    return math.ceil(high)
+        else:
+            high = at
+        if high <= low * (1 + precision):
+            return math.ceil(high)
+        beyond = 1 + precision / 2 if ratio > 1 else 1 - precision / 2
+        at *= ratio * beyond
+        if low > 0 and high < math.inf and not low < at < high:
+            at = math.sqrt(low * high)
+        elif not low < at < high:
+            at = 1.5 * low if low > 0 else high / 1.5
+        at = max(least, at)
+    return math.inf
 
 
 #: An entry with an expected count below this is treated as one that will not be seen.
