@@ -112,11 +112,15 @@ def counts_of(path: np.ndarray, size: int, is_open: bool) -> cs.Counts:
 
 
 def until(path: np.ndarray, size: int, target: float, bound) -> int:
-    """The first of a schedule of 1 % at which the bound of the path so far is at most the target."""
-    length = 100
-    while bound(path[: length + 1]) > target:
-        length += max(1, length // 100)
-    return length
+    """About the first length at which the bound of the path so far is at most the target: to 1 %, by bisection."""
+    high = 100
+    while bound(path[: high + 1]) > target:
+        high = high * 3 // 2
+    low = high * 2 // 3
+    while high - low > high // 100:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(path[: middle + 1]) <= target else (middle, high)
+    return high
 
 
 def opened(target: float = 0.01, seeds: int = 3) -> None:
