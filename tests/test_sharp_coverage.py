@@ -189,7 +189,7 @@ def test_adaptive_sampling(delta):
 
 
 def test_half_of_the_certificate_would_be_caught():
-    """The event itself says the same without any chance: tests/test_sharp.py."""
+    """The event itself says the same without any chance: tests/test_sharp_bound.py."""
     paths, steps = (120, 150) if simulation.COMPILED else (12, 60)
     worst = follow(alone(CHAINS["fair coin"].matrix, paths, 3), DELTA, steps)
     # The few paths without a compiler show a tenth of it only.
