@@ -53,12 +53,12 @@ CHUNK = 25_000
 #: The first values of μ over the score's: for the best scales, and for the others.
 FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
 #: Another point is evaluated if it promises to lower the bound by this part.
-GAIN = 0.005
+GAIN = 0.015
 #: The price of missing mass that is mostly best, over the knapsack's.
 OFTEN = 0.6
 #: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it. The
 #: number of pieces that a cell is cut into.
-SIDE, WIDER, PIECES = 4, 2.5, 3
+SIDE, WIDER, PIECES = 7, 1.8, 3
 #: Steps of the tilts in the first pass over a cell's entries.
 FIRST_STEPS = 5
 
@@ -78,8 +78,8 @@ class Effort(NamedTuple):
     cuts: int
 
 
-COARSE = Effort(rounds=1, tolerance=0.02, passes=8, steps=2, exchanges=2, cuts=1)
-FINE = Effort(rounds=2, tolerance=0.003, passes=16, steps=3, exchanges=5, cuts=2)
+COARSE = Effort(rounds=1, tolerance=0.02, passes=6, steps=2, exchanges=1, cuts=1)
+FINE = Effort(rounds=2, tolerance=0.003, passes=14, steps=3, exchanges=3, cuts=1)
 #: The fine look at chains with more than FEW rows: their kinks are many.
 FEW, LARGE = 8, Effort(rounds=3, tolerance=0.003, passes=80, steps=4, exchanges=5, cuts=3)
 
