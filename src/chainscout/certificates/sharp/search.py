@@ -81,7 +81,7 @@ class Effort(NamedTuple):
 COARSE = Effort(rounds=1, tolerance=0.02, passes=6, steps=2, exchanges=1, cuts=1)
 FINE = Effort(rounds=2, tolerance=0.003, passes=14, steps=3, exchanges=3, cuts=1)
 #: The fine look at chains with more than FEW rows: their kinks are many.
-FEW, LARGE = 8, Effort(rounds=3, tolerance=0.003, passes=80, steps=4, exchanges=5, cuts=3)
+FEW, LARGE = 6, Effort(rounds=3, tolerance=0.003, passes=80, steps=4, exchanges=5, cuts=3)
 
 
 # ---------------------------------------------------------------- the score
