@@ -629,7 +629,7 @@ def test_the_lemma_on_this_event(states):
         table = table_of(rows, 3.5, holes, mute, states)
         exits = [float(row.sum()) for row in rows]
         whole = [n + h for n, h in zip(exits, holes, strict=True)] + mute
-        room = [w * w / n for w, n in zip(whole, exits, strict=False)] + mute
+        room = [w * w / n for w, n in zip(whole, exits, strict=False)]  # rows with holes alone pay, and earn nothing
         natural = [math.log(max(whole) / n) / math.log(4) for n in whole]
         top = math.floor(math.log(max(whole) + 1) / math.log(4)) + 2
         best = 2 * sum(room)
@@ -652,7 +652,7 @@ def test_the_lemma_on_this_event(states):
             else:
                 paid += pair * len(whole) * (size - 1) / 2 * math.log(1.25)
                 paid += sum(reference_policies.row_cost(n / rho, size) for n, rho in zip(whole, rhos, strict=True))
-            theta = [n / (n + 2 * rho) * n / r for n, rho, r in zip(whole, rhos, room, strict=True)]
+            theta = [n / (n + 2 * rho) * n / r for n, rho, r in zip(whole, rhos, room, strict=False)]
             best = min(best, reference_policies.knapsack(theta, [2 * r for r in room], paid))
         spread = 1 + 1 / size if states else 1 - 1 / size
         shift = math.sqrt(

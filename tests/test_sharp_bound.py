@@ -304,6 +304,38 @@ def test_a_hostile_search_never_gets_below_the_laws_that_its_own_scales_allow(na
     assert tightest < (2.0 if table.open else 1.5)
 
 
+def by_hand(row, left, right, c, entries, **other):
+    """A choice of one cell a row; all tilts are 0."""
+    known = {"family": 0, "level": 0, "pair": False, "offset": np.zeros(len(row), np.int64), "mu": 0.0,
+             "mu_missing": 0.0, "surprise": 0} | other  # fmt: skip
+    cells = {"row": np.array(row), "left": np.array(left), "right": np.array(right), "c": np.array(c, float),
+             "nu": np.zeros(len(row)), "tilts": np.zeros((3, 1, entries))}  # fmt: skip
+    return bounds.Choice(**known, **cells)
+
+
+def test_a_lump_whose_slope_is_not_a_number_is_counted():
+    """0·∞: with one exit the law (0.1, 0.9) has T·L = 1.62, and M is below 20 there."""
+    table = sharp.table_of([{0: 1.0}], 1, math.log(20), open_states=True)
+    for c in (0.0, -800.0, 800.0):
+        assert bounds.bound(table, by_hand([0], [0.0], [1.0], [c], 1)) > 1.62
+    deep = {"family": 1, "level": -1, "offset": np.array([5]), "mu": 1e-4}
+    assert bounds.bound(table, by_hand([0], [0.0], [1.0], [800.0], 1, **deep)) > 1.62
+
+
+def test_a_row_that_does_not_exist_is_no_choice():
+    table = sharp.table_of([{0: 5.0, 1: 5.0}, {0: 50_000.0, 1: 50_000.0}], 2, math.log(20))
+    mode = table.start[:-1]
+    low, high = table.low[mode], table.high[mode]
+    assert bounds.bound(table, by_hand([0, 1], low, high, [0, 0], 4)) < math.inf
+    assert bounds.bound(table, by_hand([-2, 1], low, high, [0, 0], 4)) == math.inf
+
+
+def test_a_count_of_zero_is_a_successor_never_seen():
+    table = sharp.table_of([{0: 5, 1: 0}], 3, math.log(20))
+    assert table.times.sum() == 3
+    assert table.most == pytest.approx(sharp.table_of([{0: 5}], 3, math.log(20)).most)
+
+
 # ---------------------------------------------------------------- laws
 
 

@@ -137,7 +137,7 @@ def test_open_chains_and_mixture_are_planned_by_their_own_certificate():
             x: {y: round(n * (1 + more / 199)) for y, n in row.items()} for x, row in study.counts("a").rows().items()
         }
         counts = cs.Counts.over(grown, 2, study is opened)
-        # A plan is exact to 0.5 %, and the search for `sharp` is not exact: neighbouring counts differ by a few per cent.
+        # A plan is exact to 0.5 %, but the search for `sharp` is not: neighbouring counts differ by a few per cent.
         method, tolerance = ("sharp", 0.05) if study is opened else ("mixture", 0.02)
         assert cs.certify({"a": counts}, 0.05, method).max == pytest.approx(target, rel=tolerance)
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from ...counts import Counts
 from .bound import bound
+from .event import ABSOLUTE
 from .lemma import by_lemma
 from .search import search
-from .table import Row, Table, table_of
+from .table import WEIGHT, Row, Table, table_of
 
 #: Chains are searched together until they have so many classes of equal counts.
 TOGETHER = 2_000
@@ -38,7 +39,7 @@ class Bounds:
         start = table.start[:-1]
         errors = np.maximum(table.high - table.estimate, table.estimate - table.low)
         # An unseen label has at most the mass κ, and the estimate e if smoothing gave it some.
-        smoothed = table.open * (table.states > table.size) * (1.0 / 3.0 / table.states) / (table.exits + 1.0 / 3.0)
+        smoothed = table.open * (table.states > table.size) * (WEIGHT / table.states) / (table.exits + WEIGHT)
         beyond = table.mass + (table.states - table.size) * smoothed if table.open else 0.0
         rows = np.minimum(1.0, 0.5 * (np.add.reduceat(table.times * errors, start) + beyond))
         widest = float(table.exits @ rows) / total
@@ -59,7 +60,7 @@ def least_excess(tables: Sequence[Table]) -> Iterator[float]:
     """
     choices = search(tables)
     for table, choice in zip(tables, choices, strict=True):
-        yield min(bound(table, choice), by_lemma(table), float(table.most.sum()))
+        yield min(bound(table, choice), by_lemma(table), float(table.most.sum()) * (1.0 + ABSOLUTE))
 
 
 def largest_loss(rows: Sequence[Row], size: int, log_inverse: float, open_states: bool = False) -> float:

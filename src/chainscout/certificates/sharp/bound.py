@@ -50,7 +50,8 @@ class Choice(NamedTuple):
     row: Index
     left: Array
     right: Array
-    #: Of each cell: c and ν. Of each entry of each cell: three b, and those for n + h instead of n (``Tilts``).
+    #: Of each cell: c and ν. Of each entry of each cell three b: for the inside of the box, its upper and its
+    #: lower end; for n, and with holes for n + h (the second axis).
     c: Array
     nu: Array
     tilts: Array
@@ -65,7 +66,7 @@ class Shape(NamedTuple):
     #: Of each row: KL₀, rounded up; and −log Z_x at most, whatever the law (the lemma of ``mixture``).
     divergence: Array
     given_up: Array
-    #: Of each row: G of its lump, and its smallest exponent t_U/2: E e^{λ_y − p̄·ξ} of an unseen label.
+    #: Of each row: G of its lump, E e^{λ_y − p̄·ξ} of an unseen label.
     lump: Array
 
 
@@ -265,7 +266,7 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
 def with_holes(e: Entries, nu: Array, shift: Array, found: Parts) -> Parts:
     """The largest of the parts for n, the parts for n + h, and h where a = 0 is the best tilt: between p₁ and p₂."""
     flat = e.whole * (np.exp(shift) - 1.0)
-    middle = e.count * np.exp(-shift) / e.whole * np.array([[1.0 - 1e-12], [1.0 + 1e-12]])
+    middle = np.where(e.count > 0.0, e.count * np.exp(-shift), 0.0) / e.whole * np.array([[1.0 - 1e-12], [1.0 + 1e-12]])
     meets = (middle[1] >= e.low) & (middle[0] <= e.high)
     point = np.minimum(e.high, np.maximum(e.low, middle))
     there = np.where(meets, e.exits * (point - e.estimate) ** 2 + e.mu * flat * point - nu * point, -np.inf)
@@ -289,7 +290,7 @@ def terms(
     """
     constant = e.mu[lanes.first] * (table.exits + table.holes)[lanes.row] * c
     slope = lump.fixed + lump.pull * np.exp(-c) - nu
-    q = np.where(slope > 0.0, lump.high, lump.low)
+    q = np.where(slope <= 0.0, lump.low, lump.high)  # the larger one too if the slope is not a number
     total = constant + nu + np.add.reduceat(e.times * found.value, lanes.first)
     total += np.where(q > 0.0, q * slope, 0.0) + lump.smooth
     size = np.abs(constant) + 2.0 * np.abs(nu) + np.add.reduceat(e.times * found.size, lanes.first)
@@ -321,7 +322,7 @@ def bound(table: Table, choice: Choice) -> float:
     """T·b for this choice: at every time, T·L is at most this, with probability ≥ 1 − e^{−log_inverse}."""
     family, level, pair, offset, mu, mu_missing, surprise = choice[:7]
     fits = family in range(len(FAMILIES)) and level >= LEAST_LEVEL and has_offsets(family, offset, level)
-    fits &= surprise in range(len(table.missing.most))
+    fits &= surprise in range(len(table.missing.most)) and bool((choice.row >= 0).all())
     if not (fits and 0.0 <= mu < np.inf and 0.0 <= mu_missing < np.inf):
         return np.inf
     with np.errstate(all="ignore"):

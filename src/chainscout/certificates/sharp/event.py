@@ -10,7 +10,7 @@ P(x,y) lies in a box. If the states are not declared, the second part becomes th
     SEEN·Σ_x π_x Σ_y P(x,y)·R_xy  +  MISSING·Σ_v w_v Π_x V_x(v)  +  MISSING·Σ_x π_x Σ_v w_v V_x(v) .
 
 They give boxes for the labels that a row was seen to go to, and bounds on the probability of all others together, the
-row's *missing mass*. Everything that validity depends on is in this file and in ``bound``.
+row's *missing mass*. Validity depends on every file of this folder but ``search``.
 """
 
 import math

@@ -13,10 +13,11 @@ from .table import WEIGHT, Table
 def by_lemma(table: Table) -> float:
     """T·b: the largest Σ_x (N⁺/N)·W⁺_x with Σ_x θ_x W⁺_x ≤ B, and what smoothing and holes can add.
 
-    Offsets are log₄(N_max/N_x), rounded, as far as the family has them. A row with holes alone counts like another one.
+    Offsets are log₄(N_max/N_x), rounded, as far as the family has them. A row with holes alone pays and earns nothing.
     """
     whole = np.concatenate((table.exits + table.holes, table.mute))
-    room = np.concatenate((whole[: len(table.exits)] ** 2 / table.exits, table.mute))
+    earning = len(table.exits)
+    room = whole[:earning] ** 2 / table.exits
     spread = 1.0 + 1.0 / table.states if table.open else 1.0 - 1.0 / table.states
     dimension = 0.0 if table.open else table.states - 1.0
     natural = np.log(whole.max() / whole) / math.log(4.0)
@@ -32,7 +33,7 @@ def by_lemma(table: Table) -> float:
                 bound += float(row_cost(family, offset, m, pair, dimension).sum())
                 bound += float(unknown(table.states, whole, rho, pair, table.open).sum())
                 if bound < best:  # no θ exceeds one, so ΣW is at least B
-                    theta = whole / (whole + 2.0 * rho) * (whole / room)
+                    theta = whole[:earning] / (whole[:earning] + 2.0 * rho[:earning]) * (whole[:earning] / room)
                     order = np.argsort(theta, kind="stable").tolist()
                     filled = knapsack(order, len(order), theta.tolist(), room.tolist(), bound * (1.0 + 1e-12))
                     best = min(best, filled)

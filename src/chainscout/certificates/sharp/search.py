@@ -5,8 +5,7 @@ on at once, as one long table of rows: a coarse look at a few points of each cha
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +51,8 @@ CANDIDATES, REACH = 3, 1.08
 CHUNK = 25_000
 #: The first values of μ over the score's: for the best scales, and for the others.
 FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
+#: Scales whose bound is at most NEAR times the best one at the coarse look have a fine one too.
+NEAR = 1.15
 #: Another point is evaluated if it promises to lower the bound by this part.
 GAIN = 0.015
 #: The price of missing mass that is mostly best, over the knapsack's.
@@ -566,33 +567,42 @@ def search(tables: Sequence[Table]) -> list[Choice]:
             for i, scales in enumerate(best_scales(table))
             for factor in (FIRST if i == 0 else OTHER)
         ]
-        tops: list[Evaluation] = []
-        seen: list[list[Evaluation]] = [[] for _ in tables]
         fine = FINE if max(len(table.exits) for table in tables) <= FEW else LARGE
-        for effort in (COARSE, fine):
-            known: list[list[Evaluation]] = [[] for _ in tables]
-            for _ in range(effort.rounds):
-                for found in evaluate(tables, points, best, effort):
-                    known[found.point.chain].append(found)
-                    best[found.point.chain] = min(best[found.point.chain], found.total)
-                tops = [min(mine, key=lambda found: found.total) for mine in known]
-                points = [
-                    point for top, *mine in zip(tops, known, seen, strict=True) for point in beside(top, chain(*mine))
-                ]
-                if not points:
-                    break
-            seen = known
-            points += [top.point for top in tops]
-            points += [
-                top.point._replace(mu_missing=factor * top.point.mu_missing)
-                for top in tops
-                for factor in (0.0, 1.0 / OFTEN)
-                if top.point.mu_missing
-            ]
+        coarse = evaluate(tables, points, best, COARSE)
+        points = []
+        for k in range(len(tables)):
+            mine = of_chain(coarse, k)
+            best[k] = min(found.total for found in mine)
+            for top in rivals(mine):
+                points += [top.point, *beside(top, mine)]
+            for factor in (0.0, 1.0 / OFTEN) if points[-1].mu_missing else ():
+                points.append(rivals(mine)[0].point._replace(mu_missing=factor * points[-1].mu_missing))
+        seen: list[Evaluation] = []
+        tops: list[Evaluation] = []
+        for _ in range(fine.rounds):
+            seen += evaluate(tables, points, best, fine)
+            tops = [rivals(of_chain(seen, k))[0] for k in range(len(tables))]
+            points = [point for k, top in enumerate(tops) for point in beside(top, of_chain(coarse + seen, k))]
+            if not points:
+                break
         return [choice_of(table, found) for table, found in zip(tables, tops, strict=True)]
 
 
-def beside(top: Evaluation, seen: Iterable[Evaluation]) -> list[Point]:
+def of_chain(found: list[Evaluation], k: int) -> list[Evaluation]:
+    """The points of one chain."""
+    return [one for one in found if one.point.chain == k]
+
+
+def rivals(found: list[Evaluation]) -> list[Evaluation]:
+    """The best point of each of the scales, the best of all first, as far as they are at most NEAR times that."""
+    best: dict[int, Evaluation] = {}
+    for one in sorted(found, key=lambda one: one.total):
+        best.setdefault(id(one.point.scales), one)
+    (first, *others) = best.values()
+    return [first, *(one for one in others if one.total <= NEAR * first.total)]
+
+
+def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
     """A better μ for the scales and prices of the best point: where its tangent meets that of the next point on the
     side where the bound falls. None, if that promises to lower the bound by less than GAIN."""
     alike = [found for found in seen if found.point._replace(mu=0.0) == top.point._replace(mu=0.0)]

@@ -70,10 +70,11 @@ def table_of(
         mode = max(row, key=lambda y: (row[y], -y))
         classes: dict[float, int] = {}
         for y, number in row.items():
-            if y != mode:
+            if y != mode and number > 0:
                 classes[number] = classes.get(number, 0) + 1
-        if size > len(row) and not open_states:
-            classes[0.0] = size - len(row)
+        unseen = size - 1 - sum(classes.values())
+        if unseen and not open_states:
+            classes[0.0] = unseen
         ordered = sorted(classes, reverse=True)
         count += [row[mode], *ordered]
         times += [1, *(classes[number] for number in ordered)]
