@@ -350,7 +350,7 @@ def test_events_of_paths_read_well() -> None:
 
 
 def test_time_left_is_the_first_of_budget_target_and_deadline(tmp_path: Path) -> None:
-    study = new_study(tmp_path / "study.db", target_loss=0.4, deadline=4e9)
+    study = new_study(tmp_path / "study.db", target_loss=0.3, deadline=4e9)
     advance(study, 100)
     overview = StudyReport(study, "Study").overview()
     assert overview.rate is not None

@@ -5,6 +5,7 @@ docs/certificates.md has the proof. ``event`` has the event and what it says of 
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -34,7 +35,7 @@ class Bounds:
     def of(cls, table: Table, excess: float) -> "Bounds":
         """``excess``: T·b."""
         found = cls(0, 0)
-        total = float(table.exits.sum())
+        total = float(table.copies @ table.exits)
         found.loss = min(2.0, excess / total)
         start = table.start[:-1]
         errors = np.maximum(table.high - table.estimate, table.estimate - table.low)
@@ -42,14 +43,16 @@ class Bounds:
         smoothed = table.open * (table.states > table.size) * (WEIGHT / table.states) / (table.exits + WEIGHT)
         beyond = table.mass + (table.states - table.size) * smoothed if table.open else 0.0
         rows = np.minimum(1.0, 0.5 * (np.add.reduceat(table.times * errors, start) + beyond))
-        widest = float(table.exits @ rows) / total
+        widest = float((table.copies * table.exits) @ rows) / total
         if not table.open:  # Σ_x π̂(x)·½‖·‖₁ ≤ ½√(S·L), by the inequality of Cauchy and Schwarz twice
             widest = min(widest, 0.5 * math.sqrt(table.states * found.loss))
         found.total_variation = widest * (1 + 1e-9)
         largest = np.maximum.reduceat(errors, start)
         if table.open:
             largest = np.maximum(largest, np.maximum(table.heavy, smoothed))
-        found.entries = tuple(zip(table.exits.astype(np.int64).tolist(), largest.tolist(), strict=True))
+        many = table.copies.astype(np.int64)
+        exits = np.repeat(table.exits, many).astype(np.int64)
+        found.entries = tuple(zip(exits.tolist(), np.repeat(largest, many).tolist(), strict=True))
         return found
 
 
@@ -60,7 +63,7 @@ def least_excess(tables: Sequence[Table]) -> Iterator[float]:
     """
     choices = search(tables)
     for table, choice in zip(tables, choices, strict=True):
-        yield min(bound(table, choice), by_lemma(table), float(table.most.sum()) * (1.0 + ABSOLUTE))
+        yield min(bound(table, choice), by_lemma(table), float(table.copies @ table.most) * (1.0 + ABSOLUTE))
 
 
 def largest_loss(rows: Sequence[Row], size: int, log_inverse: float, open_states: bool = False) -> float:
@@ -69,11 +72,16 @@ def largest_loss(rows: Sequence[Row], size: int, log_inverse: float, open_states
 
 
 def table_for(counts: Counts, log_inverse: float) -> Table:
-    """The table of a chain's counts, in an order of rows that does not depend on the states' numbers."""
-    rows = sorted(counts.rows().items(), key=lambda row: sorted(row[1].values(), reverse=True), reverse=True)
-    holes = [counts.holes.get(x, 0) for x, _ in rows]
+    """The table of a chain's counts: rows with the same counts once, in an order that does not depend on the states."""
+    alike = Counter(
+        (tuple(sorted(row.values(), reverse=True)), counts.holes.get(x, 0)) for x, row in counts.rows().items()
+    )
+    kinds = sorted(alike, reverse=True)
+    rows = [dict(enumerate(numbers)) for numbers, _ in kinds]
     _, mute = counts.holes_by_row()
-    return table_of([row for _, row in rows], counts.size, log_inverse, holes, mute, counts.open_states)
+    return table_of(
+        rows, counts.size, log_inverse, [h for _, h in kinds], mute, counts.open_states, [alike[kind] for kind in kinds]
+    )
 
 
 def bounds(counts: Sequence[Counts], log_inverse: float) -> list[Bounds]:

@@ -301,7 +301,7 @@ def terms(
 
 def price(table: Table, family: int, level: int, pair: bool, offset: Index) -> float:
     """B: what the event gives for the sum of all rows' log Z_x at these scales."""
-    rows = row_cost(family, offset, level, pair, table.size - 1.0).sum()
+    rows = table.copies @ row_cost(family, offset, level, pair, table.size - 1.0)
     alone = 0.0 if table.open else table.states - 1.0
     mute = row_cost(family, np.zeros(len(table.mute), np.int64), level, pair, alone).sum()
     return float(joint_cost(table.log_inverse, family, level, pair) + rows + mute + ABSOLUTE)
@@ -338,6 +338,6 @@ def bound(table: Table, choice: Choice) -> float:
         row = np.fmin(row, table.most + mu * of.given_up)
         # Rows with holes alone have no part in the loss; their log Z_x may be negative.
         mute = unknown(table.states, table.mute, scale(level, ZERO, 0, pair), pair, table.open)
-        total = mu * (price(table, family, level, pair, offset) + float(mute.sum())) + float(row.sum())
+        total = mu * (price(table, family, level, pair, offset) + float(mute.sum())) + float(table.copies @ row)
         total += mu_missing * float(table.missing.most[surprise]) if mu_missing > 0.0 else 0.0
     return total * (1.0 + ABSOLUTE) if total >= 0.0 else np.inf

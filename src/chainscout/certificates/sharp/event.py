@@ -195,10 +195,11 @@ class Missing(NamedTuple):
 
 
 def missing_mass(
-    exits: Array, holes: Array, labels: Array, mute: Array, log_inverse: float, weight: float, level: float
-) -> Missing:
+    exits: Array, holes: Array, labels: Array, mute: Array, log_inverse: float, weight: float, level: float,
+    copies: Array | float = 1.0,
+) -> Missing:  # fmt: skip
     """``labels``: how many labels each row was seen to go to; ``mute``: the holes of the rows that have nothing else;
-    ``weight``: π; ``level``: that of ``seen_boxes``."""
+    ``weight``: π; ``level``: that of ``seen_boxes``; ``copies``: how many rows each stands for."""
     whole, news = exits + holes, labels + holes - 1.0
     late = np.maximum(0.0, whole - 1.0)
     z, kept = SURPRISES[:, None], -np.expm1(-SURPRISES)[:, None]  # kept: 1 − v
@@ -207,10 +208,10 @@ def missing_mass(
         muted = np.where(mute > 1.0, (mute - 1.0) * z, 0.0).sum(axis=1)
     covered = hidden(exits, holes, level)
     alone = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) - math.log(weight)
-    joint = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + paid.sum(axis=1) + muted
+    joint = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + (paid * copies).sum(axis=1) + muted
     joint, alone = joint + ABSOLUTE, alone + ABSOLUTE
     least = np.minimum(alone[:, None] + paid, joint[:, None]) * (1.0 + RELATIVE)
     bound = np.where(late > 0.0, -np.expm1(-least / np.maximum(late, 1.0)) / kept, 1.0)
     mass = np.minimum(1.0, (bound.min(axis=0) + covered) * (1.0 + 1e-12))
     rate = late * kept
-    return Missing(mass, rate, (joint + (rate * covered).sum(axis=1)) * (1.0 + RELATIVE))
+    return Missing(mass, rate, (joint + (rate * covered * copies).sum(axis=1)) * (1.0 + RELATIVE))

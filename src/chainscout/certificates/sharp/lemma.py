@@ -15,9 +15,10 @@ def by_lemma(table: Table) -> float:
 
     Offsets are log₄(N_max/N_x), rounded, as far as the family has them. A row with holes alone pays and earns nothing.
     """
-    whole = np.concatenate((table.exits + table.holes, table.mute))
-    earning = len(table.exits)
-    room = whole[:earning] ** 2 / table.exits
+    exits, holes = (np.repeat(values, table.copies.astype(np.int64)) for values in (table.exits, table.holes))
+    whole = np.concatenate((exits + holes, table.mute))
+    earning = len(exits)
+    room = whole[:earning] ** 2 / exits
     spread = 1.0 + 1.0 / table.states if table.open else 1.0 - 1.0 / table.states
     dimension = 0.0 if table.open else table.states - 1.0
     natural = np.log(whole.max() / whole) / math.log(4.0)
@@ -37,5 +38,5 @@ def by_lemma(table: Table) -> float:
                     order = np.argsort(theta, kind="stable").tolist()
                     filled = knapsack(order, len(order), theta.tolist(), room.tolist(), bound * (1.0 + 1e-12))
                     best = min(best, filled)
-    root = math.sqrt(best) + math.sqrt(hole_excess(table.exits.tolist(), table.holes.tolist(), spread, WEIGHT))
+    root = math.sqrt(best) + math.sqrt(hole_excess(exits.tolist(), holes.tolist(), spread, WEIGHT))
     return root * root * (1.0 + ABSOLUTE)

@@ -160,7 +160,7 @@ def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers:
         found.append(best + one * mu[..., None])
     best = value.copy()
     best[:, :, -LEAST_POWER:] = np.minimum.accumulate(value[:, :, -LEAST_POWER:], axis=2)  # powers m … 0
-    return np.stack([rows.sum(axis=-1) for rows in (*found, best)])
+    return np.stack([rows @ table.copies for rows in (*found, best)])
 
 
 def best_scales(table: Table) -> list[Scales]:
@@ -177,7 +177,7 @@ def best_scales(table: Table) -> list[Scales]:
         [
             [
                 joint_cost(table.log_inverse, family, m, pair)
-                + (float(offset_cost(family, rows, m, pair).sum()) if family == UNIFORM else 0.0)
+                + (float(table.copies @ offset_cost(family, rows, m, pair)) if family == UNIFORM else 0.0)
                 for m in range(LEAST_LEVEL, top + 1)
             ]
             for pair in (False, True)
@@ -189,7 +189,7 @@ def best_scales(table: Table) -> list[Scales]:
     least = sums.min(axis=1)
     found: list[Scales] = []
     for place in np.argsort(least, axis=None)[:CANDIDATES]:
-        if least.flat[place] > REACH * least.min():
+        if found and least.flat[place] > least.min() + (REACH - 1.0) * abs(least.min()):
             break
         family, pair, step = (int(i) for i in np.unravel_index(place, least.shape))
         i, q = int(at[family, pair, step]), step + LEAST_LEVEL - LEAST_POWER
@@ -461,7 +461,8 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     start = np.concatenate([table.start[:-1] + classes[i] for i, table in enumerate(each)] + [classes[-1:]])
     row = np.concatenate([table.row + rows[i] for i, table in enumerate(each)])
     names = (
-        "count", "times", "exits", "holes", "low", "high", "estimate", "most", "size", "mass", "heavy", "smooth", "mute"
+        "count", "times", "exits", "holes", "copies", "low", "high", "estimate", "most", "size", "mass", "heavy",
+        "smooth", "mute",
     )  # fmt: skip
     values: dict[str, Any] = {name: joined(name) for name in names}
     long = each[0]._replace(start=start, row=row, **values)
@@ -495,7 +496,8 @@ def evaluate(
     work = work_of(tables, points)
     table = work.table
     number = [len(tables[p.chain].exits) for p in points]
-    tolerance = effort.tolerance * np.repeat([best[p.chain] for p in points], number) / np.repeat(number, number)
+    each = [effort.tolerance * best[p.chain] / tables[p.chain].copies.sum() for p in points]
+    tolerance = np.repeat(each, number)
     limit = table.most + work.mu * (work.of.given_up - work.of.divergence)
     term, square = np.zeros(len(limit)), np.zeros(len(limit))
     solved: list[tuple[Cells, Index]] = []
@@ -504,8 +506,8 @@ def evaluate(
         term[part], square[part], found = row_terms(work, part, tolerance[part], limit[part], effort)
         solved += found
     first = np.cumsum([0, *number])[:-1]
-    total = np.add.reduceat(term + work.mu * work.of.divergence, first)
-    slope = np.add.reduceat((term - square) / work.mu + work.of.divergence, first)
+    total = np.add.reduceat(table.copies * (term + work.mu * work.of.divergence), first)
+    slope = np.add.reduceat(table.copies * ((term - square) / work.mu + work.of.divergence), first)
     results = []
     for i, point in enumerate(points):
         own = tables[point.chain]
@@ -560,7 +562,7 @@ def choice_of(table: Table, of: Evaluation) -> Choice:
 def search(tables: Sequence[Table]) -> list[Choice]:
     """For each chain, free numbers with a small bound."""
     with np.errstate(all="ignore"):
-        best = [float(table.most.sum()) for table in tables]
+        best = [float(table.copies @ table.most) for table in tables]
         points = [
             Point(k, scales, scales.mu * factor, *cheapest(table))
             for k, table in enumerate(tables)
@@ -629,11 +631,11 @@ def cheapest(table: Table) -> tuple[float, int]:
     for v, rate in enumerate(table.missing.rate if table.open else ()):
         ratio = np.where(rate > 0.0, gain / np.maximum(rate, 1e-300), np.inf)
         order = np.argsort(-ratio)
-        used = np.cumsum((rate * table.mass)[order])
+        used = np.cumsum((rate * table.mass * table.copies)[order])
         last = int(np.searchsorted(used, table.missing.most[v]))
         margin = float(ratio[order[last]]) if last < len(order) else 0.0
         least = margin * float(table.missing.most[v]) if margin else 0.0
-        least += float((table.mass * np.maximum(0.0, gain - margin * rate)).sum())
+        least += float((table.copies * table.mass) @ np.maximum(0.0, gain - margin * rate))
         if least < best:
             best, price_of, which = least, margin, v
     return OFTEN * price_of, which

@@ -31,9 +31,10 @@ class Table(NamedTuple):
     row: Index
     count: Any
     times: Array
-    #: Of each row: N_x, and the number of steps out of x whose outcomes are not known.
+    #: Of each row: N_x, the number of steps out of x whose outcomes are not known, and how many rows are like it.
     exits: Array
     holes: Array
+    copies: Array
     #: Of each class: the box, and P̂(x,y).
     low: Array
     high: Array
@@ -59,11 +60,12 @@ class Table(NamedTuple):
 
 def table_of(
     rows: Sequence[Row], size: int, log_inverse: float, holes: Sequence[int] | None = None, mute: Sequence[int] = (),
-    open_states: bool = False,
+    open_states: bool = False, copies: Sequence[int] | None = None,
 ) -> Table:  # fmt: skip
     """The table of a chain with these visited rows and ``size`` states (with ``open_states``, so many known ones).
 
-    ``holes``: of each of these rows; ``mute``: of each other row that has holes.
+    ``holes``: of each of these rows; ``mute``: of each other row that has holes. ``copies``: how many rows
+    each stands for.
     """
     start, count, times = [0], [], []
     for row in rows:
@@ -85,16 +87,17 @@ def table_of(
     exits = np.add.reduceat(counts * many, first[:-1])
     missing_steps = np.zeros(len(rows)) if holes is None else np.array(holes, dtype=np.float64)
     muted = np.array(mute, dtype=np.float64)
+    alike = np.ones(len(rows)) if copies is None else np.array(copies, dtype=np.float64)
     labels = np.add.reduceat(many, first[:-1])
     estimate = (counts + WEIGHT / size) / (exits + WEIGHT)[row_of]
     none = np.zeros(len(rows))
     mass, heavy, smooth = none, none, none
     missing = Missing(none, np.zeros((1, len(rows))), np.zeros(1))
     if open_states:
-        weight = row_weight(len(rows) + len(muted))
+        weight = row_weight(int(alike.sum()) + len(muted))
         level = log_inverse - math.log(SEEN * weight)
         low, high = seen_boxes(counts, exits[row_of], missing_steps[row_of], level)
-        missing = missing_mass(exits, missing_steps, labels, muted, log_inverse, weight, level)
+        missing = missing_mass(exits, missing_steps, labels, muted, log_inverse, weight, level, alike)
         # A label that a hole may have reached is as heavy as the box of so many steps allows.
         met = seen_boxes(np.maximum(1.0, missing_steps), exits + missing_steps, none, level)[1]
         heavy = np.where(missing_steps > 0.0, met, heaviest(exits, level))
@@ -109,8 +112,8 @@ def table_of(
     least = np.add.reduceat(many * low, first[:-1])
     high = np.maximum(low, np.minimum(high, 1.0 - (least[row_of] - low) + 1e-12))
     found = Table(
-        first, row_of, counts, many, exits, missing_steps, low, high, estimate, exits, labels, mass, heavy, smooth,
-        muted, float(size), open_states, missing, log_inverse,
+        first, row_of, counts, many, exits, missing_steps, alike, low, high, estimate, exits, labels, mass, heavy,
+        smooth, muted, float(size), open_states, missing, log_inverse,
     )  # fmt: skip
     return found._replace(most=box_loss(found))
 
