@@ -83,8 +83,8 @@ class Kind(IntEnum):
     #: more: ``reason`` (a code), ``text``?.
     STOPPED = 17
     #: A bound that somebody computed. It is an *input* of the fold: ratio, done and who is furthest follow from these
-    #: entries. The first one for a (chain, value, by) counts. value: the cut, as the number of slots it has. by: aim, or
-    #: 0 for the aims that the study was made with. more: ``transitions``, ``bound``, ``ratio``? (null: infinite),
+    #: entries. The first one for a (chain, value, by) counts. value: the cut, as the number of slots it has. by: aim,
+    #: or 0 for the aims that the study was made with. more: ``transitions``, ``bound``, ``ratio``? (null: infinite),
     #: ``method``, ``version``.
     BOUND = 18
     #: What a question's answer was, for curves and readers. value: the cut. by: aim (which has the question), or 0.
@@ -109,8 +109,8 @@ class Kind(IntEnum):
     CORRECTED = 25
 
 
-#: The kind of a number, by its place; None in place 0.
-KINDS: Sequence[Kind | None] = [None, *Kind]
+#: The kind of each number.
+KINDS = {int(kind): kind for kind in Kind}
 
 
 @unique
