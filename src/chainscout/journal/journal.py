@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import ChainscoutError, FileError, InputError
-from .entry import KINDS, START, Draft, Entry, Head, digest_of, line_of, sealed
+from .entry import FORMAT, KINDS, START, Draft, Entry, Head, digest_of, line_of, sealed
 
-__all__ = ["PAGE", "PATIENCE", "Command", "Journal", "MemoryJournal", "Snapshot", "check_row"]
+__all__ = ["PAGE", "PATIENCE", "Command", "Journal", "MemoryJournal", "Snapshot", "check_row", "other_format"]
 
 #: Gets the entries that are new since the head or since the call before, and returns what follows them. It raises an
 #: error if it refuses; then nothing is stored.
@@ -48,15 +48,23 @@ def check_row(where: str, number: int, before: int, row: Sequence[Any]) -> Entry
     """
     try:
         is_whole = row[0] == number and row[8] == digest_of(before, line_of(row))
-    except (TypeError, ValueError):  # a column has something else than a number or a text
+    except (TypeError, ValueError, IndexError):  # a column is missing, or is something else than a number or a text
         is_whole = False
     if not is_whole:
-        what = "is missing" if row[0] != number else "is not what was written"
+        what = "is missing" if row and row[0] != number else "is not what was written"
         raise FileError(f"{where} is damaged: entry {number} {what}; the {number - 1} entries before it are whole")
     kind = KINDS.get(row[2])
     if kind is None:
         raise FileError(f"{where} was written by a later version of chainscout: entry {number} has the kind {row[2]}")
     return Entry(number, row[1], kind, *row[3:])
+
+
+def other_format(where: str, found: object) -> FileError:
+    """The error for a study of another format than the one that is read."""
+    return FileError(
+        f"{where} has the format {found}, and this version of chainscout reads only the format {FORMAT}: no version "
+        "with another format was released, and nothing was changed"
+    )
 
 
 class Journal(ABC):
@@ -70,13 +78,14 @@ class Journal(ABC):
         self.where = where
         self.read_only = read_only
         self._process = os.getpid()
+        self._is_closed = False
 
     def read(self, head: Head = START, most: int | None = None) -> list[Entry]:
         """The entries after the head, at most ``most`` of them.
 
         Raises `FileError` if one of them is not what was written, or if the journal does not have the head any more.
         """
-        self._check_process()
+        self._check_open()
         try:
             return self._follow(head, self._rows(head.number, most and most + bool(head.number)))
         except self._failure as error:
@@ -96,13 +105,14 @@ class Journal(ABC):
 
     def pages(self, head: Head = START) -> Iterator[list[Entry]]:
         """The entries after the head, some thousands at a time."""
-        while page := self.read(head, PAGE):
+        page = self.read(head, PAGE)
+        while page:
             yield page
-            head = page[-1].head
+            page = self.read(page[-1].head, PAGE) if len(page) == PAGE else []
 
     def snapshot(self) -> Snapshot | None:
         """The snapshot that was kept last, if there is one. Raises `FileError` if the journal lacks its last entry."""
-        self._check_process()
+        self._check_open()
         try:
             found = self._snapshot()
             if found is not None:
@@ -127,13 +137,19 @@ class Journal(ABC):
             head = page[-1].head
         return head
 
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the database that readers of the study should see."""
+        return ()
+
     @abstractmethod
     def now(self) -> int:
         """Milliseconds since 1970, by one clock for all who write to this journal."""
 
-    @abstractmethod
     def close(self) -> None:
         """Lets go of the database. A forked child process leaves its parent's connection alone."""
+        if not self._is_closed and self._process == os.getpid():
+            self._is_closed = True
+            self._close()
 
     @abstractmethod
     def _rows(self, first: int, most: int | None) -> Sequence[Sequence[Any]]:
@@ -141,6 +157,9 @@ class Journal(ABC):
 
     @abstractmethod
     def _append(self, head: Head, command: Command) -> list[Entry]: ...
+
+    def _close(self) -> None:  # noqa: B027
+        """A list has nothing to let go of."""
 
     def _snapshot(self) -> Snapshot | None:
         return None
@@ -159,10 +178,7 @@ class Journal(ABC):
         """
         if head.number:
             if not rows or (rows[0][0], rows[0][8]) != (head.number, head.digest):
-                raise FileError(
-                    f"{self.where} no longer has entry {head.number}, which was read from it: it was cut off or "
-                    "replaced by an older copy, so nothing was changed; open the study again to go on from there"
-                )
+                raise self._gone(head)
             rows = rows[1:]
         entries, digest = [], head.digest
         for number, row in enumerate(rows, head.number + 1):
@@ -170,17 +186,25 @@ class Journal(ABC):
             digest = row[8]
         return entries
 
+    def _gone(self, head: Head) -> FileError:
+        return FileError(
+            f"{self.where} no longer has entry {head.number}, which was read from it: it was cut off or replaced by an "
+            "older copy, so nothing was changed; open the study again to go on from there"
+        )
+
     def _seal(self, head: Head, command: Command, tail: Sequence[Entry]) -> list[Entry]:
         """The new entries of a command, after it has got the tail."""
         drafts = command(tail)
         return sealed(tail[-1].head if tail else head, self.now(), drafts) if drafts else []
 
-    def _check_process(self) -> None:
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InputError(f"{self.where} was closed: open it again")
         if self._process != os.getpid():
             raise InputError(f"{self.where} was opened before this process was forked: open it again in the child")
 
     def _check_writing(self) -> None:
-        self._check_process()
+        self._check_open()
         if self.read_only:
             raise InputError(f"{self.where} was opened to be read only")
 
@@ -195,9 +219,6 @@ class MemoryJournal(Journal):
 
     def now(self) -> int:
         return time.time_ns() // 1_000_000
-
-    def close(self) -> None:
-        """Changes nothing: a list has nothing to let go of."""
 
     def _rows(self, first: int, most: int | None) -> list[Entry]:
         begin = max(0, first - 1)
