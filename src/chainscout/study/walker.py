@@ -1,0 +1,92 @@
+"""A walker in this process: a worker, or a thread or asyncio task that tells without leases.
+
+A path belongs to who walks it. A transition x → y is counted only if the same walk saw x and then y. So a walker goes
+on only with paths that it knows to be its own, and with those that the caller says it stands on. What it knows is the
+memory of its process. It is no part of the study, because another process cannot know where this one's sources stand.
+"""
+
+import secrets
+from typing import Any
+
+from ..journal.entry import Draft, Kind, packed
+from .chain import Chain, Path
+from .state import MAIN
+
+__all__ = ["Walker"]
+
+
+class Walker:
+    """Who tells or leases. ``name``: of a worker; plain tells have the name 'main'."""
+
+    def __init__(
+        self,
+        name: str = MAIN,
+        *,
+        is_worker: bool = False,
+        opened: int = 0,
+        continuing: bool = False,
+        alone: bool = False,
+    ) -> None:
+        self.name = name
+        self.is_worker = is_worker
+        #: The number of its entry; 0 before its first tell or lease is stored.
+        self.number = 0
+        #: The last entry of the study when this process opened it.
+        self.opened = opened
+        #: Whether the caller says that its processes stand where the study left them.
+        self.continuing = continuing
+        #: Whether its program has no other worker, so that it takes the very chain that the rule names.
+        self.alone = alone
+        #: So that no two walkers write the same entry.
+        self.mark = secrets.token_hex(8)
+        #: Whether the study is new, so that no caller can have noted a path and step of it before.
+        self.is_first = False
+        #: Chain number → the number that its next path will have, as this walker was last told.
+        self.offered: dict[int, int] = {}
+        #: Chain number → the number of its path, and how many observations the path had when this walker last told one.
+        self.known: dict[int, tuple[int, int]] = {}
+
+    def walks(self, chain: Chain) -> bool:
+        """Whether it has told an observation of the chain."""
+        return chain.number in self.known
+
+    def path(self, chain: Chain, continuing: bool | None = None) -> Path | None:
+        """The path that it goes on with; None if its next observation begins a new one.
+
+        ``continuing``: whether it stands on the latest path of its name; None: as it was opened.
+        """
+        known = self.known.get(chain.number)
+        if known is not None:
+            number, steps = known
+            path = chain.walks.get(number)
+            # If the number of steps differs, somebody else has walked the path, or this walker has lost track of it.
+            if path is None or path.ended or path.steps != steps or path.lease is not None:
+                return None
+            return path
+        continuing = self.continuing if continuing is None else continuing
+        return self.latest(chain) if continuing else None
+
+    def latest(self, chain: Chain) -> Path | None:
+        """The latest path of its name, if it has not ended and nobody has walked it since this process opened it."""
+        path = chain.walks.get(chain.newest.get(self.name, 0))
+        if path is None or path.ended or path.lease is not None or path.is_plain is self.is_worker:
+            return None
+        return None if path.is_plain and path.told > self.opened else path
+
+    def begins(self, chain: Chain, path: int) -> bool:
+        """Whether this walker's own process begins a path of this number.
+
+        If not, the caller names a path that it noted before a crash, and its process may be a different one now.
+        """
+        return self.is_first or self.continuing or self.offered.get(chain.number) == path
+
+    def draft(self, **more: Any) -> Draft:
+        """The entry with which it begins."""
+        if self.is_worker:
+            return Draft(Kind.WORKER, more=packed(id=self.mark, name=self.name, **more))
+        return Draft(Kind.SESSION, value=int(self.continuing), more=packed(id=self.mark, **more))
+
+    def remember(self, number: int, chain: int, path: int, steps: int) -> None:
+        """Notes what was stored: its own number, and where its path of a chain stands."""
+        self.number = number
+        self.known[chain] = path, steps
