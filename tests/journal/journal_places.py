@@ -1,6 +1,7 @@
 """What the tests of journals share: places for journals, readers that fold, connections that stop at each statement."""
 
 import itertools
+import os
 import sqlite3
 from contextlib import ExitStack, closing
 from urllib.parse import quote
@@ -12,9 +13,9 @@ from chainscout.journal.opening import create, open_journal
 CREATED = Draft(Kind.CREATED, more=packed(format=FORMAT, id="test"))
 
 
-def told(value, more=""):
+def told(value, more="", by=1):
     """An observation with this value."""
-    return Draft(Kind.TOLD, chain=2, path=1, value=value, by=1, more=more)
+    return Draft(Kind.TOLD, chain=2, path=1, value=value, by=by, more=more)
 
 
 class Schemas:
@@ -75,8 +76,11 @@ class Place:
 class Reader:
     """A state: the entries that it has folded. Its commands decide by them."""
 
+    #: As a session's number: no two readers write the same entry.
+    numbers = itertools.count(os.getpid() * 1000)
+
     def __init__(self, journal, head=START):
-        self.journal, self.head, self.entries = journal, head, []
+        self.journal, self.head, self.entries, self.number = journal, head, [], next(self.numbers)
 
     def apply(self, entries):
         self.entries += entries
@@ -92,7 +96,7 @@ class Reader:
 
         def command(tail):
             self.apply(tail)
-            return [told(len(self.entries)) for _ in range(drafts)]
+            return [told(len(self.entries), by=self.number) for _ in range(drafts)]
 
         new = self.journal.append(self.head, command)
         self.apply(new)
@@ -102,7 +106,7 @@ class Reader:
 def decided(entries):
     """Whether each entry was decided by a state that had all entries before its own append."""
     return all(
-        entry.value == entry.number - 1 or (entry.value, entry.time) == (before.value, before.time)
+        entry.value == entry.number - 1 or (entry.value, entry.by) == (before.value, before.by)
         for before, entry in itertools.pairwise(entries)
     )
 
@@ -125,5 +129,12 @@ class Stepped:
     def executemany(self, *arguments):
         self._at(next(self._moments))
         done = self._connection.executemany(*arguments)
+        self._at(next(self._moments))
+        return done
+
+    def wait(self, *arguments, **options):
+        """What a cursor of its own does in psycopg."""
+        self._at(next(self._moments))
+        done = self._connection.wait(*arguments, **options)
         self._at(next(self._moments))
         return done

@@ -54,7 +54,7 @@ def test_who_refuses_stores_nothing(place):
         raise InputError("no")
 
     for _ in range(2):
-        with pytest.raises(InputError, match="^no$"):
+        with pytest.raises(InputError, match=r"^no$"):
             journal.append(one.head, refuse)
         assert one.entries == two.entries  # what the command was given was not lost
     assert journal.append(one.head, lambda tail: []) == []

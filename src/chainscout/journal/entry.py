@@ -192,7 +192,8 @@ def unpacked(more: str) -> dict[str, Any]:
 def line_of(row: Sequence[Any]) -> str:
     """The line of an entry: a JSON list of its columns except the digest."""
     number, time, kind, chain, path, value, by, more = row[:8]
-    return "[%d,%d,%d,%d,%d,%d,%d,%s]" % (number, time, kind, chain, path, value, by, more or "null")  # noqa: UP031
+    more = "null" if more == "" else more
+    return "[%d,%d,%d,%d,%d,%d,%d,%s]" % (number, time, kind, chain, path, value, by, more)  # noqa: UP031
 
 
 def digest_of(before: int, line: str) -> int:

@@ -98,7 +98,7 @@ def exists(where: Where) -> bool:
 
 
 def holds_database(where: Where) -> bool:
-    """Whether ``where`` is the address of a database, or a file of SQLite. Not for a file that this process has open."""
+    """Whether ``where`` is the address of a database, or a file of SQLite. Not for a file that is open here."""
     if where is None or is_address(where):
         return where is not None
     try:

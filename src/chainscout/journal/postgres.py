@@ -6,9 +6,9 @@ a number, this writer takes turns for its next appends, and goes on so while it 
 takes two round trips: one for the lock and the others' entries, one for the new entries and the commit. So a lone
 writer is quick, and a crowd is served in turn.
 
-**A lost connection** leaves open whether the last append was stored. Its first number settles it. If the entry there
-has our digest, it is ours. If it has another one, nothing of ours was stored, and the command decides anew. If the
-number is free, the same entries are inserted again with the same numbers: even if the first attempt is still on its
+**A lost connection** leaves open whether the last append was stored. Its numbers settle it. If the entries there have
+our digests, they are ours. If they have others, nothing of ours was stored, and the command decides anew. If the
+numbers are free, the same entries are inserted again with the same numbers: even if the first attempt is still on its
 way, only one of the two can have the numbers.
 """
 
@@ -47,7 +47,7 @@ _INSERT = (
     " unnest(%s::bigint[], %s::bigint[], %s::smallint[], %s::integer[], %s::integer[], %s::bigint[], %s::bigint[],"
     " %s::text[], %s::bigint[]) AS new WHERE EXISTS (SELECT 1 FROM journal WHERE number = %s AND digest = %s)"
 )
-_DIGEST = "SELECT digest FROM journal WHERE number = %s"
+_DIGESTS = "SELECT digest FROM journal WHERE number BETWEEN %s AND %s ORDER BY number"
 _SNAPSHOT = "SELECT key, number, time, digest, content FROM snapshot"
 _FORGET = "DELETE FROM snapshot"
 _KEEP = "INSERT INTO snapshot VALUES (%s, %s, %s, %s, %s)"
@@ -56,14 +56,22 @@ _FOUND = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AN
 _CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _SETTINGS = (
     "SELECT set_config('default_transaction_isolation', 'read committed', false),"
-    " set_config('default_transaction_read_only', %s, false), set_config('lock_timeout', %s, false)"
+    " set_config('default_transaction_read_only', %s, false), set_config('lock_timeout', %s, false),"
+    " set_config('idle_in_transaction_session_timeout', %s, false)"
 )
 _SCHEMA = "SELECT current_schema(), current_setting('search_path'), hashtext(current_schema())"
 
 #: 'chst' in ASCII: distinguishes the locks of chainscout from those of other programs.
 _OURS = 0x63687374
+#: How the codes of the server's errors begin that end the connection: broken, shut down, idle for too long.
+_LOST = ("08", "57P", "25P03")
+#: A transaction that a statement can end.
+_ENDABLE = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 #: How many appends take turns after another writer was seen.
 _CROWD = 16
+#: Milliseconds after which the server ends a transaction whose process was stopped, or whose machine is gone, while it
+#: held the lock. A command takes far less.
+_ASLEEP = 60_000
 #: Seconds of trying to reach a server that is being restarted, unless the caller has less patience.
 _RESTART = 30.0
 #: Seconds after which the server's clock is read again.
@@ -125,6 +133,7 @@ class PostgresJournal(Journal):
     def _append(self, head: Head, command: Command) -> list[Entry]:
         while True:
             new: list[Entry] = []
+            self._reconnect()
             try:
                 self._check_clock()
                 if head.number and not self._crowd:
@@ -154,11 +163,12 @@ class PostgresJournal(Journal):
 
     def _take_turn(self, head: Head) -> list[Entry]:
         """Begins a transaction, waits for the lock, and reads what others wrote."""
-        with self._db.pipeline():
-            self._db.execute(_BEGIN)
-            self._db.execute(_LOCK, (_OURS, self._turn))
-            rows = self._db.execute(_ROWS, (head.number, None))
-        tail = self._follow(head, rows.fetchall())
+        # One message, which the driver fills in. After a pipeline the server would not count for how long we sleep.
+        with psycopg.ClientCursor(self._db) as cursor:
+            cursor.execute(f"{_BEGIN}; {_LOCK}; {_ROWS}", (_OURS, self._turn, head.number, None))
+            while cursor.nextset():
+                pass
+            tail = self._follow(head, cursor.fetchall())
         self._crowd = _CROWD if tail else max(0, self._crowd - 1)
         return tail
 
@@ -178,28 +188,30 @@ class PostgresJournal(Journal):
                 self._reconnect()
                 if not new:
                     return False
-                found = self._db.execute(_DIGEST, (new[0].number,)).fetchone()
-                if found is not None:
-                    return bool(found[0] == new[0].digest)
+                found = self._db.execute(_DIGESTS, (new[0].number, new[-1].number)).fetchall()
+                if found:
+                    return [digest for (digest,) in found] == [entry.digest for entry in new]
                 self._insert(head, new)
                 return True
             except UniqueViolation:
                 pass  # the first attempt came through late, or another writer's entries did: look again
             except (psycopg.Error, ConnectionLost) as error:
-                if isinstance(error, psycopg.Error) and self._db.closed:
-                    continue
-                if new:
-                    raise OutcomeUnknown(
-                        f"the connection to {self.where} was lost ({_one_line(error)}): whether the last change was "
-                        "stored will be seen when the study is read again"
-                    ) from None
-                raise
+                if isinstance(error, psycopg.Error):
+                    with suppress(psycopg.Error):
+                        self._check_lost(error)
+                        continue
+                if not new:
+                    raise
+                raise OutcomeUnknown(
+                    f"the connection to {self.where} was lost ({_one_line(error)}): whether the last change was "
+                    "stored will be seen when the study is read again"
+                ) from None
 
     def _undo(self) -> None:
         """Ends the transaction without any change, whatever state it is in."""
         with suppress(psycopg.Error):
             status = self._db.info.transaction_status
-            if status == TransactionStatus.INTRANS and not self._db.pgconn.pipeline_status:
+            if status in _ENDABLE and not self._db.pgconn.pipeline_status:
                 self._db.execute("ROLLBACK")
             elif status != TransactionStatus.IDLE:
                 self._db.close()  # the server rolls back, and the next statement finds a lost connection
@@ -243,10 +255,13 @@ class PostgresJournal(Journal):
             self._read_clock(self._db)
 
     def _check_lost(self, error: psycopg.Error) -> None:
-        """Raises the error if the connection is still there."""
-        if not self._db.closed:
+        """Raises the error if it does not mean that the connection is lost. A lost connection is closed afterwards."""
+        state = error.sqlstate  # None: the error comes from this side, which cannot speak to the server
+        is_lost = isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(_LOST))
+        if not is_lost and not self._db.closed:
             self._undo()
             raise error
+        self._db.close()
 
     def _reconnect(self) -> None:
         """Makes a lost connection again, and waits for a server that is being restarted."""
@@ -303,7 +318,7 @@ def _connect(address: str, read_only: bool = False, patience: float = PATIENCE) 
     try:
         db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         milliseconds = max(1, round(1000 * patience))
-        db.execute(_SETTINGS, ("on" if read_only else "off", str(milliseconds)))
+        db.execute(_SETTINGS, ("on" if read_only else "off", str(milliseconds), str(_ASLEEP)))
     except BaseException:
         db.close()
         raise

@@ -133,7 +133,7 @@ class SqliteJournal(Journal):
     def _query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a statement finds. They are of one moment, also if the file is read without any lock."""
         rows = self._run(statement, values).fetchall()
-        while self._frozen is not None and self._frozen != _stamp(self.path):
+        while self._frozen is not None and self._frozen != self._stamp():
             self._db.close()
             self._db = self._open()
             rows = self._run(statement, values).fetchall()
@@ -221,7 +221,7 @@ class SqliteJournal(Journal):
     # -- the file
 
     def _open(self) -> sqlite3.Connection:
-        self._frozen = _stamp(self.path) if self.read_only and self._must_freeze() else None
+        self._frozen = self._stamp() if self.read_only else None
         options = f"mode={'ro' if self.read_only else 'rw'}" + "&immutable=1" * (self._frozen is not None)
         db = sqlite3.connect(
             f"file:{quote(str(self.path))}?{options}",
@@ -234,17 +234,19 @@ class SqliteJournal(Journal):
         db.execute("PRAGMA synchronous = FULL")
         return db
 
-    def _must_freeze(self) -> bool:
-        """Whether SQLite must be told that the file does not change, so that it reads the file alone.
+    def _stamp(self) -> tuple[int, int, int] | None:
+        """The inode, size and time of a file that SQLite must be told does not change; None if it need not.
 
         A reader of a file in WAL mode needs the index of the log beside the file, and SQLite makes the index if it is
-        missing. In a folder that cannot be written (an archive, another user's folder) it cannot.
+        missing. In a folder that cannot be written (an archive, another user's folder) it cannot. If there is nothing
+        in the log, the file alone can be read instead, without any lock; who reads compares the stamps.
         """
-        if self._alone:
-            return True
-        if os.access(self.path.parent, os.W_OK) or self._log_size() > 0:
-            return False
-        return not (os.path.exists(self._names[1]) and os.path.exists(self._names[2]))
+        if not self._alone:
+            has_log = os.path.exists(self._names[1]) and os.path.exists(self._names[2])
+            if has_log or self._log_size() > 0 or os.access(self.path.parent, os.W_OK):
+                return None
+        found = os.stat(self.path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _check_content(self) -> None:
         """Raises `FileError` unless the file is a study of this format, with its log."""
@@ -373,12 +375,3 @@ def _check_kind(path: Path) -> None:
         raise FileError(f"{path} could not be read: {error.strerror}") from None
     if not stat.S_ISREG(kind):
         raise FileError(f"{path} could not be read: it is {'a directory' if stat.S_ISDIR(kind) else 'no file'}")
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """The inode, the size and the time of the last change of a file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
