@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from journal_places import CREATED, Reader, Stepped, decided, told
 
 from chainscout.errors import Busy, FileError, InputError
+from chainscout.journal import journal as module
 from chainscout.journal.entry import START, Draft, Head, Kind, packed, sealed, unpacked
 from chainscout.journal.journal import Snapshot
 from chainscout.journal.opening import create, open_journal
@@ -396,3 +397,24 @@ def test_every_state_is_a_prefix_whoever_writes_at_length(place):
 def test_a_head_is_where_an_entry_ends():
     entries = sealed(Head(7, 1000, 99), 900, [told(1), told(2)])
     assert [entry.head for entry in entries] == [(8, 1000, entries[0].digest), (9, 1000, entries[1].digest)]
+
+
+def test_a_writer_that_was_idle_reads_before_it_takes_the_lock(place, monkeypatch):
+    """What others wrote meanwhile may be long, and nobody should wait while it is read."""
+    journal, where = place.new()
+    one, two = Reader(place.again(journal, where)).read(), Reader(journal).read()
+    two.append(5)
+    one.journal._latest -= 2 * module._IDLE
+    given = []
+
+    def command(tail):
+        given.append(list(tail))
+        one.apply(tail)
+        if len(given) == 1:
+            assert len(one.entries) == 6
+        return [told(len(one.entries), by=one.number)]
+
+    one.apply(one.journal.append(one.head, command))
+    assert sum(map(len, given)) == 5
+    assert one.entries == two.read().entries
+    assert decided(one.entries)

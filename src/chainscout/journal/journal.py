@@ -27,6 +27,8 @@ Command = Callable[[Sequence[Entry]], Sequence[Draft]]
 
 #: Seconds that a writer waits for its turn before it reports that another writer is stuck.
 PATIENCE = 600.0
+#: After this many seconds without an append, a writer first reads what others wrote.
+_IDLE = 1.0
 #: The number of entries that are read at a time where a whole journal is read.
 PAGE = 50_000
 
@@ -79,6 +81,8 @@ class Journal(ABC):
         self.read_only = read_only
         self._process = os.getpid()
         self._is_closed = False
+        #: When this journal was appended to last, by the monotonic clock.
+        self._latest = time.monotonic()
 
     def read(self, head: Head = START, most: int | None = None) -> list[Entry]:
         """The entries after the head, at most ``most`` of them.
@@ -98,10 +102,22 @@ class Journal(ABC):
         Raises what the command raises. Then, and after every other error except `OutcomeUnknown`, nothing is stored.
         """
         self._check_writing()
+        behind: Sequence[Entry] = ()
+        if time.monotonic() - self._latest > _IDLE:
+            behind = self.read(head)  # perhaps many: better before this writer holds the lock
+            head = behind[-1].head if behind else head
+
+        def decide(tail: Sequence[Entry]) -> Sequence[Draft]:
+            nonlocal behind
+            given, behind = [*behind, *tail], ()
+            return command(given)
+
         try:
-            return self._append(head, command)
+            return self._append(head, decide if behind else command)
         except self._failure as error:
             raise self._meaning(error) from error
+        finally:
+            self._latest = time.monotonic()
 
     def pages(self, head: Head = START) -> Iterator[list[Entry]]:
         """The entries after the head, some thousands at a time."""

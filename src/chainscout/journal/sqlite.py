@@ -65,8 +65,8 @@ _LARGE_LOG = 32 * 2**20
 #: A log of this size or less holds nothing.
 _HEADER = 32
 
-#: A pause lasts for a random part of this many seconds; each next one is longer, up to the largest.
-_PAUSE, _GROWTH, _LONGEST = 0.001, 1.1, 0.005
+#: A pause lasts for a random time between these, in seconds. Pauses that grow would serve last who waits longest.
+_PAUSE = (0.0002, 0.001)
 #: Errors of SQLite that pass.
 _WAITING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 _random = SystemRandom()
@@ -141,7 +141,7 @@ class SqliteJournal(Journal):
 
     def _run(self, statement: str, values: Sequence[Any] = (), patience: float | None = None) -> sqlite3.Cursor:
         """Runs a statement as soon as no other process is in the way."""
-        end, longest = 0.0, _PAUSE
+        end = 0.0
         while True:
             try:
                 return self._db.execute(statement, values)
@@ -152,8 +152,7 @@ class SqliteJournal(Journal):
                 end = end or now + (self._patience if patience is None else patience)
                 if now >= end:
                     raise
-            time.sleep(longest * _random.uniform(0.2, 1.0))
-            longest = min(longest * _GROWTH, _LONGEST)
+            time.sleep(_random.uniform(*_PAUSE))
 
     # -- writing
 
