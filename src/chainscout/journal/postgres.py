@@ -122,20 +122,19 @@ class PostgresJournal(Journal):
         """The rows that a statement finds; a lost connection is made again."""
         while True:
             try:
-                self._check_clock()
+                self._connect_again()
                 return self._db.execute(statement, values).fetchall()
             except psycopg.Error as error:
-                self._check_lost(error)
-                self._reconnect()
+                if not self._is_lost(error):
+                    raise
 
     # -- writing
 
     def _append(self, head: Head, command: Command) -> list[Entry]:
         while True:
             new: list[Entry] = []
-            self._reconnect()
             try:
-                self._check_clock()
+                self._connect_again()
                 if head.number and not self._crowd:
                     with suppress(Exception):  # a refusal, perhaps only by an old state: look again in turn
                         new = self._seal(head, command, ())
@@ -150,16 +149,15 @@ class PostgresJournal(Journal):
                         self._insert(head, new)
                     self._db.execute("COMMIT")
                 return new
-            except UniqueViolation:  # another writer has taken the number
+            except BaseException as error:
+                if isinstance(error, psycopg.Error) and self._is_lost(error):
+                    if new and self._is_stored(head, new):
+                        return new
+                    continue
                 self._undo()
-                self._crowd = _CROWD
-            except psycopg.Error as error:
-                self._check_lost(error)
-                if self._settle(head, new):
-                    return new
-            except BaseException:
-                self._undo()
-                raise
+                if not isinstance(error, UniqueViolation):
+                    raise
+                self._crowd = _CROWD  # another writer has taken the number
 
     def _take_turn(self, head: Head) -> list[Entry]:
         """Begins a transaction, waits for the lock, and reads what others wrote."""
@@ -181,13 +179,11 @@ class PostgresJournal(Journal):
         if not self._db.pgconn.pipeline_status and inserted.rowcount == 0:
             raise self._gone(head)
 
-    def _settle(self, head: Head, new: Sequence[Entry]) -> bool:
-        """Connects again after a lost connection. Returns whether the new entries are stored."""
+    def _is_stored(self, head: Head, new: Sequence[Entry]) -> bool:
+        """Settles after a lost connection whether these entries are stored; stores them if their numbers are free."""
         while True:
             try:
-                self._reconnect()
-                if not new:
-                    return False
+                self._connect_again(OutcomeUnknown)
                 found = self._db.execute(_DIGESTS, (new[0].number, new[-1].number)).fetchall()
                 if found:
                     return [digest for (digest,) in found] == [entry.digest for entry in new]
@@ -195,17 +191,9 @@ class PostgresJournal(Journal):
                 return True
             except UniqueViolation:
                 pass  # the first attempt came through late, or another writer's entries did: look again
-            except (psycopg.Error, ConnectionLost) as error:
-                if isinstance(error, psycopg.Error):
-                    with suppress(psycopg.Error):
-                        self._check_lost(error)
-                        continue
-                if not new:
-                    raise
-                raise OutcomeUnknown(
-                    f"the connection to {self.where} was lost ({_one_line(error)}): whether the last change was "
-                    "stored will be seen when the study is read again"
-                ) from None
+            except psycopg.Error as error:
+                if not self._is_lost(error):
+                    raise self._lost(error, OutcomeUnknown) from error
 
     def _undo(self) -> None:
         """Ends the transaction without any change, whatever state it is in."""
@@ -249,30 +237,34 @@ class PostgresJournal(Journal):
         self._ahead = now - 500 * (before + time.monotonic())  # halfway between the question and the answer
         self._measured = time.time()
 
-    def _check_clock(self) -> None:
-        """Reads the server's clock now and then. (The monotonic clock of a machine that sleeps may sleep too.)"""
-        if not 0 <= time.time() - self._measured < _CLOCK_EVERY:
-            self._read_clock(self._db)
+    def _connect_again(self, failure: type[ConnectionLost] = ConnectionLost) -> None:
+        """Makes a lost connection again, and waits for a server that is being restarted.
 
-    def _check_lost(self, error: psycopg.Error) -> None:
-        """Raises the error if it does not mean that the connection is lost. A lost connection is closed afterwards."""
-        state = error.sqlstate  # None: the error comes from this side, which cannot speak to the server
-        is_lost = isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(_LOST))
-        if not is_lost and not self._db.closed:
-            self._undo()
-            raise error
-        self._db.close()
-
-    def _reconnect(self) -> None:
-        """Makes a lost connection again, and waits for a server that is being restarted."""
+        Reads the server's clock now and then. (The monotonic clock of a machine that sleeps may sleep too.)
+        """
         end = time.monotonic() + min(_RESTART, self._patience)
         while self._db.closed:
             try:
                 self._db = self._open()
             except (psycopg.Error, ConnectionLost) as error:
                 if time.monotonic() > end or not _may_pass(error):
-                    raise ConnectionLost(f"the connection to {self.where} was lost ({_one_line(error)})") from None
+                    raise self._lost(error, failure) from None
                 time.sleep(0.1)
+        if not 0 <= time.time() - self._measured < _CLOCK_EVERY:
+            self._read_clock(self._db)
+
+    def _is_lost(self, error: psycopg.Error) -> bool:
+        """Whether the error means that the connection is lost. Then it is closed."""
+        state = error.sqlstate  # None: the error comes from this side, which cannot speak to the server
+        broken = isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(_LOST))
+        if broken:
+            self._db.close()
+        return self._db.closed
+
+    def _lost(self, error: Exception, failure: type[ConnectionLost]) -> ConnectionLost:
+        unknown = "whether the last change was stored will be seen when the study is read again"
+        outcome = unknown if failure is OutcomeUnknown else "nothing was changed"
+        return failure(f"the connection to {self.where} was lost ({_one_line(error)}): {outcome}")
 
     def _meaning(self, error: Exception) -> ChainscoutError:
         return _meaning(self.where, self._patience, error)

@@ -29,7 +29,7 @@ from urllib.parse import quote
 
 from ..errors import Busy, ChainscoutError, FileError
 from .entry import Entry, Head
-from .files import Identity, beside, identity
+from .files import beside, identity
 from .journal import PATIENCE, Command, Journal, Snapshot, other_format
 
 __all__ = ["SqliteJournal", "fill"]
@@ -92,17 +92,17 @@ class SqliteJournal(Journal):
         #: The real file, even if links change later.
         self.path = Path(os.path.realpath(path))
         self._names = tuple(str(beside(path, ending)) for ending in ("", "-wal", "-shm"))
-        #: The files that these names had when they were opened; empty before the first append.
-        self._files: tuple[Identity | None, ...] = ()
         #: The stamp of a file that SQLite must read as one that does not change; None if it need not.
         self._frozen: tuple[int, int, int] | None = None
         self._appends = 0
         _check_kind(path)
-        self._file = identity(self.path)
+        before = identity(self.path)
         try:
             self._db = self._open()
             try:
                 self._check_content()
+                #: The files that these names have; the connection has opened them.
+                self._files = (before, *map(identity, self._names[1:]))
                 self._check_same()
             except BaseException:
                 self._db.close()
@@ -222,13 +222,8 @@ class SqliteJournal(Journal):
     def _open(self) -> sqlite3.Connection:
         self._frozen = self._stamp() if self.read_only else None
         options = f"mode={'ro' if self.read_only else 'rw'}" + "&immutable=1" * (self._frozen is not None)
-        db = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{options}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=0,
-        )
+        uri = f"file:{quote(str(self.path))}?{options}"
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=0)
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA synchronous = FULL")
         return db
@@ -268,7 +263,7 @@ class SqliteJournal(Journal):
 
     def _check_same(self) -> None:
         """Raises `FileError` unless the file is still the one that was opened."""
-        if self._file is None or identity(self.path) != self._file:
+        if identity(self.path) != self._files[0]:
             raise FileError(
                 f"{self.where} was deleted or replaced while the study was open, so nothing was changed: open the "
                 "study that is there now"
@@ -277,7 +272,6 @@ class SqliteJournal(Journal):
     def _check_files(self) -> None:
         """Raises `FileError` if the log is not the one that this connection writes to: entries would be lost in it."""
         found = tuple(map(identity, self._names))
-        self._files = self._files or found
         if found != self._files or None in found:
             self._check_same()
             raise FileError(
