@@ -85,7 +85,7 @@ def restore(path: Path, where: Where) -> Journal:
 
 
 def _line(entry: Entry) -> str:
-    return f'{line_of(entry)[:-1]},"{entry.digest & _ALL:016x}"]\n'
+    return f'{line_of(*entry)[:-1]},"{entry.digest & _ALL:016x}"]\n'
 
 
 def _row(found: "re.Match[str]") -> tuple[int | str, ...]:

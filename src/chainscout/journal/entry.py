@@ -189,26 +189,25 @@ def unpacked(more: str) -> dict[str, Any]:
     return found
 
 
-def line_of(row: Sequence[Any]) -> str:
+def line_of(
+    number: int, time: int, kind: int, chain: int, path: int, value: int, by: int, more: str, _digest: int = 0
+) -> str:
     """The line of an entry: a JSON list of its columns except the digest."""
-    number, time, kind, chain, path, value, by, more = row[:8]
-    more = "null" if more == "" else more
-    return "[%d,%d,%d,%d,%d,%d,%d,%s]" % (number, time, kind, chain, path, value, by, more)  # noqa: UP031
+    return f"[{number},{time},{kind},{chain},{path},{value},{by},{'null' if more == '' else more}]"
 
 
-def digest_of(before: int, line: str) -> int:
-    """The digest of an entry with this line, after an entry with the digest ``before``."""
-    found = blake2b(b"%d%b" % (before, line.encode()), digest_size=8)
+def digest_of(before: int, columns: Sequence[Any]) -> int:
+    """The digest of an entry with these columns, after an entry with the digest ``before``."""
+    found = blake2b(f"{before}{line_of(*columns)}".encode(), digest_size=8)
     return int.from_bytes(found.digest(), "big", signed=True)
 
 
 def sealed(head: Head, time: int, drafts: Sequence[Draft]) -> list[Entry]:
     """The entries of these drafts, as they follow this head at this time."""
-    entries, (number, latest, digest) = [], head
-    time = max(time, latest)
-    for draft in drafts:
-        number += 1
+    entries, digest = [], head.digest
+    time = max(time, head.time)
+    for number, draft in enumerate(drafts, head.number + 1):
         columns = (number, time, *draft)
-        digest = digest_of(digest, line_of(columns))
+        digest = digest_of(digest, columns)
         entries.append(Entry(*columns, digest))
     return entries

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import ChainscoutError, FileError, InputError
-from .entry import FORMAT, KINDS, START, Draft, Entry, Head, digest_of, line_of, sealed
+from .entry import FORMAT, KINDS, START, Draft, Entry, Head, digest_of, sealed
 
 __all__ = ["PAGE", "PATIENCE", "Command", "Journal", "MemoryJournal", "Snapshot", "check_row", "other_format"]
 
@@ -49,8 +49,8 @@ def check_row(where: str, number: int, before: int, row: Sequence[Any]) -> Entry
     It must have this number, and its digest must be right after an entry with the digest ``before``.
     """
     try:
-        is_whole = row[0] == number and row[8] == digest_of(before, line_of(row))
-    except (TypeError, ValueError, IndexError):  # a column is missing, or is something else than a number or a text
+        is_whole = row[0] == number and row[8] == digest_of(before, row)
+    except (TypeError, IndexError):  # a column is missing, or is something else than a number or a text
         is_whole = False
     if not is_whole:
         what = "is missing" if row and row[0] != number else "is not what was written"
