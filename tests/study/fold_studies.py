@@ -55,10 +55,8 @@ class Kept:
 
     # -- the calls of a study
 
-    def ask(self, without: frozenset[int] = frozenset()) -> str | None:
-        assert self.state.order is not None
-        chain = self.state.order.first(self.state.observations, without)
-        return None if chain is None else chain.name
+    def ask(self) -> str:
+        return commands.ask(self.state, self.now)
 
     def tell(self, name: str, given: Any, walker: Walker | None = None, **options: Any) -> commands.Told:
         walker = self.main if walker is None else walker

@@ -38,8 +38,10 @@ class Status(IntEnum):
     RELEASED = 2
     #: Given up: a step may have been made, or later slots had been issued. A value that comes late closes the hole.
     LOST = 3
+    #: Removed from the order: no step was made.
+    VOID = 4
     #: No slot at all: the end of a cut whose counts are kept.
-    KEPT = 4
+    KEPT = 5
 
 
 class Hole:
@@ -150,11 +152,12 @@ class Draws:
             self.latest = hole.number
         if hole.steps > 1:
             hole.steps -= 1
-            hole.after[source, target] = hole.after.get((source, target), 0) + 1
-            return
-        if hole.status is Status.RELEASED:
-            self.released -= 1
-        before = self._remove(hole)
+            place = self._place(hole)
+            before = self.holes[place - 1].after if place else None
+        else:
+            if hole.status is Status.RELEASED:
+                self.released -= 1
+            before = self._remove(hole)
         if before is not None:
             before[source, target] = before.get((source, target), 0) + 1
 
@@ -200,6 +203,7 @@ class Draws:
         """Removes the slot. The caller knows that MATH §15, rule 1, allows it."""
         if hole.status is Status.RELEASED:
             self.released -= 1
+        hole.status = Status.VOID
         self._remove(hole)
 
     def recall(self, number: int, source: int, target: int, settled: dict[Pair, int]) -> None:
@@ -218,7 +222,7 @@ class Draws:
         hole = Hole(number, source)
         hole.status = Status.LOST
         if number != self.latest:  # else nothing of the stretch was issued later, and the hole stands at its end
-            hole.number = 1 if before is None else before.number + 1
+            hole.number = 1 if before is None else before.number + (before.path > 0)
             hole.after = stretch
             if before is not None:
                 before.after = {}
@@ -256,7 +260,7 @@ class Draws:
 
     def keep(self, cut: Cut) -> Hole:
         """Keeps the end of a cut of this moment, so that its counts can be told from later ones."""
-        end = Hole(cut.number, UNKNOWN)
+        end = Hole(cut.number, UNKNOWN)  # its path is 0: it belongs to nobody
         end.status = Status.KEPT
         self.holes.insert(cut.place, end)
         return end

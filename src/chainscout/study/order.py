@@ -140,6 +140,12 @@ class Order:
             if self._evaluate(chain, changed):
                 chain.look = self._next_look(chain.transitions)
 
+    def forget(self, chain: Chain, x: int, row: Row) -> None:
+        """The row has no exits any more, because its only one was taken back."""
+        if row.terms:
+            chain.sums = _renewed(chain.sums, row.terms, (0.0,) * len(row.terms))
+        self.errors.pop((chain.number, x), None)
+
     def _term_function(self) -> Callable[[RowCounts, float, float, Chain], tuple[float, ...]] | None:
         """The terms of one row, for a rule whose terms are renewed at each transition; else None."""
         rule = self.rule

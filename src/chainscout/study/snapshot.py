@@ -1,7 +1,6 @@
 """A state as bytes, and back. It is a cache: whoever deletes it loses nothing, because the entries are all there."""
 
 import json
-import math
 import zlib
 from collections import OrderedDict
 from typing import Any
@@ -21,10 +20,8 @@ _TOTALS = (
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
     "transitions", "observations", "discovered", "paths", "leases", "pending", "barren", "aside", "ended", "looked",
-    "at_cut", "wanted_at", "done",
+    "at_cut", "ratio", "enough", "due", "wanted_at", "done",
 )  # fmt: skip
-#: Numbers that may be infinite, which JSON cannot say.
-_REAL = ("ratio", "enough", "due")
 _HOLE = ("number", "source", "path", "by", "since", "steps")
 _PATH = ("number", "owner", "is_plain", "steps", "last", "before", "told", "by", "told_slot", "ended", "digest")
 _LEASE = ("number", "worker", "chain", "path", "expires", "lasts", "steps", "at_once")
@@ -50,7 +47,8 @@ def packed_state(state: State) -> bytes:
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
     }
-    return zlib.compress(json.dumps(content, separators=(",", ":"), allow_nan=False).encode(), 1)
+    # Python's JSON has infinite numbers too. The text is for nobody but this program.
+    return zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 1)
 
 
 def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = False) -> State | None:
@@ -96,7 +94,6 @@ def _packed(chain: Chain) -> list[Any]:
     ]
     return [
         [getattr(chain, name) for name in _FACTS],
-        [None if math.isinf(value) else value for value in (getattr(chain, name) for name in _REAL)],
         chain.labels if chain.is_open else None,
         [(x, list(counts.items())) for x, counts in chain.warm.items()],
         rows,
@@ -110,11 +107,9 @@ def _packed(chain: Chain) -> list[Any]:
 
 
 def _unpack(chain: Chain, packed: list[Any], state: State) -> None:
-    facts, real, labels, warm, rows, paths, newest, prefixes, holes, draws, ends = packed
+    facts, labels, warm, rows, paths, newest, prefixes, holes, draws, ends = packed
     for name, value in zip(_FACTS, facts, strict=True):
         setattr(chain, name, tuple(value) if isinstance(value, list) else value)
-    for name, value in zip(_REAL, real, strict=True):
-        setattr(chain, name, math.inf if value is None else value)
     chain.shared = state.shared
     if chain.is_open:
         chain.labels, chain.positions = labels, {label: x for x, label in enumerate(labels)}

@@ -222,16 +222,17 @@ class State:
             elif slot is not None and slot.steps == 1:
                 slot.source = value
         else:
-            if slot is not None:
-                issued = slot.number
-                if follows:
-                    c.draws.follow(slot, x, value, number, time)
-                elif slot.steps == 1:
-                    c.draws.fill(slot, x, value)
-                    p.slot = None
-                else:
-                    c.draws.fill(slot, x, value)
-                    slot.source = value if slot.steps == 1 else UNKNOWN
+            if slot is None or slot.status is Status.VOID:
+                slot = p.slot = c.draws.ask(number, x, path, by, time)
+            issued = slot.number
+            if follows:
+                c.draws.follow(slot, x, value, number, time)
+            elif slot.steps == 1:
+                c.draws.fill(slot, x, value)
+                p.slot = None
+            else:
+                c.draws.fill(slot, x, value)
+                slot.source = value if slot.steps == 1 else UNKNOWN
             self._count(c, x, value, 1)
             c.barren = 0
         if c.draws.cards is not None:
@@ -272,15 +273,20 @@ class State:
         if row is None:
             row = chain.rows[x] = Row()
         seen = row.counts.get(y, 0)
-        row.counts[y] = seen + times
+        if seen + times:
+            row.counts[y] = seen + times
+        else:
+            del row.counts[y]
         row.exits += times
         row.squares += 2 * seen * times + 1
         chain.transitions += times
         if not seen and chain.is_open:
             chain.discovered += 1
             row.discoveries[y] = chain.discovered, row.exits, 1
+        if not row.exits:
+            del chain.rows[x]
         if self.order is not None:
-            self.order.count(chain, x, row)
+            (self.order.count if row.exits else self.order.forget)(chain, x, row)
 
     def _keep_prefix(self, chain: Chain, path: Path) -> None:
         """Notes how the path began, and that another one began alike."""
@@ -325,6 +331,7 @@ class State:
         self.observations -= 1
         self.lost += 1
         self._leave(chain, path, End.UNKNOWN)
+        chain.walks.pop(path.number, None)  # nobody can say where its next step began, so no value closes its hole
 
     @staticmethod
     def _settled(chain: Chain, recalled: tuple[int, int]) -> dict[tuple[int, int], int]:
@@ -360,7 +367,7 @@ class State:
             slots -= 1  # the first state is no draw of a row
         if slots:
             source = p.last if slots == 1 and p.last != START else UNKNOWN
-            if p.slot is None:
+            if p.slot is None or p.slot.status is Status.VOID:
                 p.slot = c.draws.ask(number, source, path, lease.number, time, slots)
             else:
                 c.draws.ask_again(p.slot, source, lease.number, time, slots)
@@ -403,11 +410,11 @@ class State:
     def _hand_back(self, chain: Chain, path: Path) -> None:
         """The walker says that no step of its open slot was made."""
         self._free(chain, path)
-        if path.steps == 0 and not self.shared:  # nobody goes on with a path that did not begin
-            path.ended = True
+        if path.steps == 0:
+            path.ended = not self.shared  # nobody goes on with a path that did not begin
             self._close_slot(chain, path, End.UNKNOWN)
         elif path.slot is not None and path.slot.status is Status.PENDING:
-            path.slot.source = path.last if path.steps else UNKNOWN
+            path.slot.source = path.last
             chain.draws.release(path.slot)
         if path.ended and path.slot is None:
             del chain.walks[path.number]
@@ -435,7 +442,8 @@ class State:
     def _close_slot(chain: Chain, path: Path, end: End) -> None:
         """What becomes of the open slot of a path that nobody goes on with (MATH §15, rule 1)."""
         slot = path.slot
-        if slot is None:
+        if slot is None or slot.status is Status.VOID:
+            path.slot = None
             return
         due = end in (End.TERMINATED, End.TRUNCATED, End.DUE)
         if due or (end is End.UNKNOWN and chain.draws.is_last(slot)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..journal.entry import Draft, Kind, packed
 from .chain import Chain, Path
+from .draws import Status
 from .state import MAIN
 
 __all__ = ["Walker"]
@@ -71,6 +72,8 @@ class Walker:
         path = chain.walks.get(chain.newest.get(self.name, 0))
         if path is None or path.ended or path.lease is not None or path.is_plain is self.is_worker:
             return None
+        if path.is_plain and (path.slot is None or path.slot.status is Status.VOID):
+            return None  # its next step lost its place when another path of the chain went on
         return None if path.is_plain and path.told > self.opened else path
 
     def begins(self, chain: Chain, path: int) -> bool:

@@ -16,10 +16,12 @@ from .changes import (
     stop,
     take_up,
 )
+from .choices import ask, ask_many
 from .leases import Granted, give_back, lease, renew, tell_and_lease
 from .tells import Told, correct, end_path, tell, tell_leased, tell_many, tell_walk
 
 __all__ = [
-    "Granted", "Told", "aim", "bound", "close", "correct", "create", "end_path", "extend", "give_back", "lease", "lose",
-    "renew", "set_aside", "stop", "take_up", "tell", "tell_and_lease", "tell_leased", "tell_many", "tell_walk", "tells",
+    "Granted", "Told", "aim", "ask", "ask_many", "bound", "close", "correct", "create", "end_path", "extend",
+    "give_back", "lease", "lose", "renew", "set_aside", "stop", "take_up", "tell", "tell_and_lease", "tell_leased",
+    "tell_many", "tell_walk", "tells",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from ..settings import StudySettings
 from ..state import State
 from ..views import StopReason
 from ..walker import Walker
-from .tells import expiries, find_lease
+from .tells import check_not_held, expiries, find_lease
 
 __all__ = ["aim", "bound", "close", "create", "extend", "lose", "set_aside", "stop", "take_up"]
 
@@ -137,7 +137,9 @@ def set_aside(
     """
     chain = labels.find(state, name)
     drafts = expiries(state, now)
-    if token is not None:
+    if token is None:
+        check_not_held(state, now, chain)
+    else:
         chain, lease, path = find_lease(state, now, token, name)
         drafts.append(Draft(Kind.GIVEN_BACK, chain.number, path.number, by=lease.number))
     if chain.aside is None:

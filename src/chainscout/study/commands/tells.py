@@ -7,12 +7,13 @@ from ...errors import Held, LeaseLost, OutOfStep
 from ...journal.entry import Draft, End, Entry, Kind, packed
 from .. import budget, labels, stop
 from ..chain import Chain, Lease, Path
+from ..draws import START
 from ..state import KEYS, State
 from ..walker import Walker
 
 __all__ = [
-    "Recall", "Told", "correct", "end_path", "expiries", "find_lease", "is_repeated", "nothing_recalled", "tell",
-    "tell_leased", "tell_many", "tell_walk",
+    "Following", "Recall", "Told", "check_not_held", "correct", "end_path", "expiries", "find_lease", "is_repeated",
+    "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
 ]  # fmt: skip
 
 #: Finds an old tell in the journal: ``recall(chain, path, step)``, or ``recall(key)``. None: there is none.
@@ -34,6 +35,17 @@ class Told(NamedTuple):
     repeated: bool = False
     #: Whether the lease had ended: the value closes its hole, and the path stays ended.
     late: bool = False
+
+
+class Following(NamedTuple):
+    """What follows the end of a path."""
+
+    #: The number of the walker's own entry; 0 if it has none.
+    walker: int
+    #: The number of the next path; with a lease it is the lease's.
+    path: int
+    #: The lease's new token; 0 without a lease.
+    token: int = 0
 
 
 def nothing_recalled(*asked: int | str) -> Entry | None:
@@ -141,8 +153,9 @@ def tell_leased(
     drafts: list[Draft] = []
     late = lease is None or lease.expires <= now
     if late:
-        is_open = known is not None and known.slot is not None and known.slot.by == token and known.last >= 0
-        if known is None or not is_open:
+        if known is None or known.slot is None or known.slot.by != token or known.last == START:
+            raise _lease_lost(chain, lease, now)
+        if lease is None and not known.ended:  # it was given back: its worker said that it made no step
             raise _lease_lost(chain, lease, now)
         drafts = expiries(state, now)
         try:
@@ -201,22 +214,23 @@ def _lease_lost(chain: Chain, lease: Lease | None, now: int) -> LeaseLost:
 
 def end_path(
     state: State, now: int, walker: Walker, name: str, end: End, *, token: int | None = None
-) -> tuple[list[Draft], tuple[int, int]]:
-    """The path ends: the next observation begins another one. Returns the path and the token of what follows.
+) -> tuple[list[Draft], Following]:
+    """The path ends: the next observation begins another one.
 
     Without a lease, the path is the walker's own, or else the latest one of plain tells. With a lease, the rest of the
     lease goes over to a new path, under a new token.
     """
     if token is None:
         chain = labels.find(state, name)
-        _check_not_held(state, now, chain)
+        check_not_held(state, now, chain)
         path = walker.path(chain) or (chain.walks.get(chain.paths) if state.shared else walker.latest(chain))
         drafts = expiries(state, now)
         if path is None or path.ended:
             drafts += [Draft(Kind.LOST, chain.number, by=walker.number)] if end is End.LOST else []
-            return drafts, (chain.paths + 1, 0)
+            return drafts, Following(walker.number, chain.paths + 1)
         number, drafts = _registered(state, walker, drafts)
-        return [*drafts, Draft(Kind.PATH_ENDED, chain.number, path.number, end, number)], (chain.paths + 1, 0)
+        drafts.append(Draft(Kind.PATH_ENDED, chain.number, path.number, end, number))
+        return drafts, Following(number, chain.paths + 1)
     chain, lease, path = find_lease(state, now, token, name)
     left, following = max(1, lease.expires - now), chain.paths + 1
     more = packed(steps=lease.steps, **({"at_once": True} if lease.at_once else {})) if lease.steps > 1 else ""
@@ -224,7 +238,7 @@ def end_path(
         Draft(Kind.PATH_ENDED, chain.number, path.number, end, token),
         Draft(Kind.LEASE, chain.number, following, left, lease.worker, more),
     ]
-    return drafts, (following, state.head.number + 2)
+    return drafts, Following(lease.worker, following, state.head.number + 2)
 
 
 def correct(
@@ -333,7 +347,7 @@ def _check_plain(state: State, chain: Chain) -> None:
         )
 
 
-def _check_not_held(state: State, now: int, chain: Chain) -> None:
+def check_not_held(state: State, now: int, chain: Chain) -> None:
     """Raises ``Held`` if the chain is one process and a worker holds it."""
     if state.shared:
         for lease in state.leases.values():
