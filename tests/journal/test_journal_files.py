@@ -71,12 +71,17 @@ def test_a_link_that_leads_elsewhere_later_changes_nothing(folder):
 
 @pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_file_that_is_deleted_or_replaced_is_an_error(path, folder, opened, ending, is_replaced):
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_a_file_that_is_deleted_or_replaced_is_an_error(path, folder, opened, ending, is_replaced, is_quiet):
     """By a copy of itself too: entries would go into a file that nobody sees."""
     journal = opened(path)
     reader = Reader(journal)
     reader.append(3)
     copy = copied(path, folder / "copy.db")
+    if is_quiet:  # nothing has changed in the folder for long
+        os.utime(folder, (0, 0))
+    reader.append()
+    assert bool(journal._folder) == is_quiet
     beside(path, ending).unlink()
     if is_replaced:
         os.replace(beside(copy, ending), beside(path, ending))

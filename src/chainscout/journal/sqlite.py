@@ -65,6 +65,8 @@ _LARGE_LOG = 32 * 2**20
 #: A log of this size or less holds nothing.
 _HEADER = 32
 
+#: Nanoseconds that are longer than a tick of any clock of a file system.
+_TICK = 3 * 10**9
 #: A pause lasts for a random time between these, in seconds. Pauses that grow would serve last who waits longest.
 _PAUSE = (0.0002, 0.001)
 #: Errors of SQLite that pass.
@@ -94,6 +96,8 @@ class SqliteJournal(Journal):
         self._names = tuple(str(beside(path, ending)) for ending in ("", "-wal", "-shm"))
         #: The stamp of a file that SQLite must read as one that does not change; None if it need not.
         self._frozen: tuple[int, int, int] | None = None
+        #: The folder when these files were looked at last; empty if it has changed just before.
+        self._folder: tuple[int, ...] = ()
         self._appends = 0
         _check_kind(path)
         before = identity(self.path)
@@ -270,7 +274,15 @@ class SqliteJournal(Journal):
             )
 
     def _check_files(self) -> None:
-        """Raises `FileError` if the log is not the one that this connection writes to: entries would be lost in it."""
+        """Raises `FileError` if the log is not the one that this connection writes to: entries would be lost in it.
+
+        A file cannot be deleted or replaced without a change of its folder. To look at the folder is cheaper: on Linux
+        from 6.13 on, a look at the log itself makes the next write to it half as long again.
+        """
+        folder = os.stat(self.path.parent)
+        seen = folder.st_dev, folder.st_ino, folder.st_mtime_ns
+        if seen == self._folder:
+            return
         found = tuple(map(identity, self._names))
         if found != self._files or None in found:
             self._check_same()
@@ -278,6 +290,8 @@ class SqliteJournal(Journal):
                 f"the write-ahead log beside {self.where} was deleted or replaced while the study was open, so nothing "
                 "was changed: open the study again"
             )
+        # Another change in the same tick of the clock would leave the same time.
+        self._folder = seen if time.time_ns() - folder.st_mtime_ns > _TICK else ()
 
     def _log_size(self) -> int:
         try:
