@@ -47,7 +47,7 @@ class Status(IntEnum):
 class Hole:
     """A slot without a value, and the told draws between it and the next hole."""
 
-    __slots__ = ("after", "by", "number", "path", "since", "source", "status", "steps")
+    __slots__ = ("after", "by", "is_early", "is_row_void", "number", "path", "since", "source", "status", "steps")
 
     def __init__(self, number: int, source: int, path: int = 0, by: int = 0, since: int = 0, steps: int = 1) -> None:
         #: The entry that issued the slot.
@@ -61,8 +61,18 @@ class Hole:
         #: How many slots have this number: more than one only if a lease tells its steps in one go.
         self.steps = steps
         self.status = Status.PENDING
+        #: Whether it was given up before any later slot of the study was issued. Checks skip it then, and say so.
+        self.is_early = False
+        #: Whether its walker said that no step was made, and no later slot of its row had been issued then. Answers
+        #: leave it out. It is known where draws are recorded.
+        self.is_row_void = False
         #: The told draws whose slots come after this one and before the next hole.
         self.after: dict[Pair, int] = {}
+
+    @property
+    def is_slot(self) -> bool:
+        """Whether it is a slot, and not the end of a kept cut."""
+        return self.status is not Status.KEPT
 
 
 class Card(NamedTuple):
@@ -77,8 +87,10 @@ class Card(NamedTuple):
     target: int
     #: The entry that told it; 0 for a hole.
     told: int
-    #: What a hole is.
+    #: What a hole is, and who may leave it out (see `Hole`).
     status: Status | None = None
+    is_early: bool = False
+    is_row_void: bool = False
 
 
 class Exits(Protocol):
@@ -145,6 +157,7 @@ class Draws:
         if self.released:
             self._void_released(hole.number)
         hole.source, hole.by, hole.since, hole.steps = source, by, since, steps
+        hole.is_early = hole.is_row_void = False
 
     def fill(self, hole: Hole, source: int, target: int) -> None:
         """The hole's first slot has a value, in time or late."""
@@ -191,13 +204,24 @@ class Draws:
             hole.status = Status.RELEASED
             self.released += 1
         else:
-            hole.status = Status.LOST
+            self.give_up(hole, made=False)
 
-    def give_up(self, hole: Hole) -> None:
-        """A step may have been made: the hole stays."""
+    def give_up(self, hole: Hole, *, made: bool = True) -> None:
+        """The hole stays. ``made``: a step may have been made; else its walker said that none was."""
         if hole.status is Status.RELEASED:
             self.released -= 1
         hole.status = Status.LOST
+        hole.is_row_void = not made and self._is_last_of_row(hole)
+
+    def _is_last_of_row(self, hole: Hole) -> bool:
+        """Whether no later slot of the hole's row has been issued, as far as draws are recorded."""
+        if self.cards is None or hole.source == UNKNOWN:
+            return False
+        if any(card.source == hole.source and card.number > hole.number for card in self.cards):
+            return False
+        later = self.holes[self._place(hole) + 1 :]
+        idle = (Status.RELEASED, Status.KEPT)
+        return all(other.status in idle or other.source not in (hole.source, UNKNOWN) for other in later)
 
     def void(self, hole: Hole) -> None:
         """Removes the slot. The caller knows that MATH §15, rule 1, allows it."""
@@ -276,55 +300,61 @@ class Draws:
             return place
         return place if self.latest < number else None
 
-    def cut(self, place: int, everything: int) -> Cut:
-        """The cut that ends at this place. ``everything``: a number above every slot that was issued."""
+    def cut(self, place: int, everything: int, *, independent: bool = False) -> Cut:
+        """The cut that ends at this place. ``everything``: a number above every slot that was issued.
+
+        ``independent``: without lost slots, as in `chosen`.
+        """
         without: dict[Pair, int] = {}
         for hole in self.holes[place:]:
             for pair, times in hole.after.items():
                 without[pair] = without.get(pair, 0) + times
         number = self.holes[place].number if place < len(self.holes) else everything
-        return Cut(place, number, without, self._holes_before(place))
+        return Cut(place, number, without, self._holes_before(place, independent))
 
-    def _holes_before(self, place: int) -> dict[int, int]:
+    def _holes_before(self, place: int, independent: bool = False) -> dict[int, int]:
         found: dict[int, int] = {}
         for hole in self.holes[:place]:
-            if hole.status is not Status.KEPT:
+            if hole.is_slot and not (independent and hole.status is Status.LOST):
                 found[hole.source] = found.get(hole.source, 0) + 1
         return found
 
-    def candidates(self, latched: Hole | None = None) -> list[int]:
+    def candidates(self, latched: Hole | None = None, *, independent: bool = False) -> list[int]:
         """The places of the candidate cuts, in order (MATH §15, rule 3).
 
-        Before the 1st, 2nd, 3rd, 5th, 9th … hole, after everything, and at the latched end. No cut has a hole whose row
-        is not known.
+        Before the 1st, 2nd, 3rd, 5th, 9th … hole, after the last told draw, and at the latched end. (A cut that goes on
+        behind the last told draw has the same counts and more holes.) No cut has a hole whose row is not known.
         """
-        found, rank, wanted = [], 0, 0
-        for place, hole in enumerate(self.holes):
+        holes = self.holes
+        counted = [hole.is_slot and not (independent and hole.status is Status.LOST) for hole in holes]
+        unknown = (place for place, hole in enumerate(holes) if hole.source == UNKNOWN and counted[place])
+        end = next(unknown, len(holes))
+        while end > 0 and not holes[end - 1].after:
+            end -= 1
+        found, rank, wanted = {end}, 0, 0
+        for place, hole in enumerate(holes):
             if hole is latched:
-                found.append(place)
-            if hole.status is Status.KEPT:
-                continue
-            if rank == wanted:
-                found.append(place)
-                wanted = 1 if wanted == 0 else 2 * wanted
-            if hole.source == UNKNOWN:
-                return found if found[-1] == place else [*found, place]
-            rank += 1
-        return [*found, len(self.holes)]
+                found.add(place)
+            if counted[place] and place < end:
+                if rank == wanted:
+                    found.add(place)
+                    wanted = 2 * wanted or 1
+                rank += 1
+        return sorted(found)
 
     def chosen(
         self, rows: Mapping[int, Exits], size: int, log_inverse: float, everything: int, *,
-        open_states: bool = False, latched: Hole | None = None,
+        open_states: bool = False, latched: Hole | None = None, independent: bool = False,
     ) -> Cut:  # fmt: skip
         """The candidate cut with the smallest closed bound; of equal ones the earliest.
 
         It is a function of the state alone, so every process chooses alike. ``log_inverse``: log(K/δ).
+        ``independent``: somebody declares that durations do not depend on outcomes, and that no draw was given up
+        because of a later one. Then lost slots are left out (rule 4).
         """
-        places = self.candidates(latched)
-        if len(self.holes) == 1 and not self.holes[0].after:
-            places = places[:1]  # one step is being made, and nothing was told after it
+        places = self.candidates(latched, independent=independent)
         if len(places) == 1:
-            return self.cut(places[0], everything)
+            return self.cut(places[0], everything, independent=independent)
         exits = {x: row.exits for x, row in rows.items()}
         best, smallest, end = places[-1], math.inf, len(self.holes)
         for place in reversed(places):
@@ -332,18 +362,19 @@ class Draws:
                 for (x, _), times in hole.after.items():
                     exits[x] -= times
             end = place
-            found = bound_with_holes(exits, self._holes_before(place), size, log_inverse, open_states=open_states)
+            holes = self._holes_before(place, independent)
+            found = bound_with_holes(exits, holes, size, log_inverse, open_states=open_states)
             if found <= smallest:
                 best, smallest = place, found
-        return self.cut(best, everything)
+        return self.cut(best, everything, independent=independent)
 
     def ordered(self) -> list[Card]:
         """Every draw that has a place: told ones if they are recorded, and holes. Warm starts have no order."""
-        open_ones = [
-            Card(hole.number, hole.path, 0, hole.source, UNKNOWN, 0, hole.status)
-            for hole in self.holes
-            if hole.status is not Status.KEPT
-        ]
+        open_ones = []
+        for hole in self.holes:
+            if hole.is_slot:
+                facts = hole.status, hole.is_early, hole.is_row_void
+                open_ones.append(Card(hole.number, hole.path, 0, hole.source, UNKNOWN, 0, *facts))
         return sorted([*(self.cards or ()), *open_ones], key=lambda card: (card.number, card.step or math.inf))
 
 

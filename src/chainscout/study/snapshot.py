@@ -15,7 +15,7 @@ __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
     "shared", "delta", "pairs", "budget", "deadline", "aims", "aim", "observations", "paths", "used", "first_cost",
-    "reserved", "issues", "lost", "aside", "missed", "behind", "spoilt", "version",
+    "reserved", "issue", "issues", "lost", "aside", "missed", "behind", "spoilt", "version",
 )  # fmt: skip
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
@@ -100,7 +100,16 @@ def _packed(chain: Chain) -> list[Any]:
         paths,
         list(chain.newest.items()),
         [(*key, numbers) for key, numbers in chain.prefixes.items()],
-        [([getattr(hole, name) for name in _HOLE], hole.status, list(hole.after.items())) for hole in holes],
+        [
+            (
+                [getattr(hole, name) for name in _HOLE],
+                hole.status,
+                hole.is_early,
+                hole.is_row_void,
+                list(hole.after.items()),
+            )
+            for hole in holes
+        ],
         [chain.draws.latest, chain.draws.released, chain.draws.cards],
         [places.get(id(chain.wanted)), places.get(id(chain.latched))],
     ]
@@ -136,9 +145,9 @@ def _draws(holes: list[Any], draws: list[Any]) -> Draws:
     found = Draws()
     found.latest, found.released, cards = draws
     found.cards = None if cards is None else [Card(*card) for card in cards]
-    for values, status, after in holes:
+    for values, status, is_early, is_row_void, after in holes:
         hole = Hole(*values)
-        hole.status = Status(status)
+        hole.status, hole.is_early, hole.is_row_void = Status(status), is_early, is_row_void
         hole.after = {(x, y): times for (x, y), times in after}
         found.holes.append(hole)
     return found

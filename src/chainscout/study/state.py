@@ -77,6 +77,8 @@ class State:
         #: How many observations and paths there are, what was spent, on first observations too, and what is promised.
         self.observations = self.paths = 0
         self.used = self.first_cost = self.reserved = 0.0
+        #: The entry that issued the latest slot.
+        self.issue = 0
         #: How many tells and leases there were: each rounds the sums of costs.
         self.issues = 0
         self.lost = 0
@@ -212,6 +214,8 @@ class State:
             c.pending -= 1
             self.reserved -= c.cost
             follows = lease.steps > 0 and not lease.at_once
+        if follows:
+            self.issue = number
         issued = number if lease is None else lease.number
         if x < 0:
             self.paths += 1
@@ -366,6 +370,7 @@ class State:
         if p.last == START:
             slots -= 1  # the first state is no draw of a row
         if slots:
+            self.issue = number
             source = p.last if slots == 1 and p.last != START else UNKNOWN
             if p.slot is None or p.slot.status is Status.VOID:
                 p.slot = c.draws.ask(number, source, path, lease.number, time, slots)
@@ -415,6 +420,7 @@ class State:
             self._close_slot(chain, path, End.UNKNOWN)
         elif path.slot is not None and path.slot.status is Status.PENDING:
             path.slot.source = path.last
+            path.slot.is_early = self.issue <= path.slot.number
             chain.draws.release(path.slot)
         if path.ended and path.slot is None:
             del chain.walks[path.number]
@@ -438,8 +444,7 @@ class State:
         if path.slot is None:
             chain.walks.pop(path.number, None)
 
-    @staticmethod
-    def _close_slot(chain: Chain, path: Path, end: End) -> None:
+    def _close_slot(self, chain: Chain, path: Path, end: End) -> None:
         """What becomes of the open slot of a path that nobody goes on with (MATH §15, rule 1)."""
         slot = path.slot
         if slot is None or slot.status is Status.VOID:
@@ -450,7 +455,8 @@ class State:
             chain.draws.void(slot)
             path.slot = None
         else:
-            chain.draws.give_up(slot)
+            slot.is_early = self.issue <= slot.number
+            chain.draws.give_up(slot, made=end is End.LOST)
 
     def _lost(self, entry: Entry) -> None:
         self.lost += 1
