@@ -29,7 +29,7 @@ def _slack(state: State, budget: float) -> float:
     """The largest error of rounded sums. Observations without costs are counted exactly."""
     if state.costs == (1.0, 1.0):
         return 0.0
-    return min(_ROUNDINGS * (state.issues + 1) * math.ulp(budget), _MOST_SLACK * state.costs[0])
+    return min(_ROUNDINGS * (state.observations + state.grants + 1) * math.ulp(budget), _MOST_SLACK * state.costs[0])
 
 
 def unspent(state: State) -> float:

@@ -1,17 +1,39 @@
 """One chain of a study, in memory: its counts, its paths and their leases, and how far it is from the study's aim."""
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .draws import START, Draws, Hole
 
-__all__ = ["Chain", "Lease", "Owner", "Path", "Row"]
+__all__ = ["Chain", "Lease", "Owner", "Path", "Row", "RowCounts"]
+
+
+class RowCounts(Sequence[float]):
+    """N[x,·] as a rule reads it: floats with all zeros, over counts that hold no zeros."""
+
+    __slots__ = ("counts", "size")
+
+    def __init__(self, counts: dict[int, int], size: int) -> None:
+        self.counts = counts
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, y):  # type: ignore[no-untyped-def]
+        if 0 <= y < self.size:
+            return float(self.counts.get(y, 0))
+        raise IndexError(y)
+
+    def __iter__(self) -> Iterator[float]:
+        return (float(self.counts.get(y, 0)) for y in range(self.size))
 
 
 class Row:
     """One row N[x,·] of a chain, with everything that was told."""
 
-    __slots__ = ("counts", "discoveries", "exits", "squares", "stale", "terms")
+    __slots__ = ("counts", "discoveries", "exits", "squares", "stale", "terms", "view")
 
     def __init__(self) -> None:
         self.exits = 0
@@ -23,6 +45,8 @@ class Row:
         self.stale = False
         #: y → (the pair's number in order of discovery, N_x and N[x,y] just after it); chains with open states only.
         self.discoveries: dict[int, tuple[int, int, int]] = {}
+        #: The row as rules see it, once a rule has looked at it.
+        self.view: RowCounts | None = None
 
     def copied(self) -> "Row":
         """A row that a preview may change."""

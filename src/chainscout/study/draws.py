@@ -44,6 +44,10 @@ class Status(IntEnum):
     KEPT = 5
 
 
+#: An attribute of an enum costs as much as the rest of a tell.
+_PENDING = Status.PENDING
+
+
 class Hole:
     """A slot without a value, and the told draws between it and the next hole."""
 
@@ -60,7 +64,7 @@ class Hole:
         self.since = since
         #: How many slots have this number: more than one only if a lease tells its steps in one go.
         self.steps = steps
-        self.status = Status.PENDING
+        self.status = _PENDING
         #: Whether it was given up before any later slot of the study was issued. Checks skip it then, and say so.
         self.is_early = False
         #: Whether its walker said that no step was made, and no later slot of its row had been issued then. Answers
@@ -177,7 +181,7 @@ class Draws:
     def follow(self, hole: Hole, source: int, target: int, number: int, since: int) -> None:
         """The slot has a value, and its walker goes on: entry ``number`` issues the path's next slot, as this hole."""
         holes = self.holes
-        if len(holes) == 1 and hole.steps == 1 and hole.status is Status.PENDING:  # one walker that lost nothing
+        if len(holes) == 1 and hole.status is _PENDING:  # one walker that lost nothing
             if hole.number > self.latest:
                 self.latest = hole.number
             if hole.after:
@@ -188,7 +192,7 @@ class Draws:
                 self._void_released(number)
             hole.after = {}
             holes.append(hole)
-        hole.number, hole.source, hole.since, hole.status = number, target, since, Status.PENDING
+        hole.number, hole.source, hole.since, hole.status = number, target, since, _PENDING
 
     def is_last(self, hole: Hole) -> bool:
         """Whether no later slot of the chain has been issued, but for those of which no step was made either."""

@@ -7,16 +7,17 @@ they are computed for the chains that moved, when somebody asks.
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
+from typing import Any
 
 from ..errors import InputError
 from ..policies import Policy, Setting
 from ..policies.furthest import LARGEST, UNBOUNDED
 from ..policies.policy import replaced
-from .chain import Chain, Row
+from .chain import Chain, Row, RowCounts
 from .draws import UNKNOWN, Hole
 
-__all__ = ["CHEAP", "CLOSE", "UNSEEN", "Order", "RowCounts"]
+__all__ = ["CHEAP", "CLOSE", "UNSEEN", "Order"]
 
 #: Twice the index of a chain that has no transition yet and one pending observation: above every real index.
 UNSEEN = 1e300
@@ -31,27 +32,6 @@ _MOST_COMPARED = 64
 
 _NOBODY: frozenset[int] = frozenset()
 _AS_IT_IS: Mapping[int, Chain] = {}
-
-
-class RowCounts(Sequence[float]):
-    """N[x,·] as a rule reads it: floats with all zeros, over counts that hold no zeros."""
-
-    __slots__ = ("counts", "size")
-
-    def __init__(self, counts: dict[int, int], size: int) -> None:
-        self.counts = counts
-        self.size = size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, y):  # type: ignore[no-untyped-def]
-        if 0 <= y < self.size:
-            return float(self.counts.get(y, 0))
-        raise IndexError(y)
-
-    def __iter__(self) -> Iterator[float]:
-        return (float(self.counts.get(y, 0)) for y in range(self.size))
 
 
 class Order:
@@ -123,14 +103,18 @@ class Order:
 
     def count(self, chain: Chain, x: int, row: Row) -> None:
         """Renews terms and sums after a transition out of x was counted. Never raises: see `errors`."""
-        if self._terms is not None:
+        terms = self._terms
+        if terms is not None:
+            view = row.view
+            if view is None or view.size != chain.size:
+                view = row.view = RowCounts(row.counts, chain.size)
             try:
-                new = self._terms(RowCounts(row.counts, chain.size), float(row.exits), float(row.squares), chain)
+                new = terms(view, float(row.exits), float(row.squares), chain.constants)
                 chain.sums = _renewed(chain.sums, row.terms, new)
-                row.terms = new
             except Exception as error:
                 self.errors[chain.number, x] = error
                 return
+            row.terms = new
             if self.errors:
                 self.errors.pop((chain.number, x), None)
             return
@@ -146,15 +130,14 @@ class Order:
             chain.sums = _renewed(chain.sums, row.terms, (0.0,) * len(row.terms))
         self.errors.pop((chain.number, x), None)
 
-    def _term_function(self) -> Callable[[RowCounts, float, float, Chain], tuple[float, ...]] | None:
+    def _term_function(self) -> Callable[[RowCounts, float, float, Any], tuple[float, ...]] | None:
         """The terms of one row, for a rule whose terms are renewed at each transition; else None."""
         rule = self.rule
         if rule.block or rule.terms is None:
             return None
         if rule.entry is None:
-            terms = rule.terms
-            return lambda row, exits, squares, chain: terms(row, exits, squares, chain.constants)
-        return lambda row, exits, squares, chain: rule.row_terms(row, chain.size, exits, squares, chain.constants)
+            return rule.terms
+        return lambda row, exits, squares, constants: rule.row_terms(row, row.size, exits, squares, constants)
 
     def _evaluate(self, chain: Chain, changed: list[int]) -> bool:
         """Renews the terms of the changed rows, in the order of the states. Returns whether the rule raised nothing."""
@@ -390,12 +373,12 @@ class Order:
 
 
 def _renewed(sums: tuple[float, ...], old: tuple[float, ...], new: tuple[float, ...]) -> tuple[float, ...]:
-    """Running sums in which ``new`` replaces ``old``; a row that has no terms yet adds to them."""
-    if not old:
-        old = (0.0,) * len(new)
+    """Running sums in which ``new`` replaces ``old``, as `replaced` does it; a row without terms adds to them."""
     if len(new) == 1:
-        return (replaced(sums[0], old[0], new[0]),)
-    return tuple([replaced(total, before, after) for total, before, after in zip(sums, old, new, strict=True)])
+        return (replaced(sums[0], old[0] if old else 0.0, new[0]),)
+    if not old:
+        return tuple([total + after for total, after in zip(sums, new, strict=True)])
+    return tuple([(total - before) + after for total, before, after in zip(sums, old, new, strict=True)])
 
 
 class _Heap:

@@ -15,7 +15,7 @@ __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
     "shared", "delta", "pairs", "budget", "deadline", "aims", "aim", "observations", "paths", "used", "first_cost",
-    "reserved", "issue", "issues", "lost", "aside", "missed", "behind", "spoilt", "version",
+    "reserved", "issue", "grants", "lost", "aside", "missed", "behind", "spoilt", "version",
 )  # fmt: skip
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",

@@ -34,6 +34,7 @@ LEAST, NEAR, FAR = 1.001, 1.01, 2.0
 CALM, LONG = 1.25, 100
 #: The reasons for a stop that a chain which is taken up again takes back.
 _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
+_VOID = Status.VOID
 #: The name of a walker that has no other.
 MAIN = "main"
 
@@ -79,8 +80,8 @@ class State:
         self.used = self.first_cost = self.reserved = 0.0
         #: The entry that issued the latest slot.
         self.issue = 0
-        #: How many tells and leases there were: each rounds the sums of costs.
-        self.issues = 0
+        #: How many leases there were.
+        self.grants = 0
         self.lost = 0
         self.leases: dict[int, Lease] = {}
         self.walkers: dict[int, Owner] = {}
@@ -203,10 +204,8 @@ class State:
     def _told(self, entry: Entry) -> None:
         number, time, _, chain, path, value, by, more, _ = entry
         c = self.chains[chain]
-        p = c.walks.get(path)
-        if p is None:
-            p = self._begin_path(c, path, by, True)
-        x, lease, slot = p.last, p.lease, p.slot
+        p = c.walks.get(path) or self._begin_path(c, path, by, True)
+        x, lease, slot, draws = p.last, p.lease, p.slot, c.draws
         if lease is None:
             follows = p.is_plain and not p.ended
         else:
@@ -216,38 +215,34 @@ class State:
             follows = lease.steps > 0 and not lease.at_once
         if follows:
             self.issue = number
-        issued = number if lease is None else lease.number
-        if x < 0:
-            self.paths += 1
-            self.first_cost += c.cost
-            c.newest[self.walkers[p.owner].name] = path
+        if x == START:
+            p.told_slot = number if lease is None else lease.number
+            self._begun(c, p)
             if follows:
-                p.slot = c.draws.ask(number, value, path, by, time)
+                p.slot = draws.ask(number, value, path, by, time)
             elif slot is not None and slot.steps == 1:
                 slot.source = value
         else:
-            if slot is None or slot.status is Status.VOID:
-                slot = p.slot = c.draws.ask(number, x, path, by, time)
-            issued = slot.number
+            if slot is None or slot.status is _VOID:
+                slot = p.slot = draws.ask(number, x, path, by, time)
+            p.told_slot = slot.number
             if follows:
-                c.draws.follow(slot, x, value, number, time)
+                draws.follow(slot, x, value, number, time)
             elif slot.steps == 1:
-                c.draws.fill(slot, x, value)
+                draws.fill(slot, x, value)
                 p.slot = None
             else:
-                c.draws.fill(slot, x, value)
+                draws.fill(slot, x, value)
                 slot.source = value if slot.steps == 1 else UNKNOWN
-            self._count(c, x, value, 1)
-            c.barren = 0
-        if c.draws.cards is not None:
-            c.draws.cards.append(Card(issued, path, p.steps + 1, x, value, number))
-        p.before, p.last, p.told, p.by, p.told_slot = x, value, number, by, issued
+            self._count(c, x, value)
+        p.before, p.last, p.told, p.by = x, value, number, by
         p.steps += 1
         p.digest = digested(p.digest, value)
         c.observations += 1
         self.observations += 1
-        self.issues += 1
         self.used += c.cost
+        if draws.cards is not None:
+            draws.cards.append(Card(p.told_slot, path, p.steps, x, value, number))
         if self.order is not None:
             self.order.moved.add(chain)
         if lease is not None and not lease.steps:
@@ -261,6 +256,12 @@ class State:
         if more:
             self._keep_key(entry, p.steps)
 
+    def _begun(self, chain: Chain, path: Path) -> None:
+        """Counts a path that has its first observation."""
+        self.paths += 1
+        self.first_cost += chain.cost
+        chain.newest[self.walkers[path.owner].name] = path.number
+
     def _begin_path(self, chain: Chain, path: int, owner: int, is_plain: bool) -> Path:
         """A new path. If the chain is one process, the path before it ends."""
         if self.shared:
@@ -271,22 +272,33 @@ class State:
         found = chain.walks[path] = Path(path, owner, is_plain)
         return found
 
-    def _count(self, chain: Chain, x: int, y: int, times: int) -> None:
-        """Counts a transition; ``times``: −1 takes one back."""
+    def _count(self, chain: Chain, x: int, y: int) -> None:
+        """Counts a transition."""
         row = chain.rows.get(x)
         if row is None:
             row = chain.rows[x] = Row()
-        seen = row.counts.get(y, 0)
-        if seen + times:
-            row.counts[y] = seen + times
-        else:
-            del row.counts[y]
-        row.exits += times
-        row.squares += 2 * seen * times + 1
-        chain.transitions += times
+        counts = row.counts
+        seen = counts.get(y, 0)
+        counts[y] = seen + 1
+        row.exits += 1
+        row.squares += 2 * seen + 1
+        chain.transitions += 1
+        chain.barren = 0
         if not seen and chain.is_open:
             chain.discovered += 1
             row.discoveries[y] = chain.discovered, row.exits, 1
+        if self.order is not None:
+            self.order.count(chain, x, row)
+
+    def _uncount(self, chain: Chain, x: int, y: int) -> None:
+        """Takes back a transition."""
+        row = chain.rows[x]
+        row.squares -= 2 * row.counts[y] - 1
+        row.counts[y] -= 1
+        row.exits -= 1
+        chain.transitions -= 1
+        if not row.counts[y]:
+            del row.counts[y]
         if not row.exits:
             del chain.rows[x]
         if self.order is not None:
@@ -324,7 +336,7 @@ class State:
         if path.slot is not None:  # the step after the mistold one leaves a state that nobody knows
             path.slot.source = UNKNOWN
         if x != START:
-            self._count(chain, x, y, -1)
+            self._uncount(chain, x, y)
             chain.draws.recall(path.told_slot, x, y, self._settled(chain, (x, y)))
         else:
             self.paths -= 1
@@ -365,7 +377,7 @@ class State:
         c.leases += 1
         c.pending += steps
         self.reserved += steps * c.cost
-        self.issues += 1
+        self.grants += 1
         slots = steps if at_once else 1
         if p.last == START:
             slots -= 1  # the first state is no draw of a row
