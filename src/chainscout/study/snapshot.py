@@ -43,7 +43,7 @@ def packed_state(state: State) -> bytes:
         "walkers": list(state.walkers.values()),
         "keys": list(state.keys.items()),
         "looks": sorted(state.looks),
-        "twins": state.twins,
+        "twins": list(state.twins),
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
     }
@@ -65,7 +65,8 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     state.stopped = None if given["stopped"] is None else tuple(given["stopped"])
     state.walkers = {one[0]: Owner(*one) for one in given["walkers"]}
     state.keys = OrderedDict((key, tuple(value)) for key, value in given["keys"])
-    state.looks, state.twins = set(given["looks"]), [Twins(*pair) for pair in given["twins"]]
+    state.looks = set(given["looks"])
+    state.twins.extend(Twins(*pair) for pair in given["twins"])
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
     fixed = state.known_states()
     for packed, (name, place) in zip(given["chains"], state.settings["chains"].items(), strict=True):

@@ -6,14 +6,14 @@ appended. An error of a user's own rule is kept and raised by the next choice, a
 """
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..journal.entry import START as NOTHING
 from ..journal.entry import End, Entry, Kind, unpacked
 from ..policies import Policy
-from ._repetition import CHECKPOINTS, digested
+from ._repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
@@ -35,6 +35,8 @@ CALM, LONG = 1.25, 100
 #: The reasons for a stop that a chain which is taken up again takes back.
 _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
 _VOID = Status.VOID
+#: Who tells compares the paths that began alike at once. So only the latest of them are waiting.
+_MOST_TWINS = 1000
 #: The name of a walker that has no other.
 MAIN = "main"
 
@@ -45,7 +47,10 @@ class Twins(NamedTuple):
     chain: int
     first: int
     second: int
+    #: How many states they have in common, or more.
     length: int
+    #: How unlikely these states must be, in nats.
+    needed: float
 
 
 class State:
@@ -92,8 +97,8 @@ class State:
         self.aside = self.missed = self.behind = 0
         #: The chains whose bounds are to be looked at now.
         self.looks: set[int] = set()
-        #: Paths that began alike and were not compared yet; and whether some pair repeats itself: no bound holds then.
-        self.twins: list[Twins] = []
+        #: The latest paths that began as another one did; and whether some pair repeats itself: no bound holds then.
+        self.twins: deque[Twins] = deque(maxlen=_MOST_TWINS)
         self.spoilt = False
         #: The reason of an entry that stopped the study, with its text.
         self.stopped: tuple[str, str] | None = None
@@ -308,7 +313,9 @@ class State:
         """Notes how the path began, and that another one began alike."""
         alike = chain.prefixes.setdefault((path.steps, path.digest), [])
         if alike and not self.spoilt:
-            self.twins.append(Twins(chain.number, min(alike), path.number, path.steps))
+            needed = needed_surprise(len(self.chains), path.number)
+            if most_surprise(path.steps) >= needed:
+                self.twins.append(Twins(chain.number, min(alike), path.number, path.steps, needed))
         alike.append(path.number)
 
     def _keep_key(self, entry: Entry, steps: int) -> None:
@@ -627,7 +634,11 @@ class State:
 
     def _want(self, chain: Chain, number: int) -> None:
         """A look is due: keeps the end of the cut to look at. ``number``: the entry that is folded now."""
-        chain.wanted = chain.draws.keep(self.chosen_cut(chain, number + 1))
+        cut = self.chosen_cut(chain, number + 1)
+        if chain.at_cut == (cut.number, chain.transitions - sum(cut.without.values())):
+            chain.due = max(chain.transitions + 1, math.ceil(chain.transitions * NEAR))
+            return  # what was told since the last look lies behind a hole
+        chain.wanted = chain.draws.keep(cut)
         chain.wanted_at = chain.transitions
         self.looks.add(chain.number)
 

@@ -12,6 +12,8 @@ from .changes import (
     create,
     extend,
     lose,
+    renew_rule,
+    repeat,
     set_aside,
     stop,
     take_up,
@@ -22,6 +24,6 @@ from .tells import Told, correct, end_path, tell, tell_leased, tell_many, tell_w
 
 __all__ = [
     "Granted", "Told", "aim", "ask", "ask_many", "bound", "close", "correct", "create", "end_path", "extend",
-    "give_back", "lease", "lose", "renew", "set_aside", "stop", "take_up", "tell", "tell_and_lease", "tell_leased",
-    "tell_many", "tell_walk", "tells",
+    "give_back", "lease", "lose", "renew", "renew_rule", "repeat", "set_aside", "stop", "take_up", "tell",
+    "tell_and_lease", "tell_leased", "tell_many", "tell_walk", "tells",
 ]  # fmt: skip

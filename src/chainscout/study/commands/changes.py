@@ -7,16 +7,19 @@ from typing import Any
 
 from ...errors import InputError
 from ...journal.entry import FORMAT, Draft, Kind, packed
+from ...policies import Policy
 from ...validation import shown
 from .. import budget, labels
 from ..draws import Cut
 from ..settings import StudySettings
-from ..state import State
+from ..state import State, Twins
 from ..views import StopReason
 from ..walker import Walker
 from .tells import check_not_held, expiries, find_lease
 
-__all__ = ["aim", "bound", "close", "create", "extend", "lose", "set_aside", "stop", "take_up"]
+__all__ = [
+    "aim", "bound", "close", "create", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
+]  # fmt: skip
 
 #: Setting of a target → kind of aim.
 _AIMS = {"target_loss": "loss", "target_width": "width", "limit": "limit", "worst": "worst"}
@@ -101,19 +104,26 @@ def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], No
 
 def bound(
     state: State, now: int, name: str, cut: Cut, *, transitions: int, value: float, ratio: float | None, method: str,
-    version: int = 1,
+    aim: int = 0, version: int = 1,
 ) -> tuple[list[Draft], None]:  # fmt: skip
-    """A bound that was computed from a cut's counts. Nothing, if another process was faster.
+    """A bound that was computed from a cut's counts. Nothing, if another process was faster, or the aim is a new one.
 
     ``transitions``: of the cut. ``ratio``: bound over target; None: the study has no target, or no bound holds.
     """
     chain = labels.find(state, name)
-    if chain.done or chain.at_cut == (cut.number, transitions):
+    if chain.done or aim != state.aim or chain.at_cut == (cut.number, transitions):
         return [], None
     numbers = {"bound": value, "ratio": math.inf if ratio is None else ratio}
     finite = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
     more = packed(transitions=transitions, **finite, method=method, version=version)
-    return [Draft(Kind.BOUND, chain.number, value=cut.number, by=state.aim, more=more)], None
+    return [Draft(Kind.BOUND, chain.number, value=cut.number, by=aim, more=more)], None
+
+
+def renew_rule(state: State, now: int, policy: Policy) -> tuple[list[Draft], bool]:
+    """A writer has another version of the rule: choices are its own from here on. Returns whether that is news."""
+    if policy.version == state.version:
+        return [], False
+    return [Draft(Kind.RULE, value=policy.version, more=packed(name=policy.name))], True
 
 
 def stop(state: State, now: int, reason: StopReason, text: str = "") -> tuple[list[Draft], None]:
@@ -121,6 +131,14 @@ def stop(state: State, now: int, reason: StopReason, text: str = "") -> tuple[li
     if state.stopped is not None:
         return [], None
     return [Draft(Kind.STOPPED, more=packed(reason=reason.value, **({"text": text} if text else {})))], None
+
+
+def repeat(state: State, now: int, twins: Twins) -> tuple[list[Draft], None]:
+    """Two paths repeat each other, so no bound holds. Nothing, if that is known already."""
+    if state.spoilt:
+        return [], None
+    more = packed(states=twins.length)
+    return [Draft(Kind.REPEATED, twins.chain, twins.second, twins.first, more=more)], None
 
 
 def lose(state: State, now: int, walker: Walker, name: str) -> tuple[list[Draft], None]:
