@@ -1,8 +1,11 @@
 """The laws of a journal, which are the same in memory, in SQLite and in PostgreSQL."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -217,6 +220,28 @@ def test_threads_with_states_of_their_own(place):
     assert len(entries) == 1 + 4 * 37
     assert decided(entries)
     assert all(reader.read().entries == entries for reader in readers)
+
+
+PROCESS = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from journal_places import Reader, open_journal
+reader = Reader(open_journal(sys.argv[1]))
+for turn in range(60):
+    reader.append(1 + turn % 3)
+assert reader.entries == reader.journal.read()[: len(reader.entries)]
+reader.journal.close()
+"""
+
+
+def test_processes_side_by_side(lasting):
+    journal, where = lasting.new()
+    command = [sys.executable, "-c", PROCESS, where, Path(__file__).parent]
+    running = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    entries = journal.read()
+    assert len(entries) == 1 + 4 * 120
+    assert decided(entries)
 
 
 def moments_of(append, journal):
