@@ -1,0 +1,333 @@
+"""A live, durable study on a journal: one budget, many chains, one worker or many.
+
+It takes the place of `study.py` when everything that reads a study reads the state.
+"""
+
+import asyncio
+import secrets
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from types import TracebackType
+from typing import Any, Self
+
+from ..counts import MOST_TRANSITIONS, Counts
+from ..errors import FileError, InputError, RecomputedWarning
+from ..journal import opening
+from ..journal.entry import START, End, Kind, unpacked
+from ..journal.journal import PATIENCE
+from ..journal.opening import Where
+from ..policies import Policy
+from ..validation import Duration, shown, unicode_text, whole_number
+from ..validation import seconds as in_seconds
+from . import commands, labels, rule, stop
+from ._journal_worker import Worker
+from ._keeper import Keeper
+from .bounds import Due, Found, due
+from .bounds import found as computed
+from .chain import Chain
+from .settings import StudySettings
+from .snapshot import packed_state
+from .state import MAIN, State
+from .views import LogLine, Step, StopReason
+from .walker import Walker
+
+__all__ = ["Study"]
+
+#: The largest number of observations that ``ask`` plans at once.
+_MOST_PLANNED = 1_000_000
+
+
+class Study:
+    """One budget, many chains. ``create`` makes a study, ``open`` continues one; several workers can share it.
+
+    Every method may be called from any thread. A change is durable before the method returns, and a method that raises
+    an error has changed nothing. Each thread and each asyncio task that tells without a lease walks paths of its own.
+    """
+
+    def __init__(self, keeper: Keeper, *, continuing: bool = False, is_first: bool = False) -> None:
+        """Use ``create`` or ``open``."""
+        self._keeper = keeper
+        self._continuing = continuing
+        self._is_first = is_first
+        self._opened = keeper.state().head.number
+        #: Thread or asyncio task → its walker.
+        self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
+
+    @classmethod
+    def create(
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings | None = None,
+        **given: Any,
+    ) -> Self:  # fmt: skip
+        """A new study.
+
+        ``where``: a path (SQLite), a postgresql:// address, or None (in memory).
+        ``chains``: name → how many states there are, or their labels.
+        The other parameters are the fields of ``StudySettings``, with their defaults.
+        """
+        checked = (StudySettings(**given) if settings is None else settings).checked()
+        assert isinstance(checked.policy, Policy)
+        journal = opening.create(where, *commands.create(checked, chains, secrets.token_hex(8)))
+        study = cls(Keeper(journal, checked.policy), is_first=True)
+        study._keeper.settle()
+        return study
+
+    @classmethod
+    def open(
+        cls, where: Where, policy: str | Policy | None = None, *, read_only: bool = False, continuing: bool = False,
+        patience: Duration = PATIENCE,
+    ) -> Self:  # fmt: skip
+        """The existing study at ``where``. Its chains begin new paths at their next tells.
+
+        ``policy``: needed if the study's policy is not built in. It must be the policy that created the study.
+        ``read_only``: the study cannot be changed through this object. A policy that is not built in may be left out.
+        ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
+        ``patience``: how long a change waits for other writers before it raises ``Busy`` and changes nothing.
+        """
+        waits = in_seconds(patience, "patience", meaning="seconds that a change waits for other writers")
+        journal = opening.open_journal(where, read_only, waits)
+        try:
+            (first,) = journal.read(START, 1)
+            settings = unpacked(first.more)
+            version = settings["policy"]["version"]
+            found = rule.needed(settings, version, policy, read_only=read_only)
+            study = cls(Keeper(journal, found), continuing=continuing)
+            if found is not None and not read_only and study._keeper.do(commands.renew_rule, found):
+                warnings.warn(
+                    f"the rule {found.name!r} has another version, {found.version}, than the one that chose in this "
+                    "study before: its indices were computed anew",
+                    RecomputedWarning,
+                    stacklevel=2,
+                )
+        except BaseException:
+            journal.close()
+            raise
+        return study
+
+    def __reduce__(self) -> Any:
+        raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
+
+    def close(self) -> None:
+        """Ends in good order. The study can be opened again."""
+        if not self._keeper.journal.read_only:
+            for walker in set(self._walkers.values()):
+                self._keeper.do(commands.close, walker)
+        self._keeper.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:  # nobody says whether the steps were made
+            self._keeper.close()
+
+    def _walker(self) -> Walker:
+        """The walker of this asyncio task, or else of this thread."""
+        try:
+            who: Any = asyncio.current_task() or threading.current_thread()
+        except RuntimeError:  # no event loop runs here
+            who = threading.current_thread()
+        walker = self._walkers.get(who)
+        if walker is None:
+            # Only the first walker can stand where the study was left.
+            continuing = self._continuing and not self._walkers
+            walker = self._walkers[who] = Walker(MAIN, opened=self._opened, continuing=continuing)
+            walker.is_first = self._is_first
+        return walker
+
+    # -- asking and telling
+
+    def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
+        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
+        if number is None:
+            return self._keeper.read(commands.ask, without)
+        number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
+        return self._keeper.read(commands.ask_many, number, without)
+
+    def tell(
+        self, chain: str, state: Hashable, path: int | None = None, step: int | None = None, *, begin: bool = False,
+        ends: bool = False, key: str | None = None,
+    ) -> Step:  # fmt: skip
+        """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
+
+        Returns the path and the step of the path's next observation.
+        ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe.
+        ``begin``: the process was started again, and the state begins a new path.
+        ``ends``: the path ends with this state, because the process itself has ended.
+        ``key``: any text; the same observation with the same key is told once.
+        """
+        if begin and (path is not None or step is not None):
+            raise InputError("a state that begins a path has neither path nor step: the study gives the path's number")
+        if path is not None:
+            path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
+        if step is not None:
+            step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
+        walker = self._walker()
+        told = self._keeper.do(
+            commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
+            recall=self._keeper.recall,
+        )  # fmt: skip
+        _remember(walker, told)
+        self._keeper.settle()
+        return Step(told.path, told.steps + 1)
+
+    def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
+        """Adds observations in order, (chain, state) each: all of them, or none."""
+        walker, pairs = self._walker(), list(observations)
+        for told in self._keeper.do(commands.tell_many, walker, pairs):
+            _remember(walker, told)
+        self._keeper.settle()
+
+    def end_path(self, chain: str, end: End = End.UNKNOWN) -> Step:
+        """Ends the path: the next observation begins another one. Returns its path and step."""
+        walker = self._walker()
+        following = self._keeper.do(commands.end_path, walker, chain, end)
+        walker.number = following.walker
+        return Step(following.path, 1)
+
+    def restart(self, chain: str, *, lost: bool = False) -> Step:
+        """Ends the path. ``lost``: an observation was lost with it."""
+        return self.end_path(chain, End.LOST if lost else End.UNKNOWN)
+
+    def correct(self, chain: str, path: int, step: int, reason: str = "") -> None:
+        """Takes back a path's latest observation: another state was meant. The path ends."""
+        self._keeper.do(commands.correct, self._walker(), chain, path=path, step=step, reason=reason)
+
+    def lose(self, chain: str) -> None:
+        """Notes that an observation was made but can never be told."""
+        self._keeper.do(commands.lose, self._walker(), chain)
+
+    def set_aside(self, chain: str, reason: str, *, ended: bool = False) -> None:
+        """Stops asking for the chain. ``ended``: its source has given all its states."""
+        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended)
+
+    def take_up(self, chain: str) -> None:
+        """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
+        self._keeper.do(commands.take_up, chain)
+
+    def extend(self, **given: Any) -> None:
+        """Sets another budget (the whole, not the increase), target or deadline. A finished study goes on."""
+        settings = StudySettings(**given)
+        if not settings.given():
+            raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
+        checked = settings.checked()
+        self._keeper.do(
+            commands.extend, limit=checked.budget, deadline=checked.deadline, target_loss=checked.target_loss,
+            target_width=checked.target_width,
+        )  # fmt: skip
+        self._keeper.settle()
+
+    def worker(self, name: str, *, renews: bool = True) -> Worker:
+        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``."""
+        if not isinstance(name, str) or not name:
+            raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        if name == MAIN:
+            raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
+        return Worker(self._keeper, unicode_text(name, "a worker's name"), renews=renews)
+
+    # -- what is known
+
+    def _see(self, look: Callable[[State], Any]) -> Any:
+        with self._keeper.lock():
+            return look(self._keeper.state())
+
+    def counts(self, chain: str, *, everything: bool = False) -> Counts:
+        """The transitions of a chain, warm start included: those of the cut that its bound uses.
+
+        ``everything``: also those that arrived beyond the cut.
+        """
+
+        def look(state: State) -> Counts:
+            known = labels.find(state, chain)
+            if everything:
+                rows = {x: dict(row.counts) for x, row in known.rows.items()}
+            else:
+                rows = {x: dict(row) for x, row in state.chosen_cut(known).counts(known.rows).items()}
+            return Counts.from_rows(
+                rows, labels.states(known), observations=known.observations, paths=known.begun, last=None,
+                open_states=known.is_open,
+            )  # fmt: skip
+
+        found: Counts = self._see(look)
+        return found
+
+    def bounds(self) -> dict[str, Found]:
+        """The bound of each chain's loss at this moment. Each is noted, so it may end its chain."""
+        names: list[str] = self._see(lambda state: list(state.names))
+        return {name: self._bound(name) for name in names}
+
+    def _bound(self, name: str) -> Found:
+        def look(state: State) -> Due:
+            chain = state.names[name]
+            return due(state, chain, state.chosen_cut(chain))
+
+        asked: Due = self._see(look)
+        found = computed(asked)
+        if not self._keeper.journal.read_only:
+            self._keeper.do(
+                commands.bound, name, asked.cut, transitions=found.transitions, value=found.bound, ratio=found.ratio,
+                method=found.method, aim=asked.aim,
+            )  # fmt: skip
+            self._keeper.settle()
+        return found
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the study stopped; None while it goes on."""
+        return self._keeper.read(stop.reason)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to ask."""
+        return self.stop_reason is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The chains, by number."""
+        found: list[str] = self._see(lambda state: list(state.names))
+        return found
+
+    def allocation(self) -> dict[str, int]:
+        """Each chain's observations so far."""
+        found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
+        return found
+
+    def log(self, chain: str | None = None) -> Iterator[LogLine]:
+        """All observations in order, or those of one chain. A page at a time is in memory."""
+        wanted: int | None = None if chain is None else self._see(lambda state: labels.find(state, chain).number)
+        chains: list[Chain] = self._see(lambda state: state.chains)
+        steps: dict[tuple[int, int], int] = {}
+        number = 0
+        for page in self._keeper.journal.pages():
+            for entry in page:
+                if entry.kind is not Kind.TOLD:
+                    continue
+                number += 1
+                step = steps[entry.chain, entry.path] = steps.get((entry.chain, entry.path), 0) + 1
+                if wanted is None or entry.chain == wanted:
+                    known = chains[entry.chain]
+                    state = labels.label(known, entry.value)
+                    yield LogLine(number, known.name, entry.path, step, state, entry.time / 1000, entry.number)
+
+    def audit(self) -> None:
+        """Folds the whole journal again, and raises ``FileError`` if this process or its snapshot knows otherwise."""
+        with self._keeper.lock():
+            state = self._keeper.state()
+            again = State(self._keeper.policy)
+            for page in self._keeper.journal.pages():
+                again.apply(page)
+            if packed_state(again) != packed_state(state):
+                raise FileError(f"{self._keeper.journal.where} does not say what this process, or its snapshot, knows")
+
+
+def _remember(walker: Walker, told: commands.Told) -> None:
+    """Notes what was stored."""
+    if told.own:
+        walker.remember(told.walker, told.chain, told.path, told.steps)
+    else:
+        walker.number = told.walker or walker.number
