@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import sys
 import threading
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -11,10 +12,19 @@ import psycopg
 import pytest
 from journal_places import CREATED, Reader, Stepped, decided, told
 
-from chainscout.errors import Busy, Cancelled, ChainscoutError, ConnectionLost, FileError, InputError, OutcomeUnknown
-from chainscout.journal import opening, postgres
+from chainscout.errors import (
+    Busy,
+    Cancelled,
+    ChainscoutError,
+    ConnectionLost,
+    FileError,
+    InputError,
+    MissingExtraError,
+    OutcomeUnknown,
+)
+from chainscout.journal import postgres
 from chainscout.journal.backup import backup
-from chainscout.journal.entry import START
+from chainscout.journal.entry import START, sealed
 from chainscout.journal.opening import create, exists, open_journal
 
 
@@ -111,6 +121,35 @@ def test_an_answer_that_is_lost_at_any_moment(reader, other, in_turn, others):
     assert lost >= (3 if in_turn else 1)
     assert reader.read().entries == other.read().entries == other.journal.read()
     assert decided(reader.entries)
+
+
+@pytest.mark.parametrize("outcome", ["commit", "rollback", "another's"])
+def test_the_first_attempt_is_still_on_its_way(address, reader, other, outcome):
+    """The server goes on with what a lost connection has sent. The second attempt waits for it, and settles it."""
+    journal = reader.journal
+    new = sealed(reader.head, journal.now(), [told(1, by=reader.number), told(2, by=reader.number)])
+    first = new if outcome != "another's" else sealed(reader.head, journal.now(), [told(3, by=other.number)])
+    settled = []
+    with psycopg.connect(address) as late:
+        sender, journal._db = journal._db, late
+        journal._insert(reader.head, first)
+        journal._db = sender
+        thread = threading.Thread(target=lambda: settled.append(journal._is_stored(reader.head, new)))
+        thread.start()
+        time.sleep(0.1)
+        assert not settled
+        late.rollback() if outcome == "rollback" else late.commit()
+    thread.join()
+    assert settled == [outcome != "another's"]
+    assert other.read().entries[1:] == first
+
+
+def test_what_stops_the_settlement_says_that_the_outcome_is_not_known(address, reader):
+    new = sealed(reader.head, reader.journal.now(), [told(1)])
+    reader.journal._db.execute("SET lock_timeout = 100")
+    with locked(address, "EXCLUSIVE"), pytest.raises(OutcomeUnknown, match="whether the last change was stored will"):
+        reader.journal._is_stored(reader.head, new)
+    reader.append()
 
 
 def attacked(schemas, readers, seconds, seed=0):
@@ -380,12 +419,12 @@ def test_addresses_that_lead_nowhere(tmp_path):
 
 
 def test_the_driver_is_optional(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "chainscout.journal.postgres", None)
-    monkeypatch.delattr("chainscout.journal.postgres", raising=False)
-    with pytest.raises(ImportError):
-        opening._postgres()
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "chainscout.journal.postgres")
+    monkeypatch.delattr("chainscout.journal.postgres")
+    for attempt in (lambda: open_journal("postgresql://host/db"), lambda: exists("postgresql://host/db")):
+        with pytest.raises(MissingExtraError, match="a study in PostgreSQL needs an optional dependency"):
+            attempt()
 
 
 def test_a_text_in_the_wrong_place_is_damage(address, reader):
