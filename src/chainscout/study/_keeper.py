@@ -90,7 +90,8 @@ class Keeper:
                 return drafts
 
             self._fold(state, self.journal.append(state.head, checked))
-            self._keep_if_due(state)
+            if state.head.number - self._kept >= TAIL:
+                self._keep_if_due(state)
         return result[0]
 
     def settle(self) -> None:
@@ -98,6 +99,9 @@ class Keeper:
 
         Two processes may compute the same one. Only the first entry counts.
         """
+        state = self._state
+        if state is not None and not state.looks and not state.twins:
+            return
         while (asked := self._due()) is not None:
             found = bounds.found(asked)
             self.do(
@@ -177,8 +181,9 @@ class Keeper:
         return state
 
     def _keep_if_due(self, state: State) -> None:
+        """Keeps a snapshot if what was written since the last one is long, beside the state."""
         tail = state.head.number - self._kept
-        if tail < TAIL or self.policy is None or self._recording or state.order is None or state.order.errors:
+        if self.policy is None or self._recording or state.order is None or state.order.errors:
             return
         objects = sum(1 + len(chain.rows) + len(chain.walks) for chain in state.chains)
         if tail >= OBJECTS * objects:

@@ -46,6 +46,8 @@ def left_over(state: State) -> float:
 
 def promised(state: State, now: int) -> float:
     """What only the holders of leases can spend. An expired lease has no promise any more."""
+    if not state.leases:
+        return 0.0
     ended = [state.leases[number] for number in expired(state, now)]
     if len(ended) == len(state.leases):
         return 0.0
@@ -72,8 +74,7 @@ def check_affordable(budget: float | None, least: float) -> None:
 
 def check_price(state: State, now: int, price: float, what: str) -> None:
     """Raises an error if the price exceeds the rest of the budget, or touches the part promised to leases."""
-    free = remaining(state, now)
-    if price <= free:
+    if state.budget is None or price <= (free := remaining(state, now)):
         return
     left = f"{what} costs %g more than is left of the budget"
     over = price - unspent(state)

@@ -39,18 +39,26 @@ def reason(state: State, now: int | None = None) -> StopReason | None:
     """Why the study has stopped; None while it goes on. ``now``: None: whatever the deadline is."""
     if state.stopped is not None:
         return StopReason(state.stopped[0])
-    endless = state.budget is None and state.deadline is None
-    if state.spoilt and state.has_aim and (state.behind == 0 or endless):
-        return StopReason.REPEATED
-    kind = next(iter(state.aims.keys() & _REACHED.keys()), None)
-    if kind is not None and not state.spoilt and state.behind == 0 and state.missed < len(state.chains):
-        return _REACHED[kind][state.missed > 0]
-    left = budget.unspent(state)
-    if left < state.costs[0] or (left < state.costs[1] and _next_cost(state) > left):
-        return StopReason.BUDGET
+    if state.aims and (why := _aim_reached(state)) is not None:
+        return why
+    if state.budget is not None:
+        left = budget.unspent(state)
+        if left < state.costs[0] or (left < state.costs[1] and _next_cost(state) > left):
+            return StopReason.BUDGET
     if now is not None and state.deadline is not None and now >= 1000 * state.deadline:
         return StopReason.DEADLINE
     return StopReason.ALL_SET_ASIDE if state.aside == len(state.chains) else None
+
+
+def _aim_reached(state: State) -> StopReason | None:
+    """The reason if every chain has reached the aim, or if none can."""
+    if state.spoilt:
+        endless = state.budget is None and state.deadline is None
+        return StopReason.REPEATED if state.behind == 0 or endless else None
+    kind = next(iter(state.aims))
+    if kind not in _REACHED or state.behind > 0 or state.missed == len(state.chains):
+        return None
+    return _REACHED[kind][state.missed > 0]
 
 
 def _next_cost(state: State) -> float:

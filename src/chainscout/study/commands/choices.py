@@ -14,30 +14,33 @@ from .tells import expiries
 
 __all__ = ["After", "ask", "ask_many", "chosen"]
 
+_NOBODY: frozenset[int] = frozenset()
+
 
 def ask(state: State, now: int, without: Set[str] = frozenset()) -> str:
     """The chain to advance next. Raises ``StudyFinished`` or ``NothingFree`` if there is none."""
-    after, excluded = _asked(state, now, without)
-    chain = _order(state).first(state.observations, excluded, after.chains)
-    if chain is None or chain.cost > after.remaining():
+    order, chains, excluded = _asked(state, now, without)
+    chain = order.first(state.observations, excluded, chains)
+    if chain is None or chain.cost > budget.remaining(state, now):
         raise stop.nothing_free(state, now)
     return chain.name
 
 
 def ask_many(state: State, now: int, number: int, without: Set[str] = frozenset()) -> list[str]:
     """The next ``number`` chains, one after the other. Raises an error if there is none."""
-    after, excluded = _asked(state, now, without)
-    found = _order(state).batch(number, state.observations, after.remaining(), excluded, after.chains)
+    order, chains, excluded = _asked(state, now, without)
+    found = order.batch(number, state.observations, budget.remaining(state, now), excluded, chains)
     if not found:
         raise stop.nothing_free(state, now)
     return [chain.name for chain in found]
 
 
-def _asked(state: State, now: int, without: Set[str]) -> tuple["After", frozenset[int]]:
-    """The state without leases whose time is over, and the numbers of the chains that are left out."""
-    _order(state)
+def _asked(state: State, now: int, without: Set[str]) -> tuple[Order, dict[int, Chain], frozenset[int]]:
+    """The order of the chains; the chains as they are without expired leases; and those that are left out."""
+    order = _order(state)
     stop.check_asking(state, now)
-    return After(state, now), frozenset(labels.find(state, name).number for name in without)
+    chains = After(state, now).chains if state.leases else {}
+    return order, chains, frozenset([labels.find(state, name).number for name in without]) if without else _NOBODY
 
 
 class After:

@@ -78,7 +78,7 @@ def tell(
         if number is not None and is_repeated(chain, number, step, position, recall):
             return [], Told(walker.number, chain.number, number, _steps(known, step), own=False, repeated=True)
     stop.check_telling(state)
-    drafts = expiries(state, now)
+    drafts = expiries(state, now) if state.leases else []
     budget.check_price(state, now, chain.cost, "the observation")
     number, drafts = _registered(state, walker, drafts)
     if begin:
@@ -265,7 +265,7 @@ def correct(
 
 def expiries(state: State, now: int) -> list[Draft]:
     """The entries that end the leases whose time is over."""
-    found = [state.leases[number] for number in budget.expired(state, now)] if state.leases else []
+    found = [state.leases[number] for number in budget.expired(state, now)]
     return [Draft(Kind.EXPIRED, lease.chain, lease.path, by=lease.number) for lease in found]
 
 
