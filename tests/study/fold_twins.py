@@ -93,7 +93,7 @@ class Twins:
             self.tell_one(found[0])
 
     def tell_any(self) -> None:
-        if self.kept.state.has_aim:
+        if self.kept.state.aim.is_about_bounds:
             return  # today a chain that is done may be done no more when somebody tells it all the same
         self.tell_one(self.random.choice(self.names), begin=self.random.random() < 0.3)
 
@@ -108,7 +108,7 @@ class Twins:
             assert found[0] == (found[1].path, found[1].steps + 1)
 
     def tell_batch(self) -> None:
-        if self.kept.state.has_aim:
+        if self.kept.state.aim.is_about_bounds:
             return
         pairs = [(name, self.state_of(name)) for name in self.random.choices(self.names, k=self.random.randrange(1, 6))]
         self.both(lambda: self.study.tell_many(pairs), lambda: self.kept.tell_many(pairs), sweeps=False)
@@ -279,7 +279,7 @@ class Twins:
                     ratio = record.ratio if record.ratio < float("inf") else None
                     more = packed(transitions=record.looked, bound=None, ratio=ratio)
                     self.kept.append(
-                        [Draft(Kind.BOUND, record.number, value=number, by=self.kept.state.aim, more=more)]
+                        [Draft(Kind.BOUND, record.number, value=number, by=self.kept.state.aim.number, more=more)]
                     )
 
     def compare(self) -> None:

@@ -355,7 +355,7 @@ def aiming(**settings) -> Kept:
 def test_a_look_is_due_and_its_cut_is_kept_until_somebody_has_looked():
     study = aiming()
     chain = study.state.names["a"]
-    assert study.state.looks == {0, 1}
+    assert study.state.aim.looks == {0, 1}
     study.tell("a", 0)
     kept_end = chain.draws.holes.index(chain.wanted)
     assert chain.draws.cut(kept_end, 10**9).counts(chain.rows) == {0: {1: 1}}
@@ -397,7 +397,7 @@ def test_every_chain_done_ends_the_study():
     look(study, "a", 0.9)
     look(study, "b", 0.9)
     assert stop.reason(study.state) is StopReason.TARGET_LOSS
-    assert study.state.behind == 0
+    assert study.state.aim.behind == 0
 
 
 def test_of_two_bounds_for_one_look_the_first_one_counts():

@@ -100,7 +100,7 @@ class Keeper:
         Two processes may compute the same one. Only the first entry counts.
         """
         state = self._state
-        if state is not None and not state.looks and not state.twins:
+        if state is not None and not state.aim.looks and not state.twins:
             return
         while (asked := self._due()) is not None:
             found = bounds.found(asked)
@@ -116,7 +116,7 @@ class Keeper:
     def _due(self) -> bounds.Due | None:
         with self._lock:
             state = self._catch_up(read=False)
-            number = min(state.looks, default=None)
+            number = min(state.aim.looks, default=None)
             return None if number is None else bounds.due(state, state.chains[number])
 
     def _alike(self) -> list[Twins]:

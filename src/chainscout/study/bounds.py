@@ -48,7 +48,7 @@ def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
     log_inverse = math.log(len(state.chains) / state.delta)
     return Due(
         chain.name, cut, counts, chain.size, chain.is_open, log_inverse, state.settings["method"], chain.weight,
-        chain.target, state.aim,
+        chain.target, state.aim.number,
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from .state import State, Twins
 __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
-    "shared", "delta", "pairs", "budget", "deadline", "aims", "aim", "observations", "paths", "used", "first_cost",
-    "reserved", "issue", "grants", "lost", "aside", "missed", "behind", "spoilt", "version",
+    "shared", "delta", "pairs", "budget", "deadline", "observations", "paths", "used", "first_cost",
+    "reserved", "issue", "grants", "lost", "aside", "spoilt", "version",
 )  # fmt: skip
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
@@ -42,7 +42,7 @@ def packed_state(state: State) -> bytes:
         "stopped": state.stopped,
         "walkers": list(state.walkers.values()),
         "keys": list(state.keys.items()),
-        "looks": sorted(state.looks),
+        "aim": [state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, sorted(state.aim.looks)],
         "twins": list(state.twins),
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
@@ -65,7 +65,9 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     state.stopped = None if given["stopped"] is None else tuple(given["stopped"])
     state.walkers = {one[0]: Owner(*one) for one in given["walkers"]}
     state.keys = OrderedDict((key, tuple(value)) for key, value in given["keys"])
-    state.looks = set(given["looks"])
+    *aim, looks = given["aim"]
+    state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed = aim
+    state.aim.looks = set(looks)
     state.twins.extend(Twins(*pair) for pair in given["twins"])
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
     fixed = state.known_states()

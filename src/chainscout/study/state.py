@@ -14,24 +14,18 @@ from ..journal.entry import START as NOTHING
 from ..journal.entry import End, Entry, Kind, unpacked
 from ..policies import Policy
 from ._repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
+from .aim import Aim
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
 from .views import StopReason
 
-__all__ = ["CALM", "FAR", "FEW", "KEYS", "LEAST", "LONG", "MAIN", "MOST_BARREN", "NEAR", "State", "Twins"]
+__all__ = ["KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]
 
 #: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
 MOST_BARREN = 10
 #: How many of the callers' keys are remembered; older ones are found in the journal.
 KEYS = 10_000
-#: A study with at most this many chains has its bounds looked at for their history, also without a target.
-FEW = 100
-#: The next look is due when T has grown by the root of the ratio, at least by NEAR and at most by FAR; or when the
-#: ratio is expected to be 1, if that is sooner. But T grows at least by LEAST (MATH §16).
-LEAST, NEAR, FAR = 1.001, 1.01, 2.0
-#: Without an aim, bounds are looked at from T = LONG on, and then when T has grown by CALM.
-CALM, LONG = 1.25, 100
 #: The reasons for a stop that a chain which is taken up again takes back.
 _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
 _VOID = Status.VOID
@@ -77,9 +71,8 @@ class State:
         self.deadline: float | None = None
         #: The cheapest and the dearest observation.
         self.costs = (1.0, 1.0)
-        #: What the study is for: kind of aim → its value; and the entry that said so last, or 0.
-        self.aims: dict[str, Any] = {}
-        self.aim = 0
+        #: What the study is for, and how far its chains are from it.
+        self.aim = Aim()
         #: How many observations and paths there are, what was spent, on first observations too, and what is promised.
         self.observations = self.paths = 0
         self.used = self.first_cost = self.reserved = 0.0
@@ -93,10 +86,8 @@ class State:
         #: The callers' latest keys → what has them: the entry, its chain and its path, and how many observations the
         #: path had then.
         self.keys: OrderedDict[str, tuple[int, int, int, int]] = OrderedDict()
-        #: How many chains are set aside; and how many have not reached the aim: of those and of the others.
-        self.aside = self.missed = self.behind = 0
-        #: The chains whose bounds are to be looked at now.
-        self.looks: set[int] = set()
+        #: How many chains are set aside.
+        self.aside = 0
         #: The latest paths that began as another one did; and whether some pair repeats itself: no bound holds then.
         self.twins: deque[Twins] = deque(maxlen=_MOST_TWINS)
         self.spoilt = False
@@ -133,7 +124,6 @@ class State:
         self.shared = given.get("paths") == "shared"
         self.delta, self.budget, self.deadline = given["delta"], given.get("budget"), given.get("deadline")
         self.version = given["policy"]["version"]
-        self.aims = dict(given.get("aims", {}))
         weights, costs, warm = given.get("weights", {}), given.get("costs", {}), given.get("warm", {})
         asked = {question[0] for question in given.get("questions", ())}
         known = self.known_states()
@@ -156,11 +146,11 @@ class State:
         self.costs = min(prices), max(prices)
         if self.order is not None:
             self._keep_error(lambda order: order.begin(self.chains, self.pairs, self.horizon))
-        self._aim_anew(entry.number, None)
+        self.aim.renew(self, 0, dict(given.get("aims", {})))
 
     def known_states(self) -> list[tuple[int, list[Any] | None, dict[Any, int], bool]]:
         """The sets of states that the first entry names: how many, their labels, positions, and whether it is open."""
-        return [_labelled(states) for states in self.settings["states"]]
+        return [_states_of(states) for states in self.settings["states"]]
 
     def _warm(self, chain: Chain, x: int, counts: dict[int, int]) -> None:
         row = chain.rows[x] = Row()
@@ -257,7 +247,7 @@ class State:
         if p.steps in CHECKPOINTS:
             self._keep_prefix(c, p)
         if c.transitions >= c.due and c.wanted is None:
-            self._want(c, number)
+            self.aim.want(self, c, number)
         if more:
             self._keep_key(entry, p.steps)
 
@@ -487,34 +477,27 @@ class State:
 
     def _put_aside(self, chain: Chain, reason: str, ended: bool = False) -> None:
         if chain.aside is None:
-            self._tally(chain, -1)
+            self.aim.tally(chain, -1)
             chain.aside, chain.ended = reason, ended
             self.aside += 1
-            self._tally(chain, 1)
-            self._moved(chain)
+            self.aim.tally(chain, 1)
+            self.moved(chain)
 
     def _taken_up(self, entry: Entry) -> None:
         chain = self.chains[entry.chain]
         if chain.aside is not None:
-            self._tally(chain, -1)
+            self.aim.tally(chain, -1)
             chain.aside, chain.ended, chain.barren = None, False, 0
             self.aside -= 1
-            self._tally(chain, 1)
-            self._moved(chain)
+            self.aim.tally(chain, 1)
+            self.moved(chain)
         if self.stopped is not None and self.stopped[0] in _LACK_CHAINS:
             self.stopped = None
 
-    def _moved(self, chain: Chain) -> None:
+    def moved(self, chain: Chain) -> None:
+        """The chain's index may be another one now."""
         if self.order is not None:
             self.order.moved.add(chain.number)
-
-    def _tally(self, chain: Chain, change: int) -> None:
-        """Counts a chain that has not reached the aim, in or out."""
-        if self.has_aim and not chain.done:
-            if chain.aside is None:
-                self.behind += change
-            else:
-                self.missed += change
 
     def _extended(self, entry: Entry) -> None:
         given = unpacked(entry.more)
@@ -539,87 +522,18 @@ class State:
         self.spoilt = True
         self.twins.clear()
 
-    # -- the aim (MATH §16)
-
-    @property
-    def has_aim(self) -> bool:
-        """Whether the study stops when bounds are small enough."""
-        return bool(self.aims)
-
-    @property
-    def aims_at_answers(self) -> bool:
-        """Whether the study stops when its questions are answered."""
-        return bool(self.aims.keys() & {"width", "limit", "worst"})
+    # -- the aim, and what bounds are made of
 
     def _aimed(self, entry: Entry) -> None:
         given = unpacked(entry.more)
         if given["of"] == "question":
             self.chains[entry.chain].asked = True
-            return
-        before, self.aims = self.aims, {given["of"]: given["target"]}
-        self.aim, self.stopped = entry.number, None
-        self._aim_anew(entry.number, before)
-
-    def _aim_anew(self, number: int, before: dict[str, Any] | None) -> None:
-        """Places every chain, because the aim is new. ``before``: the one before it, for what stays reached.
-
-        A chain is done already if it has one state, or if the aim is about answers and no question is about it. Only a
-        harder aim takes 'done' back.
-        """
-        target = self.aims.get("loss")
-        self.behind = self.missed = 0
-        for chain in self.chains:
-            wanted = 0.0 if target is None else target[chain.name] if isinstance(target, dict) else target
-            keeps = chain.done and before is not None and before.keys() == self.aims.keys() == {"loss"}
-            keeps = keeps and wanted >= chain.target
-            chain.target = wanted
-            if not keeps:
-                self._unlatch(chain)
-                nothing_to_learn = target is not None and chain.size == 1 and not chain.is_open
-                chain.done = nothing_to_learn or (self.aims_at_answers and not chain.asked)
-                chain.ratio = 0.0 if chain.done else math.inf
-                self._place(chain, 0, chain.transitions)
-                if chain.transitions > self._unread(chain) and (self.has_aim or chain.due < math.inf):
-                    chain.due = chain.transitions
-                    if not chain.done:
-                        self._want(chain, number)
-            self._tally(chain, 1)
-
-    def _unlatch(self, chain: Chain) -> None:
-        """Forgets the cuts that were kept for the aim before."""
-        for end in (chain.latched, chain.wanted):
-            if end is not None:
-                chain.draws.drop(end)
-        chain.latched = chain.wanted = None
-        chain.at_cut = (0, 0)
-        self.looks.discard(chain.number)
-
-    def _unread(self, chain: Chain) -> int:
-        """How many of the chain's transitions its bounds do not read: answers do not replay a warm start."""
-        return chain.prior if self.aims_at_answers else 0
-
-    def _place(self, chain: Chain, looked: int, transitions: int) -> None:
-        """When the aim is expected to be reached, and when the next look is due.
-
-        ``looked``: the T of the cut that was looked at. ``transitions``: the T that was told then.
-        """
-        unread = self._unread(chain)
-        chain.looked = looked
-        chain.enough = unread + chain.ratio * max(0, looked - unread) if chain.ratio < math.inf else math.inf
-        own = transitions - unread
-        if chain.done:
-            chain.due = math.inf  # the cut where it was reached stays
-        elif self.has_aim:
-            growth = max(LEAST, min(chain.ratio, max(NEAR, min(math.sqrt(chain.ratio), FAR))))
-            chain.due = max(transitions + 1, unread + math.ceil(own * growth))
-        elif len(self.chains) <= FEW:
-            own = own if chain.asked else max(own, int(LONG / CALM))
-            chain.due = max(transitions + 1, unread + math.ceil(own * CALM))
         else:
-            chain.due = math.inf
-        if self.order is not None and self.order.rule.aiming:
-            chain.sums = chain.enough, float(unread)
-        self._moved(chain)
+            self.stopped = None
+            self.aim.renew(self, entry.number, {given["of"]: given["target"]})
+
+    def _bound(self, entry: Entry) -> None:
+        self.aim.bound(self, entry)
 
     def chosen_cut(self, chain: Chain, everything: int | None = None) -> Cut:
         """The cut whose counts are the chain's: that of a chain that is done, or else the one of the best bound."""
@@ -632,41 +546,8 @@ class State:
             latched=chain.latched,
         )  # fmt: skip
 
-    def _want(self, chain: Chain, number: int) -> None:
-        """A look is due: keeps the end of the cut to look at. ``number``: the entry that is folded now."""
-        cut = self.chosen_cut(chain, number + 1)
-        if chain.at_cut == (cut.number, chain.transitions - sum(cut.without.values())):
-            chain.due = max(chain.transitions + 1, math.ceil(chain.transitions * NEAR))
-            return  # what was told since the last look lies behind a hole
-        chain.wanted = chain.draws.keep(cut)
-        chain.wanted_at = chain.transitions
-        self.looks.add(chain.number)
 
-    def _bound(self, entry: Entry) -> None:
-        chain, given = self.chains[entry.chain], unpacked(entry.more)
-        look = entry.value, given["transitions"]
-        if entry.by != self.aim or chain.done or chain.at_cut == look:
-            return
-        chain.at_cut = look
-        ratio, place = given.get("ratio"), chain.draws.find(entry.value)
-        self._tally(chain, -1)
-        chain.ratio = math.inf if ratio is None or self.spoilt else ratio
-        if self.has_aim and chain.ratio <= 1.0 and place is not None:
-            chain.done = True
-            chain.latched = chain.draws.keep(chain.draws.cut(place, entry.value))
-        self._tally(chain, 1)
-        moment = chain.transitions
-        if chain.wanted is not None and (chain.done or chain.wanted.number == entry.value):
-            moment = chain.wanted_at
-            chain.draws.drop(chain.wanted)
-            chain.wanted = None
-            self.looks.discard(chain.number)
-        self._place(chain, given["transitions"], moment)
-        if chain.wanted is None and chain.transitions >= chain.due:
-            self._want(chain, entry.number)
-
-
-def _labelled(states: Any) -> tuple[int, list[Any] | None, dict[Any, int], bool]:
+def _states_of(states: Any) -> tuple[int, list[Any] | None, dict[Any, int], bool]:
     """How many states there are, their labels, their positions, and whether new ones may appear."""
     if isinstance(states, int):
         return states, None, {}, False

@@ -39,7 +39,7 @@ def reason(state: State, now: int | None = None) -> StopReason | None:
     """Why the study has stopped; None while it goes on. ``now``: None: whatever the deadline is."""
     if state.stopped is not None:
         return StopReason(state.stopped[0])
-    if state.aims and (why := _aim_reached(state)) is not None:
+    if state.aim.is_about_bounds and (why := _aim_reached(state)) is not None:
         return why
     if state.budget is not None:
         left = budget.unspent(state)
@@ -54,11 +54,11 @@ def _aim_reached(state: State) -> StopReason | None:
     """The reason if every chain has reached the aim, or if none can."""
     if state.spoilt:
         endless = state.budget is None and state.deadline is None
-        return StopReason.REPEATED if state.behind == 0 or endless else None
-    kind = next(iter(state.aims))
-    if kind not in _REACHED or state.behind > 0 or state.missed == len(state.chains):
+        return StopReason.REPEATED if state.aim.behind == 0 or endless else None
+    kind = next(iter(state.aim.targets))
+    if kind not in _REACHED or state.aim.behind > 0 or state.aim.missed == len(state.chains):
         return None
-    return _REACHED[kind][state.missed > 0]
+    return _REACHED[kind][state.aim.missed > 0]
 
 
 def _next_cost(state: State) -> float:

@@ -88,9 +88,9 @@ def extend(
 
 def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], None]:
     """Another target. Raises ``InputError`` if the study is about something else."""
-    if kind == "loss" and state.aims_at_answers:
+    if kind == "loss" and state.aim.is_about_answers:
         raise InputError("the study stops when its questions are answered: it takes a target width, not a target loss")
-    if kind == "width" and (state.aims.keys() & {"loss"} or not any(chain.asked for chain in state.chains)):
+    if kind == "width" and ("loss" in state.aim.targets or not any(chain.asked for chain in state.chains)):
         raise InputError("a target width is for the answers to registered questions, and the study has none, or a loss")
     if isinstance(target, Mapping):
         unlike = sorted(set(target) ^ set(state.names))
@@ -111,7 +111,7 @@ def bound(
     ``transitions``: of the cut. ``ratio``: bound over target; None: the study has no target, or no bound holds.
     """
     chain = labels.find(state, name)
-    if chain.done or aim != state.aim or chain.at_cut == (cut.number, transitions):
+    if chain.done or aim != state.aim.number or chain.at_cut == (cut.number, transitions):
         return [], None
     numbers = {"bound": value, "ratio": math.inf if ratio is None else ratio}
     finite = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
