@@ -14,6 +14,7 @@ from chainscout.journal.entry import Draft, End, Kind, packed
 from chainscout.study import Study, budget, commands, labels
 from chainscout.study.chain import Chain
 from chainscout.study.walker import Walker
+from chainscout.study.walks import walked_paths
 
 REFUSALS = (StudyFinished, NothingFree, Held, OverBudget)
 
@@ -326,6 +327,11 @@ class Twins:
             assert len(told) == chain.observations
             if paths.unordered is None and name not in self.reordered:
                 assert drawn(chain) == today_drawn(paths)
+            found = walked_paths(self.kept.state, chain)
+            assert [card[1:] for card in today_drawn(found)] == [card[1:] for card in drawn(chain)]
+            assert (found.target < 0).sum() == len(chain.draws.holes) - sum(
+                not h.is_slot for h in chain.draws.holes
+            ) - (chain.draws.released + sum(hole.is_row_void for hole in chain.draws.holes))
 
 
 def drawn(chain: Chain) -> list[tuple[int, int, int, int]]:

@@ -13,6 +13,7 @@ from chainscout.study import commands, stop
 from chainscout.study.draws import UNKNOWN, Status
 from chainscout.study.views import StopReason
 from chainscout.study.walker import Walker
+from chainscout.study.walks import walked_paths
 
 
 def holes(study: Kept, name: str = "a"):
@@ -330,6 +331,39 @@ def test_a_hole_says_whether_checks_and_answers_may_leave_it_out(study, one, two
     assert not found[late.token].is_early
     assert found[late.token].is_row_void
     assert not found[other_row.token].is_row_void
+
+
+def test_answers_and_checks_read_the_draws_in_the_order_of_issue(study, one, two):
+    slow, quick = leased(study, one), leased(study, two)
+    study.tell_leased(two, quick, 1)
+    study.do(commands.give_back, study.lease(two, chain="a").token, "a", lost=True)
+    found = walked_paths(study.state, study.state.names["a"])
+    told = list(
+        zip(found.path.tolist(), found.step.tolist(), found.source.tolist(), found.target.tolist(), strict=True)
+    )
+    assert told == [(0, 0, -1, 0), (0, 1, 0, -1), (1, 0, -1, 0), (1, 1, 0, 1), (1, 2, 1, -2)]
+    assert found.workers == ("one", "two")
+    assert found.unordered is None
+    walk = leased(study, two, steps=2, at_once=True)
+    study.tell_leased(one, slow, 1)
+    assert len(walked_paths(study.state, study.state.names["a"]).path) == 6, "a walk that is not told ends the order"
+    study.do(commands.tell_walk, walk.token, "a", [1, 0], path=walk.path)
+    assert len(walked_paths(study.state, study.state.names["a"]).path) == 8
+
+
+def test_a_program_that_is_gone_gives_up_its_slots(study):
+    dead = Walker("w", is_worker=True)
+    dead.program = "boot-7"
+    lease = leased(study, dead)
+    study.do(commands.give_up_gone, {"boot-8"}.__contains__)
+    assert lease.token in study.state.leases
+    study.do(commands.give_up_gone, {"boot-7"}.__contains__)
+    assert not study.state.leases
+    assert holes(study) == [(0, Status.LOST)]
+    again = leased(study, dead, state=1)
+    study.do(commands.give_up_gone, {"boot-7"}.__contains__, frozenset({"a"}))
+    assert again.token not in study.state.leases
+    assert holes(study) == [(0, Status.LOST), (1, Status.RELEASED)]
 
 
 # -- the aim (rule 6; MATH §16)

@@ -210,3 +210,5 @@ class Owner(NamedTuple):
     is_worker: bool
     #: Whether its processes stood where the study left them when it began.
     continuing: bool
+    #: The mark of its program, which says whether that still runs; empty: nobody knows.
+    program: str

@@ -89,8 +89,9 @@ class Card(NamedTuple):
     #: The state that it left, or `START`; and the state that it went to, or `UNKNOWN` for a hole.
     source: int
     target: int
-    #: The entry that told it; 0 for a hole.
+    #: The entry that told it; 0 for a hole. And the worker or session that walks the path.
     told: int
+    walker: int
     #: What a hole is, and who may leave it out (see `Hole`).
     status: Status | None = None
     is_early: bool = False
@@ -378,7 +379,7 @@ class Draws:
         for hole in self.holes:
             if hole.is_slot:
                 facts = hole.status, hole.is_early, hole.is_row_void
-                open_ones.append(Card(hole.number, hole.path, 0, hole.source, UNKNOWN, 0, *facts))
+                open_ones.append(Card(hole.number, hole.path, 0, hole.source, UNKNOWN, 0, 0, *facts))
         return sorted([*(self.cards or ()), *open_ones], key=lambda card: (card.number, card.step or math.inf))
 
 

@@ -180,8 +180,9 @@ class State:
     # -- walkers
 
     def _walker(self, entry: Entry) -> None:
-        is_worker, name = entry.kind is Kind.WORKER, unpacked(entry.more).get("name", MAIN)
-        self.walkers[entry.number] = Owner(entry.number, name, is_worker, entry.value == 1)
+        is_worker, given = entry.kind is Kind.WORKER, unpacked(entry.more)
+        facts = given.get("name", MAIN), is_worker, entry.value == 1, given.get("program", "")
+        self.walkers[entry.number] = Owner(entry.number, *facts)
 
     def _continued(self, entry: Entry) -> None:
         path = self.chains[entry.chain].walks.get(entry.path)
@@ -237,7 +238,7 @@ class State:
         self.observations += 1
         self.used += c.cost
         if draws.cards is not None:
-            draws.cards.append(Card(p.told_slot, path, p.steps, x, value, number))
+            draws.cards.append(Card(p.told_slot, path, p.steps, x, value, number, p.owner))
         if self.order is not None:
             self.order.moved.add(chain)
         if lease is not None and not lease.steps:

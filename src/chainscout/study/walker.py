@@ -6,7 +6,6 @@ memory of its process. It is no part of the study, because another process canno
 """
 
 import secrets
-from typing import Any
 
 from ..journal.entry import Draft, Kind, packed
 from .chain import Chain, Path
@@ -38,6 +37,8 @@ class Walker:
         self.continuing = continuing
         #: Whether its program has no other worker, so that it takes the very chain that the rule names.
         self.alone = alone
+        #: The mark of its program, which says whether that still runs; empty: nobody knows.
+        self.program = ""
         #: So that no two walkers write the same entry.
         self.mark = secrets.token_hex(8)
         #: Whether the study is new, so that no caller can have noted a path and step of it before.
@@ -83,11 +84,12 @@ class Walker:
         """
         return self.is_first or self.continuing or self.offered.get(chain.number) == path
 
-    def draft(self, **more: Any) -> Draft:
+    def draft(self) -> Draft:
         """The entry with which it begins."""
-        if self.is_worker:
-            return Draft(Kind.WORKER, more=packed(id=self.mark, name=self.name, **more))
-        return Draft(Kind.SESSION, value=int(self.continuing), more=packed(id=self.mark, **more))
+        more = {"id": self.mark} | ({"name": self.name} if self.is_worker else {})
+        more |= {"program": self.program} if self.program else {}
+        kind, continuing = (Kind.WORKER, 0) if self.is_worker else (Kind.SESSION, int(self.continuing))
+        return Draft(kind, value=continuing, more=packed(**more))
 
     def remember(self, number: int, chain: int, path: int, steps: int) -> None:
         """Notes what was stored: its own number, and where its path of a chain stands."""

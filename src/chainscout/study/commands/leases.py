@@ -1,17 +1,18 @@
 """Leases: a worker's right to advance a path of a chain for a while."""
 
-from collections.abc import Hashable, Set
+from collections.abc import Callable, Hashable, Set
 from typing import NamedTuple
 
 from ...errors import Held, LeaseLost, NothingFree, StudyFinished
-from ...journal.entry import Draft, Kind, packed
+from ...journal.entry import Draft, End, Kind, packed
 from ..chain import Chain, Path
+from ..draws import Status
 from ..state import State
 from ..walker import Walker
 from .choices import After, chosen
 from .tells import Recall, Told, find_lease, nothing_recalled, tell_leased
 
-__all__ = ["Granted", "give_back", "lease", "renew", "tell_and_lease"]
+__all__ = ["Granted", "give_back", "give_up_gone", "lease", "renew", "tell_and_lease"]
 
 
 class Granted(NamedTuple):
@@ -70,6 +71,29 @@ def renew(state: State, now: int, token: int, name: str, lasts: int) -> tuple[li
     """The lease lasts for ``lasts`` milliseconds from now on."""
     chain, held, path = find_lease(state, now, token, name)
     return [Draft(Kind.RENEWED, chain.number, path.number, lasts, held.number)], None
+
+
+def give_up_gone(
+    state: State, now: int, is_gone: Callable[[str], bool], repeating: Set[str] = frozenset()
+) -> tuple[list[Draft], None]:
+    """Ends the leases and the paths of programs that are gone, as they would have if they had not been killed.
+
+    ``is_gone``: whether the program with a mark is known to be gone. ``repeating``: the chains whose sources give the
+    same state again, so that no step is lost.
+    """
+    gone = {walker.number for walker in state.walkers.values() if walker.program and is_gone(walker.program)}
+    drafts = []
+    for chain in state.chains if gone else ():
+        for path in chain.walks.values():
+            if path.owner not in gone or path.ended or path.slot is None is path.lease:
+                continue
+            if path.lease is not None:
+                kind = Kind.GIVEN_BACK if chain.name in repeating else Kind.ABANDONED
+                drafts.append(Draft(kind, chain.number, path.number, by=path.lease.number))
+            elif path.slot is not None and path.slot.status is Status.PENDING:
+                end = End.UNKNOWN if chain.name in repeating else End.LOST
+                drafts.append(Draft(Kind.PATH_ENDED, chain.number, path.number, end, path.owner))
+    return drafts, None
 
 
 def give_back(state: State, now: int, token: int, name: str, *, lost: bool = False) -> tuple[list[Draft], None]:
