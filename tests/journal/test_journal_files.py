@@ -93,6 +93,20 @@ def test_a_file_that_is_deleted_or_replaced_is_an_error(path, folder, opened, en
             reader.read()
 
 
+def test_a_folder_that_is_renamed_under_an_open_study_is_an_error(folder, opened):
+    lab = folder / "lab"
+    lab.mkdir()
+    create(lab / "study.db", CREATED).close()
+    reader = Reader(opened(lab / "study.db"))
+    reader.append()
+    lab.rename(folder / "old")
+    for attempt in (reader.append, reader.read):
+        with pytest.raises(FileError, match="deleted or replaced while the study was open, so nothing was changed"):
+            attempt()
+    (folder / "old").rename(lab)
+    reader.append()
+
+
 def test_network_file_systems(path, folder, monkeypatch):
     table = folder / "mounts"
     table.write_text(f"server:/x {folder} nfs4 rw 0 0\n")

@@ -8,13 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import FileError, InputError
 
-__all__ = ["MOUNTS", "Identity", "beside", "check_local", "identity", "network_mount", "new_file", "taken"]
+__all__ = ["MOUNTS", "Stamp", "beside", "check_local", "identity", "network_mount", "new_file", "stamp", "taken"]
 
 #: Device and inode.
 Identity = tuple[int, int]
+
+
+class Stamp(NamedTuple):
+    """It changes when the content of a file changes, and when a name in a folder is made, deleted or replaced."""
+
+    identity: Identity
+    size: int
+    #: Nanoseconds since 1970.
+    time: int
+
 
 #: The table of mounted file systems, if the system has one, and the kinds that several machines share. SQLite's locks
 #: and the index of its log work on one machine only.
@@ -36,13 +47,19 @@ def taken(where: str) -> InputError:
     )
 
 
-def identity(path: Path | str) -> Identity | None:
-    """The file that a name refers to now; None if there is no such file."""
+def stamp(path: Path | str) -> Stamp | None:
+    """What a file or folder looks like from outside; None if it is not there."""
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return Stamp((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns)
+
+
+def identity(path: Path | str) -> Identity | None:
+    """The file that a name refers to now; None if there is no such file."""
+    found = stamp(path)
+    return found and found.identity
 
 
 def beside(path: Path, ending: str) -> Path:

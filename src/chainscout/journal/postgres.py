@@ -163,7 +163,7 @@ class PostgresJournal(Journal):
         """Begins a transaction, waits for the lock, and reads what others wrote."""
         # One message, which the driver fills in. After a pipeline the server would not count for how long we sleep.
         with psycopg.ClientCursor(self._db) as cursor:
-            cursor.execute(f"{_BEGIN}; {_LOCK}; {_ROWS}", (_OURS, self._turn, head.number, None))
+            cursor.execute(f"{_BEGIN}; {_LOCK}; {_ROWS}", (_OURS, self._schema, head.number, None))
             while cursor.nextset():
                 pass
             tail = self._follow(head, cursor.fetchall())
@@ -174,7 +174,7 @@ class PostgresJournal(Journal):
         """Inserts the entries behind this head, which must be there. Raises `UniqueViolation` if others are there."""
         number, moment, kind, chain, path, value, by, more, digest = zip(*new, strict=True)
         columns = (number, moment, map(int, kind), chain, path, value, by)
-        given = [_OURS, self._turn, *map(_array, columns), list(more), _array(digest), head.number, head.digest]
+        given = [_OURS, self._schema, *map(_array, columns), list(more), _array(digest), head.number, head.digest]
         inserted = self._db.execute(_INSERT, given)
         if not self._db.pgconn.pipeline_status and inserted.rowcount == 0:
             raise self._gone(head)
@@ -214,7 +214,7 @@ class PostgresJournal(Journal):
     def _open(self) -> "psycopg.Connection[Any]":
         db = _connect(self._address, self.read_only, self._patience)
         try:
-            ((_, _, self._turn),) = db.execute(_SCHEMA).fetchall()
+            ((_, _, self._schema),) = db.execute(_SCHEMA).fetchall()
             self._read_clock(db)
         except BaseException:
             db.close()

@@ -29,7 +29,7 @@ from urllib.parse import quote
 
 from ..errors import Busy, ChainscoutError, FileError
 from .entry import Entry, Head
-from .files import beside, identity
+from .files import Stamp, beside, identity, stamp
 from .journal import PATIENCE, Command, Journal, Snapshot, other_format
 
 __all__ = ["SqliteJournal", "fill"]
@@ -95,9 +95,9 @@ class SqliteJournal(Journal):
         self.path = Path(os.path.realpath(path))
         self._names = tuple(str(beside(path, ending)) for ending in ("", "-wal", "-shm"))
         #: The stamp of a file that SQLite must read as one that does not change; None if it need not.
-        self._frozen: tuple[int, int, int] | None = None
-        #: The folder when these files were looked at last; empty if it has changed just before.
-        self._folder: tuple[int, ...] = ()
+        self._frozen: Stamp | None = None
+        #: The folder when these files were looked at last; None if it had changed just before.
+        self._folder: Stamp | None = None
         self._appends = 0
         _check_kind(path)
         before = identity(self.path)
@@ -232,8 +232,8 @@ class SqliteJournal(Journal):
         db.execute("PRAGMA synchronous = FULL")
         return db
 
-    def _stamp(self) -> tuple[int, int, int] | None:
-        """The inode, size and time of a file that SQLite must be told does not change; None if it need not.
+    def _stamp(self) -> Stamp | None:
+        """The stamp of a file that SQLite must be told does not change; None if it need not.
 
         A reader of a file in WAL mode needs the index of the log beside the file, and SQLite makes the index if it is
         missing. In a folder that cannot be written (an archive, another user's folder) it cannot. If there is nothing
@@ -243,8 +243,7 @@ class SqliteJournal(Journal):
             has_log = os.path.exists(self._names[1]) and os.path.exists(self._names[2])
             if has_log or self._log_size() > 0 or os.access(self.path.parent, os.W_OK):
                 return None
-        found = os.stat(self.path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stamp(self.path)
 
     def _check_content(self) -> None:
         """Raises `FileError` unless the file is a study of this format, with its log."""
@@ -279,9 +278,8 @@ class SqliteJournal(Journal):
         A file cannot be deleted or replaced without a change of its folder. To look at the folder is cheaper: on Linux
         from 6.13 on, a look at the log itself makes the next write to it half as long again.
         """
-        folder = os.stat(self.path.parent)
-        seen = folder.st_dev, folder.st_ino, folder.st_mtime_ns
-        if seen == self._folder:
+        seen = stamp(self.path.parent)
+        if seen is not None and seen == self._folder:
             return
         found = tuple(map(identity, self._names))
         if found != self._files or None in found:
@@ -291,7 +289,7 @@ class SqliteJournal(Journal):
                 "was changed: open the study again"
             )
         # Another change in the same tick of the clock would leave the same time.
-        self._folder = seen if time.time_ns() - folder.st_mtime_ns > _TICK else ()
+        self._folder = seen if seen is not None and time.time_ns() - seen.time > _TICK else None
 
     def _log_size(self) -> int:
         try:
