@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -323,6 +324,10 @@ def test_an_interruption_at_every_moment_of_an_append(lasting, error):
     assert decided(reader.entries)
 
 
+#: Seconds for which the machine's writers wait: those of PostgreSQL say so to the server when they connect.
+PATIENT = 0.05
+
+
 class Writers(RuleBasedStateMachine):
     """Three states that follow one journal, in any order: each always has a prefix of it, and decides by all of it."""
 
@@ -335,7 +340,7 @@ class Writers(RuleBasedStateMachine):
         self.expected = self.journal.read()
 
     def opened(self):
-        return Reader(self.place.again(self.journal, self.where, patience=5.0))
+        return Reader(self.place.again(self.journal, self.where, patience=PATIENT))
 
     who = st.integers(0, 2)
 
@@ -347,6 +352,27 @@ class Writers(RuleBasedStateMachine):
         self.expected += new
         if drafts:
             assert reader.entries == self.expected
+
+    @rule(who=who, moments=st.lists(st.tuples(st.integers(0, 9), who, st.integers(0, 3)), max_size=3))
+    def append_while_others_do(self, who, moments):
+        """Others append at some moments of this append, before or after each of its statements."""
+        if self.place.kind == "memory":
+            return
+        reader, begun = self.readers[who], []
+
+        def meddle(number):
+            for moment, other, drafts in moments:
+                if moment == number and other != who and other not in begun:
+                    begun.append(other)
+                    with suppress(Busy):  # the writer has the lock: then nothing was changed
+                        self.readers[other].append(drafts)
+
+        connection, reader.journal._db = reader.journal._db, Stepped(reader.journal._db, meddle)
+        new = reader.append(2)
+        reader.journal._db = connection
+        assert len(new) == 2
+        self.expected = self.journal.read()
+        assert reader.entries == self.expected[: len(reader.entries)]
 
     @rule(who=who, most=st.none() | st.integers(1, 3))
     def read(self, who, most):
