@@ -92,15 +92,10 @@ class PostgresJournal(Journal):
         self._crowd = 0
         #: The server's clock minus this machine's monotonic one, in milliseconds, and when that was measured.
         self._ahead = self._measured = 0.0
-        self._db = self._open()
         try:
-            self._check_content()
+            self._db = self._open()
         except self._failure as error:
-            self._db.close()
             raise self._meaning(error) from error
-        except BaseException:
-            self._db.close()
-            raise
 
     def now(self) -> int:
         """The server's clock, because workers may be on many machines."""
@@ -212,24 +207,20 @@ class PostgresJournal(Journal):
     # -- the connection
 
     def _open(self) -> "psycopg.Connection[Any]":
+        """A connection. Raises `FileError` unless the schema has a study of this format."""
         db = _connect(self._address, self.read_only, self._patience)
         try:
+            found = {name for (name,) in db.execute(_FOUND)}
+            if "journal" not in found:
+                if "study" in found:  # every earlier format has this column
+                    raise other_format(self.where, *db.execute("SELECT format FROM study").fetchall()[0])
+                raise FileError(f"there is no study in {self.where}")
             ((_, _, self._schema),) = db.execute(_SCHEMA).fetchall()
             self._read_clock(db)
         except BaseException:
             db.close()
             raise
         return db
-
-    def _check_content(self) -> None:
-        """Raises `FileError` unless the schema has a study of this format."""
-        found = {name for (name,) in self._db.execute(_FOUND)}
-        if "journal" in found:
-            return
-        if "study" in found:
-            ((old,),) = self._db.execute("SELECT format FROM study").fetchall()  # every earlier format has this column
-            raise other_format(self.where, old)
-        raise FileError(f"there is no study in {self.where}")
 
     def _read_clock(self, db: "psycopg.Connection[Any]") -> None:
         before = time.monotonic()
