@@ -168,10 +168,13 @@ class Study:
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
         walker = self._walker()
-        told = self._keeper.do(
-            commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
-            recall=self._keeper.recall,
-        )  # fmt: skip
+        if path is None and step is None and key is None and not (begin or ends):
+            told = self._keeper.do(commands.tell, walker, chain, state)
+        else:
+            told = self._keeper.do(
+                commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
+                recall=self._keeper.recall,
+            )  # fmt: skip
         _remember(walker, told)
         self._keeper.settle()
         return Step(told.path, told.steps + 1)

@@ -22,6 +22,8 @@ Command = Callable[Concatenate[State, int, Given], tuple[list[Draft], Result]]
 #: A snapshot is kept when so many entries have been written since the last one, and OBJECTS times the objects of the
 #: state. So all snapshots together cost a fifth of folding.
 TAIL, OBJECTS = 20_000, 5
+#: So many entries are folded without the garbage collector.
+_MANY = 1_000
 
 
 class Keeper:
@@ -79,20 +81,23 @@ class Keeper:
 
     def do(self, command: Command[Given, Result], *given: Given.args, **options: Given.kwargs) -> Result:
         """The result of a command, whose entries are stored when this returns."""
-        with self._lock:
-            state = self._catch_up(read=False)
-            result: list[Result] = []
+        found: Result
 
-            def checked(tail: Sequence[Entry]) -> list[Draft]:
+        def checked(tail: Sequence[Entry]) -> list[Draft]:
+            nonlocal found
+            if tail:
                 self._fold(state, tail)
-                drafts, found = command(state, self.journal.now(), *given, **options)
-                result[:] = [found]
-                return drafts
+            drafts, found = command(state, self.journal.now(), *given, **options)
+            return drafts
 
-            self._fold(state, self.journal.append(state.head, checked))
-            if state.head.number - self._kept >= TAIL:
-                self._keep_if_due(state)
-        return result[0]
+        with self._lock:
+            state = self._state or self._catch_up()
+            new = self.journal.append(state.head, checked)
+            if new:
+                self._fold(state, new)
+                if state.head.number - self._kept >= TAIL:
+                    self._keep_if_due(state)
+        return found
 
     def settle(self) -> None:
         """Computes the bounds that are due and compares the paths that began alike, outside of the lock.
@@ -150,22 +155,20 @@ class Keeper:
             for page in self.journal.pages(state.head):
                 self._fold(state, page)
             self._state = state
-        elif read:
-            self._fold(self._state, self.journal.read(self._state.head))
+        elif read and (tail := self.journal.read(self._state.head)):
+            self._fold(self._state, tail)
         return self._state
 
     def _fold(self, state: State, entries: Sequence[Entry]) -> None:
         """Folds entries. If it is interrupted, the state is half-way: the next caller folds everything again."""
-        if not entries:
-            return
         self._state = None
-        collects = len(entries) > 1000 and gc.isenabled()
-        if collects:
-            gc.disable()  # nothing of a state is garbage, and looking for it takes half of the time
-        try:
+        if len(entries) < _MANY or not gc.isenabled():
             state.apply(entries)
-        finally:
-            if collects:
+        else:
+            gc.disable()  # nothing of a state is garbage, and looking for it takes half of the time
+            try:
+                state.apply(entries)
+            finally:
                 gc.enable()
         self._state = state
 

@@ -1,10 +1,10 @@
 """The bound of a chain's loss from the counts of one cut, as a study promises it."""
 
-import math
 from typing import NamedTuple
 
 from ..certificates import sharp
 from ..counts import Counts
+from ..logarithm import log
 from .chain import Chain
 from .draws import Cut, bound_with_holes
 from .state import State
@@ -45,7 +45,7 @@ def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
         draws, end = chain.draws, chain.wanted
         cut = state.chosen_cut(chain) if end is None else draws.cut(draws.holes.index(end), end.number)
     counts = {x: dict(row) for x, row in cut.counts(chain.rows).items()}
-    log_inverse = math.log(len(state.chains) / state.delta)
+    log_inverse = log(len(state.chains) / state.delta)
     return Due(
         chain.name, cut, counts, chain.size, chain.is_open, log_inverse, state.settings["method"], chain.weight,
         chain.target, state.aim.number,

@@ -16,7 +16,8 @@ from enum import IntEnum, unique
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from ..certificates.mixture import bound_from_exits
+from ..certificates.mixture import LOG_2, bound_from_exits
+from ..logarithm import log, log1p
 
 __all__ = ["START", "UNKNOWN", "Card", "Cut", "Draws", "Exits", "Hole", "Pair", "Status", "bound_with_holes"]
 
@@ -392,39 +393,55 @@ def bound_with_holes(
 ) -> float:  # fmt: skip
     """b of ``mixture`` for the known counts, whatever the values of the holes are (MATH §15, T3).
 
+    It chooses cuts, and every process must choose alike. So its bits are the same on every platform.
+
     ``exits``: state → N_x with a known value. ``holes``: state → h_x. Without holes it is ``mixture`` itself.
     """
-    known = [n for n in exits.values() if n > 0]
-    rows = [(float(exits.get(x, 0)), float(h)) for x, h in holes.items() if h > 0]
-    if not rows or (size == 1 and not open_states):
-        return bound_from_exits(known, size, log_inverse, weight, open_states)
-    transitions = float(sum(known))
+    rows = [(float(exits.get(x, 0)), float(holes.get(x, 0))) for x in sorted({*exits, *holes})]
+    rows = [(n, h) for n, h in rows if n + h > 0.0]
+    if not any(h for _, h in rows) or (size == 1 and not open_states):
+        return bound_from_exits([n for n, _ in rows], size, log_inverse, weight, open_states)
+    transitions = unknown = smoothing = 0.0
+    for n, h in rows:  # `sum` rounds differently in different versions of Python
+        if n:
+            transitions += n
+            unknown += 2.0 * h * h / n
+            smoothing += n / ((n + weight) * (n + weight))
     if not transitions:
         return math.inf
-    rows += [(float(n), 0.0) for x, n in exits.items() if n > 0 and not holes.get(x, 0)]
-    spread = 1 + 1 / size if open_states else 1 - 1 / size
+    smoothing *= weight * weight * (1 + 1 / size if open_states else 1 - 1 / size)
     excess = _largest_excess([(n, n + h) for n, h in rows], None if open_states else size, log_inverse)
-    unknown = sum(2.0 * h * h / n for n, h in rows if n)
-    smoothing = weight * weight * spread * sum(n / (n + weight) ** 2 for n, _ in rows)
-    return (math.sqrt(excess) + math.sqrt(unknown) + math.sqrt(smoothing)) ** 2 / transitions
+    root = math.sqrt(excess) + math.sqrt(unknown) + math.sqrt(smoothing)
+    return root * root / transitions
 
 
 def _largest_excess(rows: list[tuple[float, float]], size: int | None, log_inverse: float) -> float:
     """W⁺: the largest Σ_x (N⁺/N)·W⁺_x that the mixture allows, over rows (N, N⁺). ``size``: None for open states."""
     largest = max(full for _, full in rows)
-    best = math.fsum(2.0 * full * full / n for n, full in rows if n)
-    depths = [round(math.log(largest / full, 4.0)) for _, full in rows]
+    best = 0.0
+    for n, full in rows:
+        best += 2.0 * full * full / n if n else 0.0
+    depths = [_quarterings(largest / full) for _, full in rows]
     level, scale = 0, 1.0
     while scale <= 4.0 * (largest + 1.0):  # m = 0 … ⌊log₄(N_max + 1)⌋ + 1
-        prior = log_inverse + math.log(3.0 * (level + 1.0) * (level + 2.0))
+        prior = log_inverse + log(3.0 * (level + 1.0) * (level + 2.0))
         families = [(prior, [0] * len(rows))]
         if any(depths):
-            families.append((prior + (sum(depths) + len(rows)) * math.log(2.0), depths))
-            families.append((prior + len(rows) * math.log(level + 1.0), [min(depth, level) for depth in depths]))
+            families.append((prior + (sum(depths) + len(rows)) * LOG_2, depths))
+            families.append((prior + len(rows) * log(level + 1.0), [min(depth, level) for depth in depths]))
         for bound, offsets in families:
             best = min(best, _knapsack(rows, offsets, scale, size, bound, best))
         level, scale = level + 1, 4.0 * scale
     return best
+
+
+def _quarterings(ratio: float) -> int:
+    """round(log₄ ratio), exactly: a division by four has no rounding error."""
+    steps = 0
+    while ratio >= 2.0:
+        ratio *= 0.25
+        steps += 1
+    return steps
 
 
 def _knapsack(
@@ -433,8 +450,8 @@ def _knapsack(
     """max Σ (N⁺/N)·W under Σ θ·W ≤ B, 0 ≤ W ≤ 2N⁺; at least ``least`` if that is exceeded."""
     items = []
     for (n, full), offset in zip(rows, offsets, strict=True):
-        u = full * 4.0**offset / scale  # N⁺/ρ
-        bound += u / 2.0 if size is None else (size - 1.0) / 2.0 * math.log1p(u / size)
+        u = math.ldexp(full, 2 * offset) / scale  # N⁺/ρ
+        bound += u / 2.0 if size is None else (size - 1.0) / 2.0 * log1p(u / size)
         if n:
             items.append((full / n * (u + 2.0) / u, u / (u + 2.0), 2.0 * full))
     items.sort(reverse=True)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..journal.entry import START as NOTHING
 from ..journal.entry import End, Entry, Kind, unpacked
+from ..logarithm import log
 from ..policies import Policy
 from ._repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
 from .aim import Aim
@@ -543,7 +544,7 @@ class State:
             place = chain.draws.holes.index(chain.latched)
             return chain.draws.cut(place, everything)
         return chain.draws.chosen(
-            chain.rows, chain.size, math.log(len(self.chains) / self.delta), everything, open_states=chain.is_open,
+            chain.rows, chain.size, log(len(self.chains) / self.delta), everything, open_states=chain.is_open,
             latched=chain.latched,
         )  # fmt: skip
 
