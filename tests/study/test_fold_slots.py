@@ -208,6 +208,15 @@ def test_who_stands_there_begins_a_new_path_if_another_one_was_begun_meanwhile(s
     assert study.tell("a", 1, again).path == 2, "the latest path of plain tells"
 
 
+def test_a_step_that_lost_its_place_cannot_be_told_by_the_name_of_its_path(study):
+    study.tell("a", 0)
+    study.do(commands.close, study.main)
+    later = Walker(opened=study.state.head.number)
+    study.tell("a", 0, later)
+    with pytest.raises(OutOfStep, match="path 1 of the chain 'a' was closed, and another path of the chain went on"):
+        study.tell("a", 1, later, path=1, step=2)
+
+
 # -- holes (rule 2)
 
 

@@ -7,7 +7,7 @@ from ...errors import Held, LeaseLost, OutOfStep
 from ...journal.entry import Draft, End, Entry, Kind, packed
 from .. import budget, labels, stop
 from ..chain import Chain, Lease, Path
-from ..draws import START
+from ..draws import START, Status
 from ..state import KEYS, State
 from ..walker import Walker
 
@@ -86,12 +86,8 @@ def tell(
         if before is not None:
             drafts.append(Draft(Kind.PATH_ENDED, chain.number, before.number, End.UNKNOWN, number))
         known = None
-    elif known is None and path is not None and path != chain.paths + 1:
-        if path <= chain.paths:
-            raise OutOfStep(f"path {path} of the chain {name!r} has ended")
-        raise OutOfStep(f"the chain {name!r} has no path {path}: its next one has the number {chain.paths + 1}")
-    elif known is not None and (known.ended or known.lease is not None or not known.is_plain):
-        raise OutOfStep(f"path {known.number} of the chain {name!r} has ended, or belongs to a worker")
+    else:
+        _check_goes_on(chain, path, known)
     drafts, position = _placed(drafts, chain, given, position)
     number_of_path, steps = (chain.paths + 1, 0) if known is None else (known.number, known.steps)
     own = path is None or (walker.begins(chain, number_of_path) if known is None else known is before)
@@ -101,6 +97,24 @@ def tell(
     if ends:
         drafts.append(Draft(Kind.PATH_ENDED, chain.number, number_of_path, End.TERMINATED, number))
     return drafts, Told(number, chain.number, number_of_path, steps + 1, own)
+
+
+def _check_goes_on(chain: Chain, number: int | None, path: Path | None) -> None:
+    """Raises ``OutOfStep`` if a plain tell can neither go on with the path of this number, nor begin it."""
+    what = f"path {number} of the chain {chain.name!r}"
+    if path is None:
+        if number is not None and number <= chain.paths:
+            raise OutOfStep(f"{what} has ended")
+        if number is not None and number > chain.paths + 1:
+            last = f"its next one has the number {chain.paths + 1}"
+            raise OutOfStep(f"the chain {chain.name!r} has no path {number}: {last}")
+    elif path.ended or path.lease is not None or not path.is_plain:
+        raise OutOfStep(f"{what} has ended, or belongs to a worker")
+    elif path.slot is None or path.slot.status is Status.VOID:
+        raise OutOfStep(
+            f"{what} was closed, and another path of the chain went on since then: its next step has no place any more,"
+            " so begin a new path"
+        )
 
 
 def tell_many(
