@@ -4,7 +4,9 @@ import pytest
 from fold_twins import Twins
 from study_rules import BLOCKS, FLOOR, ROW_BLOCKS, RULE, TWO_TERMS
 
+from chainscout import policies
 from chainscout.counts import Counts
+from chainscout.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainscout.errors.BarePathsWarning")
 
@@ -37,6 +39,25 @@ def test_the_fold_knows_what_todays_study_knows(name, seed):
         twins.compare()
     twins.compare_order()
     assert twins.kept.state.observations > 15
+
+
+def settings(policy):
+    """What a study needs for a built-in rule; None: the rule is not for studies."""
+    if policy in ("oracle", "oracle-max"):
+        return None
+    name = "static:weights=1/2/3/4" if policy == "static" else policy
+    try:
+        return {"policy": policies.for_study(name), "budget": 1_000}
+    except InputError:
+        return None
+
+
+@pytest.mark.parametrize("policy", [name for name in [*policies.names(), "scout:loss=kl"] if settings(name)])
+def test_it_asks_for_the_same_chains_by_every_rule(policy):
+    twins = Twins(1, {"a": 2, "b": 3, "c": 2, "d": 3}, **settings(policy))
+    for _ in range(120):
+        twins.tell()
+    twins.compare()
 
 
 @pytest.mark.parametrize("name", ["rule", "target"])

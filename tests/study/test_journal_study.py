@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chainscout.counts import Counts
-from chainscout.errors import InputError, LeaseLost, StudyFinished
+from chainscout.errors import InputError, LeaseLost, NothingFree, StudyFinished
 from chainscout.journal.entry import Kind
 from chainscout.study import _keeper
 from chainscout.study._journal_study import Study
@@ -124,6 +124,44 @@ def test_a_study_with_a_target_ends_when_its_bounds_have_reached_it(where):
             assert chain.done
         study.extend(target_loss=0.1)
         assert not study.finished
+
+
+@pytest.mark.parametrize("deaths", [0, 3])
+def test_dead_workers_cost_holes_and_not_the_study(deaths):
+    rng = random.Random(6)
+    with Study.create(None, {"a": 2}, target_loss=0.05, certificate="mixture") as study:
+        workers = [study.worker(f"w{number}", renews=False) for number in range(2)]
+        for number in range(5_000):
+            if study.finished:
+                break
+            worker = workers[number % 2]
+            lease = worker.lease()
+            if deaths and lease.state is not None and number % 37 == 0:
+                deaths -= 1
+                lease.abandon()
+            elif lease is not None:
+                lease.tell(rng.randrange(2))
+        assert study.stop_reason is StopReason.TARGET_LOSS
+        assert study._keeper.state().lost in (0, 3)
+        assert number < 500
+        (found,) = study.bounds().values()
+        assert found.bound <= 0.05
+
+
+def test_who_asks_looks_at_the_bounds_that_a_dead_process_should_have_looked_at(folder):
+    where = folder / "study.db"
+    rng = random.Random(7)
+    with Study.create(where, {"a": 2}, target_loss=0.3) as study:
+        for _ in range(20):
+            study.tell(study.ask(), rng.randrange(2))
+        study._keeper.settle = lambda: None  # from here on it dies between its tells and its looks
+        while not study._keeper.state().chains[0].rests():
+            study.tell("a", rng.randrange(2))
+            assert study.allocation()["a"] < 1_000
+        with Study.open(where, read_only=True) as reader, pytest.raises(NothingFree):
+            reader.ask()
+        with Study.open(where) as other:
+            assert other.ask() == "a"
 
 
 def test_a_snapshot_is_a_cache(folder, monkeypatch):

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import FileError, InputError, RecomputedWarning
+from ..errors import FileError, InputError, NothingFree, RecomputedWarning
 from ..journal import opening
 from ..journal.entry import START, End, Kind, unpacked
 from ..journal.journal import PATIENCE
@@ -144,9 +144,19 @@ class Study:
 
     def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
         """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
+        if number is not None:
+            number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
+        try:
+            return self._asked(number, without)
+        except NothingFree:
+            if self._keeper.journal.read_only:
+                raise
+            self._keeper.settle()  # another process may have died before it looked at the bounds that it had to
+            return self._asked(number, without)
+
+    def _asked(self, number: int | None, without: Set[str]) -> str | list[str]:
         if number is None:
             return self._keeper.read(commands.ask, without)
-        number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
         return self._keeper.read(commands.ask_many, number, without)
 
     def tell(
