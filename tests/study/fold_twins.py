@@ -20,14 +20,18 @@ REFUSALS = (StudyFinished, NothingFree, Held, OverBudget)
 
 
 class Twins:
-    """Two studies that get the same calls. ``seed``: of the program and of the states."""
+    """Two studies that get the same calls.
 
-    def __init__(self, seed: int, chains: dict[str, Any], **settings: Any) -> None:
+    ``seed``: of the program and of the states. ``where``: a file for today's study, which is then opened again too.
+    """
+
+    def __init__(self, seed: int, chains: dict[str, Any], where: Any = None, **settings: Any) -> None:
+        self.where = where
         self.random = random.Random(seed)
         self.sizes = {name: states if isinstance(states, int) else len(states) or 4 for name, states in chains.items()}
         self.chains = chains
         self.opened = settings.get("open_states") is not None
-        self.study = Study.create(None, chains, **settings)
+        self.study = Study.create(where, chains, **settings)
         self.kept = Kept(chains, checks=False, **settings)
         self.names = list(chains)
         self.seconds = 1000.0
@@ -59,7 +63,7 @@ class Twins:
             (8, self.tell), (1, self.tell_any), (1, self.tell_batch), (5, self.lease), (9, self.tell_leased),
             (2, self.tell_and_lease), (2, self.give_back), (1, self.abandon), (1, self.restart),
             (1, self.restart_leased), (1, self.lose), (1, self.set_aside), (1, self.take_up), (1, self.wait),
-            (1, self.renew),
+            (1, self.renew), (1, self.reopen),
         ]  # fmt: skip
         weights, calls = zip(*actions, strict=True)
         self.random.choices(calls, weights)[0]()
@@ -246,6 +250,16 @@ class Twins:
                           lambda: self.kept.do(commands.end_path, self.kept.main, name, end), sweeps=False)  # fmt: skip
         if found is not None:
             self.kept.main.number = found[1].walker
+
+    def reopen(self) -> None:
+        """The process dies, and another one takes its place. Its leases last until their time is over."""
+        if self.where is not None and self.random.random() < 0.5:
+            continuing = self.random.random() < 0.5
+            self.study.close()
+            self.study = Study.open(self.where, self.kept.policy, continuing=continuing)
+            self.kept.main = Walker(opened=self.kept.state.head.number, continuing=continuing)
+            self.workers.clear()
+            self.tick(0.0)
 
     def lose(self) -> None:
         name = self.random.choice(self.names)

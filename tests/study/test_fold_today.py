@@ -28,6 +28,17 @@ STUDIES = {
 }
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["rule", "scout", "shared"])
+def test_it_knows_the_same_after_it_was_opened_again(name, seed, folder):
+    twins = Twins(seed, CHAINS, folder / "study.db", **STUDIES[name])
+    for _ in range(120):
+        twins.step()
+        twins.give_bounds()
+        twins.compare()
+    twins.compare_order()
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_fold_knows_what_todays_study_knows(name, seed):

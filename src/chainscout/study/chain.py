@@ -81,12 +81,14 @@ class Path:
     """One unbroken walk of a chain by one walker, as long as somebody may go on with it or fill its slot."""
 
     __slots__ = (
-        "before", "by", "digest", "ended", "is_plain", "last", "lease", "number", "owner", "slot", "steps", "told",
-        "told_slot",
+        "before", "by", "digest", "ended", "follows", "is_plain", "last", "lease", "number", "owner", "slot", "steps",
+        "told", "told_slot",
     )  # fmt: skip
 
-    def __init__(self, number: int, owner: int, is_plain: bool) -> None:
+    def __init__(self, number: int, owner: int, is_plain: bool, follows: int = 0) -> None:
         self.number = number
+        #: The path before it that has a walker of the same name; 0: there is none.
+        self.follows = follows
         #: The session or worker that began it; in a study with shared paths, the worker that leased it last.
         self.owner = owner
         #: Whether plain tells walk it.
@@ -146,7 +148,7 @@ class Chain:
         #: How many paths have a number; and those that may go on or have an open slot, by number.
         self.paths = 0
         self.walks: dict[int, Path] = {}
-        #: Name of a walker → its latest path that has an observation.
+        #: Name of a walker → its latest path, but for those that were given back before their first observation.
         self.newest: dict[str, int] = {}
         self.draws = Draws()
         #: (number of states, digest) → the paths that began so, at some lengths.

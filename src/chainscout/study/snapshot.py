@@ -23,7 +23,20 @@ _FACTS = (
     "at_cut", "ratio", "enough", "due", "wanted_at", "done",
 )  # fmt: skip
 _HOLE = ("number", "source", "path", "by", "since", "steps")
-_PATH = ("number", "owner", "is_plain", "steps", "last", "before", "told", "by", "told_slot", "ended", "digest")
+_PATH = (
+    "number",
+    "owner",
+    "is_plain",
+    "follows",
+    "steps",
+    "last",
+    "before",
+    "told",
+    "by",
+    "told_slot",
+    "ended",
+    "digest",
+)
 _LEASE = ("number", "worker", "chain", "path", "expires", "lasts", "steps", "at_once")
 
 

@@ -257,7 +257,6 @@ class State:
         """Counts a path that has its first observation."""
         self.paths += 1
         self.first_cost += chain.cost
-        chain.newest[self.walkers[path.owner].name] = path.number
 
     def _begin_path(self, chain: Chain, path: int, owner: int, is_plain: bool) -> Path:
         """A new path. If the chain is one process, the path before it ends."""
@@ -266,7 +265,9 @@ class State:
                 if not before.ended:
                     self._leave(chain, before, End.UNKNOWN)
         chain.paths = max(chain.paths, path)
-        found = chain.walks[path] = Path(path, owner, is_plain)
+        name = self.walkers[owner].name
+        found = chain.walks[path] = Path(path, owner, is_plain, chain.newest.get(name, 0))
+        chain.newest[name] = path
         return found
 
     def _count(self, chain: Chain, x: int, y: int) -> None:
@@ -428,6 +429,9 @@ class State:
         self._free(chain, path)
         if path.steps == 0:
             path.ended = not self.shared  # nobody goes on with a path that did not begin
+            name = self.walkers[path.owner].name
+            if chain.newest.get(name) == path.number:
+                chain.newest[name] = path.follows
             self._close_slot(chain, path, End.UNKNOWN)
         elif path.slot is not None and path.slot.status is Status.PENDING:
             path.slot.source = path.last

@@ -239,7 +239,7 @@ def end_path(
         check_not_held(state, now, chain)
         path = walker.path(chain) or (chain.walks.get(chain.paths) if state.shared else walker.latest(chain))
         drafts = expiries(state, now)
-        if path is None or path.ended:
+        if path is None or path.ended or path.lease is not None:  # its lease has expired: it ends with that
             drafts += [Draft(Kind.LOST, chain.number, by=walker.number)] if end is End.LOST else []
             return drafts, Following(walker.number, chain.paths + 1)
         number, drafts = _registered(state, walker, drafts)
