@@ -4,6 +4,7 @@ It takes the place of `study.py` when everything that reads a study reads the st
 """
 
 import asyncio
+import math
 import secrets
 import threading
 import warnings
@@ -12,16 +13,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from types import TracebackType
 from typing import Any, Self
 
+from ..certificates import Estimate
+from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
 from ..errors import FileError, InputError, NothingFree, RecomputedWarning
 from ..journal import opening
 from ..journal.entry import START, End, Kind, unpacked
 from ..journal.journal import PATIENCE
 from ..journal.opening import Where
+from ..paths import Paths
 from ..policies import Policy
 from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, rule, stop
+from ._certificate import StudyCertificate
 from ._journal_worker import Worker
 from ._keeper import Keeper
 from .bounds import Due, Found, due
@@ -30,8 +35,9 @@ from .chain import Chain
 from .settings import StudySettings
 from .snapshot import packed_state
 from .state import MAIN, State
-from .views import LogLine, Step, StopReason
+from .views import ChainProgress, LogLine, Step, StopReason
 from .walker import Walker
+from .walks import walked_paths
 
 __all__ = ["Study"]
 
@@ -160,13 +166,14 @@ class Study:
         return self._keeper.read(commands.ask_many, number, without)
 
     def tell(
-        self, chain: str, state: Hashable, path: int | None = None, step: int | None = None, *, begin: bool = False,
-        ends: bool = False, key: str | None = None,
+        self, chain: str, state: Hashable, path: int | None = None, step: int | None = None, *,
+        token: int | None = None, begin: bool = False, ends: bool = False, key: str | None = None,
     ) -> Step:  # fmt: skip
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
 
         Returns the path and the step of the path's next observation.
         ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe.
+        ``token``: of the lease that holds the path.
         ``begin``: the process was started again, and the state begins a new path.
         ``ends``: the path ends with this state, because the process itself has ended.
         ``key``: any text; the same observation with the same key is told once.
@@ -177,6 +184,9 @@ class Study:
             path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
+        if token is not None:
+            told = self._tell_leased(chain, state, token, path, step, begin=begin, ends=ends, key=key)
+            return Step(told.path, told.steps + 1)
         walker = self._walker()
         if path is None and step is None and key is None and not (begin or ends):
             told = self._keeper.do(commands.tell, walker, chain, state)
@@ -188,6 +198,24 @@ class Study:
         _remember(walker, told)
         self._keeper.settle()
         return Step(told.path, told.steps + 1)
+
+    def _tell_leased(
+        self, chain: str, state: Hashable, token: int, path: int | None, step: int | None, *, begin: bool, ends: bool,
+        key: str | None,
+    ) -> commands.Told:  # fmt: skip
+        """A tell of a caller that has the token of a lease and nothing else."""
+        if begin:
+            following = self._keeper.do(commands.end_path, self._walker(), chain, End.UNKNOWN, token=token)
+            token, path = following.token, following.path
+        if path is None:
+            held = self._see(lambda state: state.leases.get(token))
+            path = 0 if held is None else held.path
+        told = self._keeper.do(
+            commands.tell_leased, token, chain, state, path=path, step=step, ends=ends, key=key,
+            recall=self._keeper.recall,
+        )  # fmt: skip
+        self._keeper.settle()
+        return told
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
@@ -203,9 +231,34 @@ class Study:
         walker.number = following.walker
         return Step(following.path, 1)
 
-    def restart(self, chain: str, *, lost: bool = False) -> Step:
-        """Ends the path. ``lost``: an observation was lost with it."""
-        return self.end_path(chain, End.LOST if lost else End.UNKNOWN)
+    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step:
+        """Ends the path. ``lost``: an observation was lost with it. ``token``: of the lease that holds the path."""
+        end = End.LOST if lost else End.UNKNOWN
+        if token is None:
+            return self.end_path(chain, end)
+        return Step(self._keeper.do(commands.end_path, self._walker(), chain, end, token=token).path, 1)
+
+    def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
+        """Holds a leased chain for ``seconds`` from now on."""
+        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
+        self._keeper.do(commands.renew, token, chain, int(held * 1000))
+
+    def give_back(self, chain: str, token: int, *, lost: bool = False) -> None:
+        """Ends a lease. ``lost``: its worker cannot go on; the effect is that of an expired lease."""
+        self._keeper.do(commands.give_back, token, chain, lost=lost)
+
+    def continue_path(self, chain: str) -> ChainProgress:
+        """Declares that the process of this chain stands where plain tells left it. Returns that place."""
+        walker = self._walker()
+
+        def look(state: State) -> None:
+            known = labels.find(state, chain)
+            path = walker.latest(known)
+            if path is not None and not walker.walks(known):
+                walker.remember(walker.number, known.number, path.number, path.steps)
+
+        self._see(look)
+        return self.chain(chain)
 
     def correct(self, chain: str, path: int, step: int, reason: str = "") -> None:
         """Takes back a path's latest observation: another state was meant. The path ends."""
@@ -215,9 +268,12 @@ class Study:
         """Notes that an observation was made but can never be told."""
         self._keeper.do(commands.lose, self._walker(), chain)
 
-    def set_aside(self, chain: str, reason: str, *, ended: bool = False) -> None:
-        """Stops asking for the chain. ``ended``: its source has given all its states."""
-        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended)
+    def set_aside(self, chain: str, reason: str, *, ended: bool = False, token: int | None = None) -> None:
+        """Stops asking for the chain.
+
+        ``ended``: its source has given all its states. ``token``: of a lease that is given back with it.
+        """
+        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=token)
 
     def take_up(self, chain: str) -> None:
         """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
@@ -289,6 +345,75 @@ class Study:
             self._keeper.settle()
         return found
 
+    def certificate(self) -> StudyCertificate:
+        """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
+        found = self.bounds()
+        sharper = {name: one.sharper for name, one in found.items() if one.sharper is not None}
+
+        def look(state: State) -> StudyCertificate:
+            weights = {chain.name: chain.weight for chain in state.chains}
+            return StudyCertificate(
+                {name: math.inf if state.spoilt else one.bound for name, one in found.items()},
+                state.delta,
+                state.settings["method"],
+                state.lost,
+                tuple(chain.name for chain in state.chains if chain.aside is not None),
+                ("no bound holds: paths of a chain repeat each other",) if state.spoilt else (),
+                total_variation={name: one.total_variation for name, one in sharper.items()},
+                entries={name: one.entries for name, one in sharper.items()},
+                opened=frozenset(chain.name for chain in state.chains if chain.is_open),
+                weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
+                warm=tuple(chain.name for chain in state.chains if chain.prior),
+            )
+
+        certificate: StudyCertificate = self._see(look)
+        return certificate
+
+    def estimate(self, chain: str) -> Estimate | OpenEstimate:
+        """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
+
+        def look(state: State) -> Estimate | OpenEstimate:
+            known = labels.find(state, chain)
+            if known.is_open:
+                counts = state.chosen_cut(known).counts(known.rows)
+                pairs = {x: dict(row.discoveries) for x, row in known.rows.items()}
+                return OpenEstimate(tuple(known.labels or ()), counts, pairs, state.delta, len(state.chains))
+            # An open chain has its own δ/K. The closed chains share the rest equally among their entries.
+            closed = [other.size**2 for other in state.chains if not other.is_open]
+            entries = -(-sum(closed) * len(state.chains) // len(closed))
+            return Estimate(self.counts(chain), state.delta, entries=entries)
+
+        found: Estimate | OpenEstimate = self._see(look)
+        return found
+
+    def paths(self, chain: str) -> Paths:
+        """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
+        with self._keeper.lock():
+            state = self._keeper.recorded()
+            return walked_paths(state, labels.find(state, chain))
+
+    def chain(self, name: str) -> ChainProgress:
+        """Where one chain stands."""
+        walker = self._walker()
+
+        def look(state: State) -> ChainProgress:
+            known = labels.find(state, name)
+            path = known.walks.get(known.paths) if state.shared else walker.path(known)
+            path = None if path is None or path.ended else path
+            if path is None:
+                walker.offered[known.number] = known.paths + 1
+            number, step = (known.paths + 1, 1) if path is None else (path.number, path.steps + 1)
+            last = None if path is None or path.last < 0 else labels.label(known, path.last)
+            index = math.inf if state.order is None else state.order.index(known)
+            return ChainProgress(
+                states=known.size, open=known.is_open, observations=known.observations, transitions=known.transitions,
+                paths=known.begun, path=number, step=step, last=last, index=index, leases=known.leases,
+                aside=known.aside is not None,
+            )  # fmt: skip
+
+        found: ChainProgress = self._see(look)
+        return found
+
     @property
     def stop_reason(self) -> StopReason | None:
         """Why the study stopped; None while it goes on."""
@@ -303,6 +428,26 @@ class Study:
     def names(self) -> list[str]:
         """The chains, by number."""
         found: list[str] = self._see(lambda state: list(state.names))
+        return found
+
+    def states(self, chain: str) -> list[Hashable]:
+        """The chain's states, as far as they are known."""
+
+        def look(state: State) -> list[Hashable]:
+            known = labels.states(labels.find(state, chain))
+            return list(range(known) if isinstance(known, int) else known)
+
+        found: list[Hashable] = self._see(look)
+        return found
+
+    def indices(self) -> dict[str, float]:
+        """Each chain's index, as the policy sees it now."""
+
+        def look(state: State) -> dict[str, float]:
+            order = state.order
+            return {} if order is None else {chain.name: order.index(chain) for chain in state.chains}
+
+        found: dict[str, float] = self._see(look)
         return found
 
     def allocation(self) -> dict[str, int]:

@@ -41,6 +41,8 @@ class Keeper:
         self._state: State | None = None
         #: The last entry of the last snapshot, and of the pairs of paths that were compared.
         self._kept = 0
+        #: Another state, which records draws, if somebody has asked for their order.
+        self._record: State | None = None
         self._compared: Twins | None = None
         with self._lock:
             self._catch_up()
@@ -62,6 +64,15 @@ class Keeper:
         """The state of this moment. The caller holds the lock while it reads."""
         with self._lock:
             return self._catch_up()
+
+    def recorded(self) -> State:
+        """The state of this moment with every draw in its order. The first call reads the whole journal."""
+        with self._lock:
+            state, self._record = self._record or State(recording=True), None
+            for page in self.journal.pages(state.head):
+                state.apply(page)
+            self._record = state
+            return state
 
     def recall(self, *asked: int | str) -> Entry | None:
         """The entry that told a step of a path, (chain, path, step), or that has a key. It reads the whole journal."""

@@ -135,7 +135,8 @@ class Aim:
         if entry.by != self.number or chain.done or chain.at_cut == look:
             return
         chain.at_cut = look
-        ratio, place = given.get("ratio"), chain.draws.find(entry.value)
+        ratio, bound, place = given.get("ratio"), given.get("bound"), chain.draws.find(entry.value)
+        chain.bound = math.inf if bound is None else bound
         self.tally(chain, -1)
         chain.ratio = math.inf if ratio is None or state.spoilt else ratio
         if self.targets and chain.ratio <= 1.0 and place is not None:

@@ -37,6 +37,8 @@ class Found(NamedTuple):
     transitions: int
     ratio: float | None
     method: str
+    #: The bounds of rows and entries on the same event; None: the method has none.
+    sharper: sharp.Bounds | None = None
 
 
 def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
@@ -55,7 +57,7 @@ def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
 def found(asked: Due) -> Found:
     """The bound of a cut. A cut with holes, and a chain with open states, have the closed bound of ``mixture``."""
     exits = {x: sum(row.values()) for x, row in asked.counts.items()}
-    transitions, method = sum(exits.values()), "mixture"
+    transitions, method, sharper = sum(exits.values()), "mixture", None
     if asked.method == "sharp" and not asked.is_open and not asked.cut.holes:
         (sharper,) = sharp.bounds([Counts.over(asked.counts, asked.size)], asked.log_inverse)
         bound, method = sharper.loss, "sharp"
@@ -63,4 +65,4 @@ def found(asked: Due) -> Found:
         holes = asked.cut.holes
         bound = bound_with_holes(exits, holes, asked.size, asked.log_inverse, open_states=asked.is_open)
     ratio = asked.weight * bound / asked.target if asked.target else None
-    return Found(bound, transitions, ratio, method)
+    return Found(bound, transitions, ratio, method, sharper)

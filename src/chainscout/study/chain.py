@@ -112,8 +112,8 @@ class Chain:
     """One chain: its fixed facts, its counts, its paths and draws, and how far it is from what the study is for."""
 
     __slots__ = (
-        "aside", "asked", "at_cut", "barren", "constants", "cost", "discovered", "done", "draws", "due", "ended",
-        "enough", "is_open", "labels", "latched", "leases", "look", "looked", "name", "newest", "number",
+        "aside", "asked", "at_cut", "barren", "bound", "constants", "cost", "discovered", "done", "draws", "due",
+        "ended", "enough", "is_open", "labels", "latched", "leases", "look", "looked", "name", "newest", "number",
         "observations", "paths", "pending", "positions", "prefixes", "prior", "ratio", "rows", "shared", "size", "sums",
         "target", "transitions", "walks", "wanted", "wanted_at", "warm", "weight",
     )  # fmt: skip
@@ -160,6 +160,8 @@ class Chain:
         self.barren = 0
         self.aside: str | None = None
         self.ended = False
+        #: The bound on its loss at the last look; infinite before it.
+        self.bound = math.inf
         #: How far it was from the aim at the last look; the T of the cut that was looked at; and the T at which the
         #: aim is expected to be reached.
         self.ratio = math.inf

@@ -20,7 +20,7 @@ _TOTALS = (
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
     "transitions", "observations", "discovered", "paths", "leases", "pending", "barren", "aside", "ended", "looked",
-    "at_cut", "ratio", "enough", "due", "wanted_at", "done",
+    "at_cut", "bound", "ratio", "enough", "due", "wanted_at", "done",
 )  # fmt: skip
 _HOLE = ("number", "source", "path", "by", "since", "steps")
 _PATH = (
