@@ -92,7 +92,7 @@ class Program:
             token, path = lease.number, lease.path
             if lease.at_once:
                 return
-        told = self.kept.do(commands.tell_leased, token, name, self.given(name), path=path)
+        told = self.kept.do(commands.tell_leased, token, name, self.given(name), path=path, late=True)
         if told.own:
             who.remember(who.number, told.chain, told.path, told.steps)
 

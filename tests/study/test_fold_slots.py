@@ -224,7 +224,9 @@ def test_a_value_that_comes_late_closes_its_hole_and_the_path_stays_ended(study,
     lease = leased(study, one)
     study.now += 61_000
     study.sweep()
-    told = study.tell_leased(one, lease, 1)
+    with pytest.raises(LeaseLost):
+        study.tell_leased(one, lease, 1)
+    told = study.tell_leased(one, lease, 1, late=True)
     assert told.late
     assert holes(study) == []
     assert study.state.names["a"].rows[0].counts == {1: 1}
@@ -234,10 +236,10 @@ def test_a_value_that_comes_late_closes_its_hole_and_the_path_stays_ended(study,
 def test_a_late_value_closes_its_hole_before_anybody_noticed_that_the_lease_had_ended(study, one):
     lease = leased(study, one)
     study.now += 61_000
-    assert study.tell_leased(one, lease, 1).late
+    assert study.tell_leased(one, lease, 1, late=True).late
     assert study.state.lost == 1
     with pytest.raises(LeaseLost):
-        study.tell_leased(one, lease, 1)
+        study.tell_leased(one, lease, 1, late=True)
 
 
 def test_who_said_that_no_step_was_made_cannot_tell_it_later(study, one, two):
@@ -245,7 +247,7 @@ def test_who_said_that_no_step_was_made_cannot_tell_it_later(study, one, two):
     leased(study, two)
     study.do(commands.give_back, lease.token, "a")
     with pytest.raises(LeaseLost):
-        study.tell_leased(one, lease, 1)
+        study.tell_leased(one, lease, 1, late=True)
 
 
 def test_no_cut_has_a_lease_whose_steps_are_told_in_one_go(study, one, two):

@@ -11,6 +11,7 @@ from chainscout.errors import InputError, LeaseLost, NothingFree, StudyFinished
 from chainscout.journal.entry import Kind
 from chainscout.study import _keeper
 from chainscout.study._journal_study import Study
+from chainscout.study._journal_worker import LeaseStatus
 from chainscout.study.settings import StudySettings
 from chainscout.study.snapshot import packed_state
 from chainscout.study.views import StopReason
@@ -30,7 +31,7 @@ def step(name, rng):
 
 def test_ask_and_tell_until_the_budget_is_spent(where):
     rng = random.Random(0)
-    with Study.create(where, CHAINS, SETTINGS) as study:
+    with Study.from_settings(where, CHAINS, SETTINGS) as study:
         told = {name: [] for name in CHAINS}
         while not study.finished:
             name = study.ask()
@@ -50,7 +51,7 @@ def test_ask_and_tell_until_the_budget_is_spent(where):
 
 def test_an_opened_study_begins_new_paths_unless_its_processes_stand_where_it_was_left(folder):
     where = folder / "study.db"
-    with Study.create(where, CHAINS, SETTINGS) as study:
+    with Study.from_settings(where, CHAINS, SETTINGS) as study:
         study.tell("south", 0)
         study.tell("south", 1)
     with Study.open(where) as study:
@@ -61,7 +62,7 @@ def test_an_opened_study_begins_new_paths_unless_its_processes_stand_where_it_wa
 
 
 def test_two_threads_walk_paths_of_their_own(where):
-    with Study.create(where, CHAINS, SETTINGS) as study:
+    with Study.from_settings(where, CHAINS, SETTINGS) as study:
         study.tell("south", 0)
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(study.tell, "south", 1).result() == (2, 2)
@@ -72,7 +73,7 @@ def test_two_threads_walk_paths_of_their_own(where):
 
 def test_workers_take_one_lease_after_the_other_in_one_append_each(where):
     rng = random.Random(1)
-    with Study.create(where, CHAINS, SETTINGS) as study:
+    with Study.from_settings(where, CHAINS, SETTINGS) as study:
         with study.worker("rig 7", renews=False) as worker:
             for lease in worker:
                 lease.tell(step(lease.chain, rng))
@@ -83,7 +84,7 @@ def test_workers_take_one_lease_after_the_other_in_one_append_each(where):
 
 
 def test_many_threads_with_workers_share_a_study(where):
-    with Study.create(where, {"a": 2, "b": 3}, StudySettings(budget=200, policy="uniform")) as study:
+    with Study.create(where, {"a": 2, "b": 3}, 200, "uniform") as study:
 
         def work(seed):
             rng = random.Random(seed)
@@ -103,7 +104,7 @@ def test_many_threads_with_workers_share_a_study(where):
 def test_two_processes_know_the_same(folder):
     where = folder / "study.db"
     rng = random.Random(2)
-    with Study.create(where, CHAINS, SETTINGS) as one, Study.open(where) as other:
+    with Study.from_settings(where, CHAINS, SETTINGS) as one, Study.open(where) as other:
         for _ in range(20):
             study = rng.choice([one, other])
             name = study.ask()
@@ -169,7 +170,7 @@ def test_a_snapshot_is_a_cache(folder, monkeypatch):
     monkeypatch.setattr(_keeper, "OBJECTS", 1)
     where = folder / "study.db"
     rng = random.Random(4)
-    with Study.create(where, CHAINS, StudySettings(budget=200, policy="scout")) as study:
+    with Study.create(where, CHAINS, 200, "scout") as study:
         for _ in range(80):
             name = study.ask()
             study.tell(name, step(name, rng))
@@ -193,15 +194,17 @@ def test_one_seed_for_two_workers_is_found(where):
         assert not study._keeper.state().chains[0].done
 
 
-def test_a_late_value_is_kept_and_said(where):
+def test_a_late_value_can_be_told(where):
     with Study.create(where, {"a": 2}, policy="uniform") as study:
         worker = study.worker("slow", renews=False)
         worker.lease().tell(0)
         lease = worker.lease(0.001)
         now = study._keeper.journal.now() + 1000
         study._keeper.journal.now = lambda: now
-        with pytest.raises(LeaseLost, match="the observation was kept, and its path has ended"):
+        with pytest.raises(LeaseLost, match="ran out"):
             lease.tell(1)
+        lease.tell(1, late=True)
+        assert lease.status is LeaseStatus.ENDED
         assert study.counts("a").rows() == {0: {1: 1}}
 
 

@@ -23,9 +23,11 @@ from ..journal.journal import PATIENCE
 from ..journal.opening import Where
 from ..paths import Paths
 from ..policies import Policy
+from ..rows import smoothed_gini
 from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, rule, stop
+from ._batch import pairs as checked_pairs
 from ._certificate import StudyCertificate
 from ._journal_worker import Worker
 from ._keeper import Keeper
@@ -35,7 +37,7 @@ from .chain import Chain
 from .settings import StudySettings
 from .snapshot import packed_state
 from .state import MAIN, State
-from .views import ChainProgress, LogLine, Step, StopReason
+from .views import ChainProgress, LogLine, Progress, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
 
@@ -58,13 +60,14 @@ class Study:
         self._continuing = continuing
         self._is_first = is_first
         self._opened = keeper.state().head.number
+        self._closed = False
         #: Thread or asyncio task → its walker.
         self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
 
     @classmethod
     def create(
-        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings | None = None,
-        **given: Any,
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, **given: Any,
     ) -> Self:  # fmt: skip
         """A new study.
 
@@ -72,7 +75,14 @@ class Study:
         ``chains``: name → how many states there are, or their labels.
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
-        checked = (StudySettings(**given) if settings is None else settings).checked()
+        return cls.from_settings(where, chains, StudySettings(budget=budget, policy=policy, delta=delta, **given))
+
+    @classmethod
+    def from_settings(
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings
+    ) -> Self:
+        """A new study with these settings."""
+        checked = settings.checked()
         assert isinstance(checked.policy, Policy)
         journal = opening.create(where, *commands.create(checked, chains, secrets.token_hex(8)))
         study = cls(Keeper(journal, checked.policy), is_first=True)
@@ -116,6 +126,9 @@ class Study:
 
     def close(self) -> None:
         """Ends in good order. The study can be opened again."""
+        if self._closed:
+            return
+        self._closed = True
         if not self._keeper.journal.read_only:
             for walker in set(self._walkers.values()):
                 self._keeper.do(commands.close, walker)
@@ -219,7 +232,7 @@ class Study:
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        walker, pairs = self._walker(), list(observations)
+        walker, pairs = self._walker(), checked_pairs(observations)
         for told in self._keeper.do(commands.tell_many, walker, pairs):
             _remember(walker, told)
         self._keeper.settle()
@@ -414,6 +427,31 @@ class Study:
         found: ChainProgress = self._see(look)
         return found
 
+    def progress(self) -> Progress:
+        """Where the study stands. Its bounds are those of the last looks."""
+
+        def look(state: State, now: int) -> Progress:
+            given, aim = state.settings, state.aim
+            targets = {chain.target for chain in state.chains} if "loss" in aim.targets else set()
+            bound = max((chain.weight * chain.bound for chain in state.chains), default=0.0)
+            return Progress(
+                chains=len(state.chains), closed=sum(not chain.is_open for chain in state.chains),
+                observations=state.observations, used=state.used, budget=state.budget,
+                unit="cost units" if "costs" in given else "observations", target_loss=min(targets, default=None),
+                target_most=max(targets, default=None), target_width=aim.targets.get("width"),
+                limit=aim.targets.get("limit"), worst=aim.targets.get("worst"), deadline=state.deadline,
+                delta=state.delta, method=given["method"], policy=given["policy"]["name"], shared=state.shared,
+                weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
+                first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
+                behind=aim.behind, missed=aim.missed, side_by_side=False,
+                events=state.head.number - state.observations, questions=len(given["questions"]), unmet=0,
+                spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
+                variability=sum(chain.weight * _variability(chain) for chain in state.chains),
+                stop_reason=stop.reason(state, now),
+            )  # fmt: skip
+
+        return self._keeper.read(look)
+
     @property
     def stop_reason(self) -> StopReason | None:
         """Why the study stopped; None while it goes on."""
@@ -455,8 +493,11 @@ class Study:
         found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
         return found
 
-    def log(self, chain: str | None = None) -> Iterator[LogLine]:
-        """All observations in order, or those of one chain. A page at a time is in memory."""
+    def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
+        """All observations in order, or those of one chain. A page at a time is in memory.
+
+        ``after``: begins after the observation with this number.
+        """
         wanted: int | None = None if chain is None else self._see(lambda state: labels.find(state, chain).number)
         chains: list[Chain] = self._see(lambda state: state.chains)
         steps: dict[tuple[int, int], int] = {}
@@ -467,7 +508,7 @@ class Study:
                     continue
                 number += 1
                 step = steps[entry.chain, entry.path] = steps.get((entry.chain, entry.path), 0) + 1
-                if wanted is None or entry.chain == wanted:
+                if number > after and (wanted is None or entry.chain == wanted):
                     known = chains[entry.chain]
                     state = labels.label(known, entry.value)
                     yield LogLine(number, known.name, entry.path, step, state, entry.time / 1000, entry.number)
@@ -481,6 +522,15 @@ class Study:
                 again.apply(page)
             if packed_state(again) != packed_state(state):
                 raise FileError(f"{self._keeper.journal.where} does not say what this process, or its snapshot, knows")
+
+
+def _variability(chain: Chain) -> float:
+    """ΣĜ of the smoothed estimate (r = αS = 1/3). A row that the chain never left counts as uniform."""
+    if chain.size < 2:
+        return 0.0
+    weight = 1 / 3
+    known = [smoothed_gini(float(r.exits), float(r.squares), weight / chain.size, weight) for r in chain.rows.values()]
+    return sum(known) + (chain.size - len(known)) * (1 - 1 / chain.size)
 
 
 def _remember(walker: Walker, told: commands.Told) -> None:

@@ -217,10 +217,12 @@ class Lease:
         facts = f"of {shown(self.chain)}, path {self.path}, at {at}, to tell {self.steps}, is {self.status.value}"
         return printable(f"Lease({facts})")
 
-    def tell(self, state: Hashable, *, ends: bool = False) -> None:
+    def tell(self, state: Hashable, *, ends: bool = False, late: bool = False) -> None:
         """Tells one observation. It is durable on return. After a lost connection it is told again, but counted once.
 
         ``ends``: the path ends with it, because the process itself has ended.
+        ``late``: also after the lease has run out. Then the state closes the gap that was left in the data, and the
+        lease has ended.
         """
         self._check_held()
         if self._follows and self.steps == 1 and not ends:
@@ -235,16 +237,13 @@ class Lease:
                     self._worker._next = self._worker._hold(following)
                 return
         told = self._patiently(
-            commands.tell_leased, self.token, self.chain, state, path=self.path, step=self.step, ends=ends,
+            commands.tell_leased, self.token, self.chain, state, path=self.path, step=self.step, ends=ends, late=late,
             recall=self._keeper.recall,
         )  # fmt: skip
         self._told(state, told)
         self._keeper.settle()
         if told.late:
             self._is_over(LeaseStatus.ENDED)
-            raise LeaseLost(
-                f"the lease of the chain {self.chain!r} had run out: the observation was kept, and its path has ended"
-            )
 
     def tell_walk(self, states: Sequence[Hashable]) -> None:
         """Tells the next observations together, after all of them were made."""

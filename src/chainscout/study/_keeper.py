@@ -58,7 +58,8 @@ class Keeper:
     ) -> Result:
         """What a function says of the state of this moment. It must not change the state."""
         with self._lock:
-            return look(self._catch_up(), self.journal.now(), *given, **options)
+            state = self._catch_up()
+            return look(state, self._now(state), *given, **options)
 
     def state(self) -> State:
         """The state of this moment. The caller holds the lock while it reads."""
@@ -98,7 +99,7 @@ class Keeper:
             nonlocal found
             if tail:
                 self._fold(state, tail)
-            drafts, found = command(state, self.journal.now(), *given, **options)
+            drafts, found = command(state, self._now(state), *given, **options)
             return drafts
 
         with self._lock:
@@ -156,6 +157,10 @@ class Keeper:
         """Lets go of the journal."""
         with self._lock:
             self.journal.close()
+
+    def _now(self, state: State) -> int:
+        """The time in milliseconds. It never goes back, even if a clock does."""
+        return max(self.journal.now(), state.head.time)
 
     # -- folding
 

@@ -109,7 +109,7 @@ def _check_goes_on(chain: Chain, number: int | None, path: Path | None) -> None:
             last = f"its next one has the number {chain.paths + 1}"
             raise OutOfStep(f"the chain {chain.name!r} has no path {number}: {last}")
     elif path.ended or path.lease is not None or not path.is_plain:
-        raise OutOfStep(f"{what} has ended, or belongs to a worker")
+        raise OutOfStep(f"{what} has ended, is held by a lease, or belongs to a worker")
     elif path.slot is None or path.slot.status is Status.VOID:
         raise OutOfStep(
             f"{what} was closed, and another path of the chain went on since then: its next step has no place any more,"
@@ -154,9 +154,13 @@ def tell_many(
 
 def tell_leased(
     state: State, now: int, token: int, name: str, given: Hashable, *, path: int, step: int | None = None,
-    ends: bool = False, key: str | None = None, recall: Recall = nothing_recalled,
+    ends: bool = False, late: bool = False, key: str | None = None, recall: Recall = nothing_recalled,
 ) -> tuple[list[Draft], Told]:  # fmt: skip
-    """One observation under a lease. After the lease has ended, a value that is still missing closes its hole."""
+    """One observation under a lease.
+
+    ``late``: also after the lease has expired or was abandoned. Then the value closes the hole that was left, and the
+    path stays ended.
+    """
     chain = labels.find(state, name)
     position = labels.position(chain, given)
     known = chain.walks.get(path)
@@ -165,8 +169,10 @@ def tell_leased(
         worker = lease.worker if lease is not None else 0
         return [], Told(worker, chain.number, path, _steps(known, step), own=True, repeated=True)
     drafts: list[Draft] = []
-    late = lease is None or lease.expires <= now
-    if late:
+    is_late = lease is None or lease.expires <= now
+    if is_late:
+        if not late:
+            raise _lease_lost(chain, lease, now)
         if known is None or known.slot is None or known.slot.by != token or known.last == START:
             raise _lease_lost(chain, lease, now)
         if lease is None and not known.ended:  # it was given back: its worker said that it made no step
@@ -180,10 +186,10 @@ def tell_leased(
         raise _lease_lost(chain, None, now)
     drafts, place = _placed(drafts, chain, given, position)
     drafts.append(Draft(Kind.TOLD, chain.number, path, place, token, _key(key)))
-    if ends and not late:
+    if ends and not is_late:
         drafts.append(Draft(Kind.PATH_ENDED, chain.number, path, End.TERMINATED, token))
     worker = lease.worker if lease is not None else 0
-    return drafts, Told(worker, chain.number, path, known.steps + 1, own=not late, late=late)
+    return drafts, Told(worker, chain.number, path, known.steps + 1, own=not is_late, late=is_late)
 
 
 def tell_walk(
@@ -337,12 +343,14 @@ def is_repeated(
     what = f"path {number} of the chain {chain.name!r}"
     if step == steps + 1 and (path is not None or number > chain.paths):
         return False
-    if path is not None and step > steps:
+    if step > steps and (path is not None or number == chain.paths + 1):
         raise OutOfStep(f"the next observation of {what} has the number {steps + 1}, not {step}")
     if path is not None and step == steps:
         known, by = path.last, path.by
     elif (entry := recall(chain.number, number, step)) is not None:
         known, by = entry.value, entry.by
+    elif token is not None:
+        return False  # nobody told it: whether the lease may is another question
     else:
         raise OutOfStep(f"{what} has no observation {step}")
     if known != position:
