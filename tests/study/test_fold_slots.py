@@ -522,6 +522,23 @@ def test_an_open_chain_learns_its_states():
     assert chain.rows[0].discoveries == {1: (1, 1, 1), 2: (3, 2, 1)}
 
 
+def test_paths_that_begin_alike_are_noticed_whichever_comes_first():
+    study = kept({"a": 4}, policy="uniform")
+    early, late = Walker(), Walker()
+    states = [(7 * step * step + step // 3) % 4 for step in range(64)]
+    study.tell("a", states[0], early)
+    for state in states:
+        study.tell("a", state, late)
+    assert not study.state.twins
+    for state in states[1:]:
+        study.tell("a", state, early)
+    found = study.state.twins[-1]
+    assert (found.first, found.second, found.length) == (1, 2, 64)
+    study.do(commands.repeat, found)
+    assert study.state.spoilt
+    assert not study.state.twins
+
+
 def test_a_retry_is_told_once(study, one):
     told = study.tell("a", 0, path=1, step=1)
     assert study.tell("a", 0, path=1, step=1) == told._replace(own=False, repeated=True)

@@ -306,9 +306,10 @@ class State:
         """Notes how the path began, and that another one began alike."""
         alike = chain.prefixes.setdefault((path.steps, path.digest), [])
         if alike and not self.spoilt:
-            needed = needed_surprise(len(self.chains), path.number)
+            first, second = sorted((min(alike), path.number))
+            needed = needed_surprise(len(self.chains), second)
             if most_surprise(path.steps) >= needed:
-                self.twins.append(Twins(chain.number, min(alike), path.number, path.steps, needed))
+                self.twins.append(Twins(chain.number, first, second, path.steps, needed))
         alike.append(path.number)
 
     def _keep_key(self, entry: Entry, steps: int) -> None:
