@@ -10,13 +10,14 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import FileError, InputError, NothingFree, RecomputedWarning
+from ..errors import ChainscoutError, FileError, InputError, NothingFree, RecomputedWarning
 from ..journal import opening
 from ..journal.entry import START, End, Kind, unpacked
 from ..journal.journal import PATIENCE
@@ -24,13 +25,14 @@ from ..journal.opening import Where
 from ..paths import Paths
 from ..policies import Policy
 from ..rows import smoothed_gini
-from ..validation import Duration, shown, unicode_text, whole_number
+from ..validation import Duration, printable, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, rule, stop
 from ._batch import pairs as checked_pairs
 from ._certificate import StudyCertificate
 from ._journal_worker import Worker
 from ._keeper import Keeper
+from ._program import is_gone, running
 from .bounds import Due, Found, due
 from .bounds import found as computed
 from .chain import Chain
@@ -130,8 +132,9 @@ class Study:
             return
         self._closed = True
         if not self._keeper.journal.read_only:
-            for walker in set(self._walkers.values()):
-                self._keeper.do(commands.close, walker)
+            with suppress(ChainscoutError):  # then nobody says whether the steps were made
+                for walker in set(self._walkers.values()):
+                    self._keeper.do(commands.close, walker)
         self._keeper.close()
 
     def __enter__(self) -> Self:
@@ -304,10 +307,20 @@ class Study:
         )  # fmt: skip
         self._keeper.settle()
 
+    @contextmanager
+    def _program(self, repeating: Set[str]) -> Iterator[str]:
+        """The mark of a call of ``learn`` for its workers. First the slots of calls that were killed are given up."""
+        self._keeper.do(commands.give_up_gone, is_gone, repeating)
+        self._keeper.settle()
+        with running() as mark:
+            yield mark
+
     def worker(self, name: str, *, renews: bool = True) -> Worker:
         """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``."""
         if not isinstance(name, str) or not name:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        if "\0" in name:
+            raise InputError(f"a worker's name cannot have the character NUL in it, as in {shown(name)}")
         if name == MAIN:
             raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
         return Worker(self._keeper, unicode_text(name, "a worker's name"), renews=renews)
@@ -371,7 +384,7 @@ class Study:
                 state.settings["method"],
                 state.lost,
                 tuple(chain.name for chain in state.chains if chain.aside is not None),
-                ("no bound holds: paths of a chain repeat each other",) if state.spoilt else (),
+                _repeated(state, None),
                 total_variation={name: one.total_variation for name, one in sharper.items()},
                 entries={name: one.entries for name, one in sharper.items()},
                 opened=frozenset(chain.name for chain in state.chains if chain.is_open),
@@ -404,6 +417,16 @@ class Study:
         with self._keeper.lock():
             state = self._keeper.recorded()
             return walked_paths(state, labels.find(state, chain))
+
+    def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
+        """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
+
+        ``chain``: this chain only. If there is a sentence, no bound holds.
+        """
+        found: tuple[str, ...] = self._see(
+            lambda state: _repeated(state, None if chain is None else labels.find(state, chain).number)
+        )
+        return found
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
@@ -522,6 +545,16 @@ class Study:
                 again.apply(page)
             if packed_state(again) != packed_state(state):
                 raise FileError(f"{self._keeper.journal.where} does not say what this process, or its snapshot, knows")
+
+
+def _repeated(state: State, only: int | None) -> tuple[str, ...]:
+    """A sentence for each pair of paths that repeat each other."""
+    return tuple(
+        f"no bound holds: paths {pair.first} and {pair.second} of {printable(state.chains[pair.chain].name)} begin with"
+        f" the same {pair.length} states (sources with one seed repeat each other)"
+        for pair in state.repeated
+        if only is None or pair.chain == only
+    )
 
 
 def _variability(chain: Chain) -> float:

@@ -46,11 +46,14 @@ class Worker:
     the first takes the next lease in the same append.
     """
 
-    def __init__(self, keeper: Keeper, name: str, *, renews: bool = True, alone: bool = False) -> None:
+    def __init__(
+        self, keeper: Keeper, name: str, *, renews: bool = True, alone: bool = False, program: str = ""
+    ) -> None:
         self._keeper = keeper
         self.name = name
         self._renews = renews
         self._walker = Walker(name, is_worker=True, opened=keeper.state().head.number, alone=alone)
+        self._walker.program = program
         self._leases: set[Lease] = set()
         #: The lease that `__iter__` gave last takes the next one when it is told.
         self._next: Lease | BaseException | None = None
@@ -217,33 +220,55 @@ class Lease:
         facts = f"of {shown(self.chain)}, path {self.path}, at {at}, to tell {self.steps}, is {self.status.value}"
         return printable(f"Lease({facts})")
 
-    def tell(self, state: Hashable, *, ends: bool = False, late: bool = False) -> None:
+    def tell(self, state: Hashable, *, ends: bool = False, late: bool = False, observations: int | None = None) -> None:
         """Tells one observation. It is durable on return. After a lost connection it is told again, but counted once.
 
         ``ends``: the path ends with it, because the process itself has ended.
         ``late``: also after the lease has run out. Then the state closes the gap that was left in the data, and the
         lease has ended.
+        ``observations``: raises ``OutOfStep`` unless the chain has this many observations. A recording needs this
+        check, because it gives each of its states once.
         """
+        if self._follows and self.steps == 1 and not (ends or late):
+            following = self.tell_and_lease(state, observations=observations)
+            if isinstance(following, Lease):
+                self._worker._next = following
+            return
         self._check_held()
-        if self._follows and self.steps == 1 and not ends:
-            with suppress(LeaseLost):  # it was told before, or is told late: there is no next lease in the same append
-                told, following = self._patiently(
-                    commands.tell_and_lease, self._worker._walker, self.token, self.chain, state,
-                    int(self.seconds * 1000), path=self.path, step=self.step, recall=self._keeper.recall,
-                )  # fmt: skip
-                self._told(state, told)
-                self._keeper.settle()
-                if isinstance(following, commands.Granted):
-                    self._worker._next = self._worker._hold(following)
-                return
         told = self._patiently(
             commands.tell_leased, self.token, self.chain, state, path=self.path, step=self.step, ends=ends, late=late,
-            recall=self._keeper.recall,
+            observations=observations, recall=self._keeper.recall,
         )  # fmt: skip
         self._told(state, told)
         self._keeper.settle()
         if told.late:
             self._is_over(LeaseStatus.ENDED)
+
+    def tell_and_lease(
+        self, state: Hashable, *, continuing: bool | Set[str] = False, observations: int | None = None
+    ) -> "Lease | ChainscoutError | None":
+        """Tells one observation, and takes the worker's next lease in the same append.
+
+        Returns the lease, or the error that says why there is none; None if that must be asked again.
+        """
+        self._check_held()
+        try:
+            told, following = self._patiently(
+                commands.tell_and_lease, self._worker._walker, self.token, self.chain, state,
+                int(self.seconds * 1000), path=self.path, step=self.step, continuing=continuing,
+                observations=observations, recall=self._keeper.recall,
+            )  # fmt: skip
+        except LeaseLost:  # perhaps it was told before, and the answer was lost
+            self._follows = False
+            self.tell(state, observations=observations)
+            return None
+        self._told(state, told)
+        if isinstance(following, commands.Granted):
+            lease = self._worker._hold(following)
+            self._keeper.settle()
+            return lease
+        looked = self._keeper.settle()
+        return None if looked and isinstance(following, NothingFree) else following
 
     def tell_walk(self, states: Sequence[Hashable]) -> None:
         """Tells the next observations together, after all of them were made."""

@@ -111,14 +111,15 @@ class Keeper:
                     self._keep_if_due(state)
         return found
 
-    def settle(self) -> None:
+    def settle(self) -> bool:
         """Computes the bounds that are due and compares the paths that began alike, outside of the lock.
 
-        Two processes may compute the same one. Only the first entry counts.
+        Two processes may compute the same one. Only the first entry counts. Returns whether there was something to do.
         """
         state = self._state
         if state is not None and not state.aim.looks and not state.twins:
-            return
+            return False
+        head = None if state is None else state.head
         while (asked := self._due()) is not None:
             found = bounds.found(asked)
             self.do(
@@ -129,6 +130,7 @@ class Keeper:
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
             if surprise(iter(states), twins.needed) >= twins.needed:
                 self.do(commands.repeat, twins)
+        return self._state is None or self._state.head != head
 
     def _due(self) -> bounds.Due | None:
         with self._lock:

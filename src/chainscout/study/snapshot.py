@@ -15,7 +15,7 @@ __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
     "shared", "delta", "pairs", "budget", "deadline", "observations", "paths", "used", "first_cost",
-    "reserved", "issue", "grants", "lost", "aside", "spoilt", "version",
+    "reserved", "issue", "grants", "lost", "aside", "version",
 )  # fmt: skip
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
@@ -56,7 +56,7 @@ def packed_state(state: State) -> bytes:
         "walkers": list(state.walkers.values()),
         "keys": list(state.keys.items()),
         "aim": [state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, sorted(state.aim.looks)],
-        "twins": list(state.twins),
+        "twins": [list(state.twins), state.repeated],
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
     }
@@ -81,7 +81,8 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     *aim, looks = given["aim"]
     state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed = aim
     state.aim.looks = set(looks)
-    state.twins.extend(Twins(*pair) for pair in given["twins"])
+    waiting, state.repeated = ([Twins(*pair) for pair in pairs] for pairs in given["twins"])
+    state.twins.extend(waiting)
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
     fixed = state.known_states()
     for packed, (name, place) in zip(given["chains"], state.settings["chains"].items(), strict=True):

@@ -89,9 +89,9 @@ class State:
         self.keys: OrderedDict[str, tuple[int, int, int, int]] = OrderedDict()
         #: How many chains are set aside.
         self.aside = 0
-        #: The latest paths that began as another one did; and whether some pair repeats itself: no bound holds then.
+        #: The latest paths that began as another one did; and those of which that is unlikely: no bound holds then.
         self.twins: deque[Twins] = deque(maxlen=_MOST_TWINS)
-        self.spoilt = False
+        self.repeated: list[Twins] = []
         #: The reason of an entry that stopped the study, with its text.
         self.stopped: tuple[str, str] | None = None
         self.version = 0
@@ -526,8 +526,13 @@ class State:
         """An answer or a check that somebody computed: it is for curves and readers, and changes nothing."""
 
     def _repeated(self, entry: Entry) -> None:
-        self.spoilt = True
+        self.repeated.append(Twins(entry.chain, entry.value, entry.path, unpacked(entry.more)["states"], 0.0))
         self.twins.clear()
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether paths repeat each other, so that no bound holds."""
+        return bool(self.repeated)
 
     # -- the aim, and what bounds are made of
 

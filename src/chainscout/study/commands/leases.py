@@ -50,13 +50,15 @@ def lease(
 def tell_and_lease(
     state: State, now: int, worker: Walker, token: int, name: str, given: Hashable, lasts: int, *, path: int, step: int,
     steps: int = 1, without: Set[str] = frozenset(), continuing: bool | Set[str] = False,
-    recall: Recall = nothing_recalled,
+    observations: int | None = None, recall: Recall = nothing_recalled,
 ) -> tuple[list[Draft], tuple[Told, Granted | StudyFinished | NothingFree | Held]]:  # fmt: skip
     """Tells one observation, and takes the worker's next lease in the same append: the lease is chosen after the tell.
 
     If there is no lease, its place has the error that says why, and the observation is told all the same.
     """
-    drafts, told = tell_leased(state, now, token, name, given, path=path, step=step, recall=recall)
+    drafts, told = tell_leased(
+        state, now, token, name, given, path=path, step=step, observations=observations, recall=recall
+    )
     if told.repeated or told.late:
         raise LeaseLost(f"the lease of the chain {name!r} has ended: tell the observation by itself")
     after = After(state, now, drafts)

@@ -154,10 +154,12 @@ def tell_many(
 
 def tell_leased(
     state: State, now: int, token: int, name: str, given: Hashable, *, path: int, step: int | None = None,
-    ends: bool = False, late: bool = False, key: str | None = None, recall: Recall = nothing_recalled,
+    ends: bool = False, late: bool = False, observations: int | None = None, key: str | None = None,
+    recall: Recall = nothing_recalled,
 ) -> tuple[list[Draft], Told]:  # fmt: skip
     """One observation under a lease.
 
+    ``observations``: how many the chain must have. A recording needs this, because it gives each of its states once.
     ``late``: also after the lease has expired or was abandoned. Then the value closes the hole that was left, and the
     path stays ended.
     """
@@ -184,6 +186,8 @@ def tell_leased(
             raise _lease_lost(chain, lease, now) from None
     elif known is None or known.lease is not lease:
         raise _lease_lost(chain, None, now)
+    if observations is not None and chain.observations != observations:
+        raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
     drafts, place = _placed(drafts, chain, given, position)
     drafts.append(Draft(Kind.TOLD, chain.number, path, place, token, _key(key)))
     if ends and not is_late:
