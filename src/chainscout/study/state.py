@@ -373,7 +373,7 @@ class State:
         p = c.walks.get(path)
         if p is None:
             p = self._begin_path(c, path, by, False)
-        p.owner = by
+        p.owner, p.is_plain = by, False
         lease = p.lease = self.leases[number] = Lease(number, by, chain, path, time + value, value, steps, at_once)
         c.leases += 1
         c.pending += steps

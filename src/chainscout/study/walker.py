@@ -66,16 +66,18 @@ class Walker:
                 return None
             return path
         continuing = self.continuing if continuing is None else continuing
-        return self.latest(chain) if continuing else None
+        path = self.latest(chain) if continuing else None
+        if path is not None and not self.is_worker and (path.slot is None or path.slot.status is Status.VOID):
+            return None  # its next step has no place in the order: a lease had it, or another path has gone on
+        return path
 
     def latest(self, chain: Chain) -> Path | None:
         """The latest path of its name, if it has not ended and nobody has walked it since this process opened it."""
         path = chain.walks.get(chain.newest.get(self.name, 0))
-        if path is None or path.ended or path.lease is not None or path.is_plain is self.is_worker:
+        if path is None or path.ended or path.lease is not None:
             return None
-        if path.is_plain and (path.slot is None or path.slot.status is Status.VOID):
-            return None  # its next step lost its place when another path of the chain went on
-        return None if path.is_plain and path.told > self.opened else path
+        is_anothers = path.is_plain and not self.is_worker and path.told > self.opened
+        return None if is_anothers else path
 
     def begins(self, chain: Chain, path: int) -> bool:
         """Whether this walker's own process begins a path of this number.
