@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chainscout.counts import Counts
-from chainscout.errors import InputError, LeaseLost, NothingFree, StudyFinished
+from chainscout.errors import BarePathsWarning, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
 from chainscout.journal.entry import Kind
 from chainscout.study import _keeper
 from chainscout.study._journal_study import Study
@@ -59,6 +59,36 @@ def test_an_opened_study_begins_new_paths_unless_its_processes_stand_where_it_wa
     with Study.open(where, continuing=True) as study:
         assert study.tell("south", 3) == (2, 3)
         assert study.counts("south").rows() == {0: {1: 1}, 2: {3: 1}}
+
+
+def test_what_another_program_told_meanwhile_is_not_taken_for_a_retry(folder):
+    where = folder / "study.db"
+    with Study.from_settings(where, CHAINS, SETTINGS) as one:
+        one.tell("south", 0, path=1, step=1)
+        with Study.open(where) as other:
+            assert other.tell("south", 0, path=1, step=1) == (1, 2)
+            with pytest.raises(InputError, match="name the path of 'south' too"):
+                other.tell("south", 0, step=1)
+            one.tell("south", 1, path=1, step=2)
+            with pytest.raises(OutOfStep, match="was told by somebody else meanwhile: nothing was changed"):
+                other.tell("south", 1, path=1, step=2)
+            with ThreadPoolExecutor(1) as pool:
+                assert pool.submit(one.tell, "south", 1, path=1, step=2).result() == (1, 3)
+
+
+def test_a_study_that_is_opened_for_every_observation_is_warned(folder):
+    where = folder / "study.db"
+    with Study.from_settings(where, CHAINS, SETTINGS) as study:
+        study.tell("south", 0)
+    with Study.open(where) as study, pytest.warns(BarePathsWarning, match="continuing=True") as caught:
+        study.tell("south", 1)
+    assert caught[0].filename == __file__
+    with Study.open(where) as study, pytest.warns(BarePathsWarning):
+        study.tell_many([("south", 1), ("north", "idle")])
+    with Study.open(where) as study:
+        study.worker("rig", renews=False).lease(chain="north").tell("idle")
+        with pytest.warns(BarePathsWarning, match="keep one for all leases"):
+            study.worker("rig", renews=False).lease(chain="north")
 
 
 def test_two_threads_walk_paths_of_their_own(where):

@@ -63,7 +63,8 @@ class Study:
         self._is_first = is_first
         self._opened = keeper.state().head.number
         self._closed = False
-        #: Thread or asyncio task → its walker.
+        #: The entries of its walkers, and thread or asyncio task → its walker.
+        self._sessions: set[int] = set()
         self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
 
     @classmethod
@@ -159,7 +160,7 @@ class Study:
             # Only the first walker can stand where the study was left.
             continuing = self._continuing and not self._walkers
             walker = self._walkers[who] = Walker(MAIN, opened=self._opened, continuing=continuing)
-            walker.is_first = self._is_first
+            walker.is_first, walker.siblings = self._is_first, self._sessions
         return walker
 
     # -- asking and telling
@@ -211,7 +212,10 @@ class Study:
                 commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
                 recall=self._keeper.recall,
             )  # fmt: skip
+        is_new = told.chain not in walker.known
         _remember(walker, told)
+        if is_new and told.steps == 1 and told.own:
+            self._see(lambda state: walker.warn_of_bare_paths(state.chains[told.chain], told.path))
         self._keeper.settle()
         return Step(told.path, told.steps + 1)
 
@@ -236,8 +240,15 @@ class Study:
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
         walker, pairs = self._walker(), checked_pairs(observations)
-        for told in self._keeper.do(commands.tell_many, walker, pairs):
+        known = set(walker.known)
+        found = self._keeper.do(commands.tell_many, walker, pairs)
+        for told in found:
             _remember(walker, told)
+        with self._keeper.lock():
+            chains = self._keeper.state().chains
+            for told in found:
+                if told.chain not in known:
+                    walker.warn_of_bare_paths(chains[told.chain], told.path)
         self._keeper.settle()
 
     def end_path(self, chain: str, end: End = End.UNKNOWN) -> Step:

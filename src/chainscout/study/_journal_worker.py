@@ -47,11 +47,18 @@ class Worker:
     """
 
     def __init__(
-        self, keeper: Keeper, name: str, *, renews: bool = True, alone: bool = False, program: str = ""
+        self,
+        keeper: Keeper,
+        name: str,
+        *,
+        renews: bool = True,
+        warns: bool = True,
+        alone: bool = False,
+        program: str = "",
     ) -> None:
         self._keeper = keeper
         self.name = name
-        self._renews = renews
+        self._renews, self._warns = renews, warns
         self._walker = Walker(name, is_worker=True, opened=keeper.state().head.number, alone=alone)
         self._walker.program = program
         self._leases: set[Lease] = set()
@@ -131,6 +138,8 @@ class Worker:
         with self._keeper.lock():
             chain = self._keeper.state().chains[granted.chain]
             state = None if granted.last < 0 else labels.label(chain, granted.last)
+            if self._warns and granted.steps == 0 and not self._walker.walks(chain):
+                self._walker.warn_of_bare_paths(chain, granted.path)
         lease = Lease(self._keeper, self, chain.name, granted, state)
         self._leases.add(lease)
         if self._renews and self._renewing is None:

@@ -6,13 +6,27 @@ memory of its process. It is no part of the study, because another process canno
 """
 
 import secrets
+import sys
+import warnings
 
+from ..errors import BarePathsWarning
 from ..journal.entry import Draft, Kind, packed
 from .chain import Chain, Path
 from .draws import Status
 from .state import MAIN
 
 __all__ = ["Walker"]
+
+#: What helps a program that begins a path for every observation.
+_STUDIES = (
+    "a study that is opened again begins new paths; if the process stands where the study left it, say so with "
+    "Study.open(where, continuing=True)"
+)
+_WORKERS = (
+    "every worker object begins new paths; keep one for all leases, or, if the process stands where the latest path of "
+    "this worker's name was left, say so with worker.lease(continuing=True)"
+)
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Walker:
@@ -41,6 +55,8 @@ class Walker:
         self.program = ""
         #: So that no two walkers write the same entry.
         self.mark = secrets.token_hex(8)
+        #: The entries of all walkers of this open study: what one of them told may be repeated by another.
+        self.siblings: set[int] = set()
         #: Whether the study is new, so that no caller can have noted a path and step of it before.
         self.is_first = False
         #: Chain number → the number that its next path will have, as this walker was last told.
@@ -86,6 +102,24 @@ class Walker:
         """
         return self.is_first or self.continuing or self.offered.get(chain.number) == path
 
+    def warn_of_bare_paths(self, chain: Chain, number: int) -> None:
+        """Warns a program that makes a new walker for every observation: it would never count a transition.
+
+        ``number``: the path that this walker has just begun.
+        """
+        path = chain.walks.get(number)
+        before = None if path is None else chain.walks.get(path.follows)
+        if before is None or before.ended or before.steps != 1 or before.lease is not None:
+            return
+        if not self.is_worker and before.told > self.opened:
+            return  # the path belongs to another program
+        warnings.warn(
+            f"two paths of the chain {chain.name!r} in a row have one observation each and brought no transition: "
+            f"{_WORKERS if self.is_worker else _STUDIES}",
+            BarePathsWarning,
+            stacklevel=_level_of_caller(),
+        )
+
     def draft(self) -> Draft:
         """The entry with which it begins."""
         more = {"id": self.mark} | ({"name": self.name} if self.is_worker else {})
@@ -96,4 +130,13 @@ class Walker:
     def remember(self, number: int, chain: int, path: int, steps: int) -> None:
         """Notes what was stored: its own number, and where its path of a chain stands."""
         self.number = number
+        self.siblings.add(number)
         self.known[chain] = path, steps
+
+
+def _level_of_caller() -> int:
+    """The stack level of the program's line that called this package, for a warning of the calling function."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
-from ...errors import Held, LeaseLost, OutOfStep
+from ...errors import Held, InputError, LeaseLost, OutOfStep
 from ...journal.entry import Draft, End, Entry, Kind, packed
 from .. import budget, labels, stop
 from ..chain import Chain, Lease, Path
@@ -75,8 +75,13 @@ def tell(
     known = before if path is None else chain.walks.get(path)
     if step is not None and not begin:
         number = known.number if known is not None else path
-        if number is not None and is_repeated(chain, number, step, position, recall):
+        if number is not None and is_repeated(chain, number, step, position, recall, walker=walker):
             return [], Told(walker.number, chain.number, number, _steps(known, step), own=False, repeated=True)
+        if number is None and chain.paths and not (walker.walks(chain) or walker.is_first or walker.continuing):
+            what = "steps are numbered within a path, and this study was opened again"
+            raise InputError(f"{what}: name the path of {name!r} too")
+        if number is None and step != 1:
+            raise OutOfStep(f"the next path of the chain {name!r} begins with observation 1, not {step}")
     stop.check_telling(state)
     drafts = expiries(state, now) if state.leases else []
     budget.check_price(state, now, chain.cost, "the observation")
@@ -336,11 +341,14 @@ def _with_key(state: State, walker: Walker, chain: Chain, key: str | None, recal
 
 
 def is_repeated(
-    chain: Chain, number: int, step: int, position: int | None, recall: Recall, token: int | None = None
-) -> bool:
+    chain: Chain, number: int, step: int, position: int | None, recall: Recall, token: int | None = None,
+    walker: Walker | None = None,
+) -> bool:  # fmt: skip
     """Whether this observation was told before. Raises ``OutOfStep`` for another state at its step, or for a gap.
 
     ``token``: of the lease that tells it. Raises ``LeaseLost`` if it was told under another one.
+    ``walker``: who tells it without a lease. Raises ``OutOfStep`` if another program has told it since this one opened
+    the study: then it is an observation of another process.
     """
     path = chain.walks.get(number)
     steps = 0 if path is None else path.steps
@@ -350,9 +358,9 @@ def is_repeated(
     if step > steps and (path is not None or number == chain.paths + 1):
         raise OutOfStep(f"the next observation of {what} has the number {steps + 1}, not {step}")
     if path is not None and step == steps:
-        known, by = path.last, path.by
+        known, by, told = path.last, path.by, path.told
     elif (entry := recall(chain.number, number, step)) is not None:
-        known, by = entry.value, entry.by
+        known, by, told = entry.value, entry.by, entry.number
     elif token is not None:
         return False  # nobody told it: whether the lease may is another question
     else:
@@ -361,6 +369,8 @@ def is_repeated(
         raise OutOfStep(f"observation {step} of {what} was told before, with another state")
     if token is not None and by != token:
         raise LeaseLost(f"observation {step} of {what} was told before, under another lease: nothing was changed")
+    if walker is not None and told > walker.opened and by not in walker.siblings:
+        raise OutOfStep(f"observation {step} of {what} was told by somebody else meanwhile: nothing was changed")
     return True
 
 
