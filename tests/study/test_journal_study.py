@@ -1,13 +1,14 @@
-"""A study on a journal, in memory and in a file: what the public class does over the fold."""
+"""A study on a journal in memory, in a file and on a server: what the public class does over the fold."""
 
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from chainscout.counts import Counts
-from chainscout.errors import BarePathsWarning, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
+from chainscout.errors import BarePathsWarning, InputError, LeaseLost, NothingFree, OutOfStep, OverBudget, StudyFinished
 from chainscout.journal.entry import Kind
 from chainscout.study import _keeper
 from chainscout.study._journal_study import Study
@@ -20,8 +21,10 @@ CHAINS = {"north": ["idle", "busy", "down"], "south": 4}
 SETTINGS = StudySettings(budget=60, policy="scout")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def where(request, folder):
+    if request.param == "postgres":
+        return request.getfixturevalue("server").address()
     return None if request.param == "memory" else folder / "study.db"
 
 
@@ -129,6 +132,36 @@ def test_many_threads_with_workers_share_a_study(where):
             thread.join()
         assert sum(study.allocation().values()) == 200
         study.audit()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_open_studies_that_work_side_by_side_know_the_same_at_the_end(kind, request, folder):
+    where = folder / "study.db" if kind == "sqlite" else request.getfixturevalue("server").address()
+    Study.create(where, {"a": 2, "b": 3, "c": 2}, 300, "scout").close()
+    opened = [Study.open(where) for _ in range(3)]
+
+    def work(number):
+        study, rng = opened[number], random.Random(number)
+        if number == 0:
+            with suppress(StudyFinished, NothingFree, OverBudget):  # the rest is promised to the others
+                for _ in range(300):
+                    study.tell(study.ask(), rng.randrange(2))
+            return
+        with study.worker(f"w{number}", renews=False) as worker:
+            for lease in worker:
+                if rng.random() < 0.05:
+                    lease.abandon()
+                    continue
+                lease.tell(rng.randrange(2))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    states = [study._keeper.state() for study in opened]
+    assert states[0].used <= 300
+    assert len({packed_state(state) for state in states}) == 1
+    for study in opened:
+        study.audit()
+        study.close()
 
 
 def test_two_processes_know_the_same(folder):
