@@ -1,5 +1,6 @@
 """A study on a journal in memory, in a file and on a server: what the public class does over the fold."""
 
+import asyncio
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,20 @@ def test_two_threads_walk_paths_of_their_own(where):
             assert pool.submit(study.tell, "south", 2).result() == (2, 3)
         study.tell("south", 3)
         assert study.counts("south", everything=True).rows() == {0: {3: 1}, 1: {2: 1}}
+
+
+def test_two_tasks_walk_paths_of_their_own():
+    async def walk(study, states):
+        for state in states:
+            study.tell("south", state)
+            await asyncio.sleep(0)
+
+    async def both(study):
+        await asyncio.gather(walk(study, [0, 0, 0]), walk(study, [1, 1, 1]))
+
+    with Study.from_settings(None, CHAINS, SETTINGS) as study:
+        asyncio.run(both(study))
+        assert study.counts("south", everything=True).rows() == {0: {0: 2}, 1: {1: 2}}
 
 
 def test_workers_take_one_lease_after_the_other_in_one_append_each(where):

@@ -151,10 +151,8 @@ class Study:
 
     def _walker(self) -> Walker:
         """The walker of this asyncio task, or else of this thread."""
-        try:
-            who: Any = asyncio.current_task() or threading.current_thread()
-        except RuntimeError:  # no event loop runs here
-            who = threading.current_thread()
+        loop = asyncio._get_running_loop()  # without the error that `current_task` raises where no event loop runs
+        who: Any = (None if loop is None else asyncio.current_task(loop)) or threading.current_thread()
         walker = self._walkers.get(who)
         if walker is None:
             # Only the first walker can stand where the study was left.
