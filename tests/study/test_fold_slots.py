@@ -334,14 +334,27 @@ def test_lost_slots_are_left_out_where_somebody_declares_them_independent(study,
 def test_a_hole_says_whether_checks_and_answers_may_leave_it_out(study, one, two):
     early = leased(study, one)
     study.do(commands.give_back, early.token, "a", lost=True)
-    late, other_row = leased(study, one), leased(study, two, state=1)
-    study.do(commands.give_back, late.token, "a")
+    late, back, other_row = leased(study, one), leased(study, worker("back"), state=1), leased(study, two)
+    study.do(commands.end_path, study.main, "a", End.UNKNOWN, token=other_row.token)
+    last = leased(study, worker("last"), state=1)
+    study.do(commands.give_back, back.token, "a")
+    study.do(commands.end_path, study.main, "a", End.UNKNOWN, token=late.token)
     found = {card.number: card for card in study.state.names["a"].draws.ordered() if card.target == UNKNOWN}
+    assert other_row.token not in found, "nothing was issued after it: it is void"
     assert found[early.token].is_early
-    assert not found[early.token].is_row_void
+    assert not found[early.token].is_row_void, "a step may have been made"
     assert not found[late.token].is_early
-    assert found[late.token].is_row_void
-    assert not found[other_row.token].is_row_void
+    assert found[late.token].is_row_void, "the later one is of another row"
+    assert not found[back.token].is_row_void, "its path can still go on"
+    assert not found[last.token].is_row_void
+
+
+def test_a_step_that_was_not_made_cannot_be_told_late(study, one, two):
+    lease = leased(study, one)
+    leased(study, two)
+    study.do(commands.end_path, study.main, "a", End.UNKNOWN, token=lease.token)
+    with pytest.raises(LeaseLost):
+        study.tell_leased(one, lease, 1, late=True)
 
 
 def test_answers_and_checks_read_the_draws_in_the_order_of_issue(study, one, two):

@@ -52,7 +52,9 @@ _PENDING = Status.PENDING
 class Hole:
     """A slot without a value, and the told draws between it and the next hole."""
 
-    __slots__ = ("after", "by", "is_early", "is_row_void", "number", "path", "since", "source", "status", "steps")
+    __slots__ = (
+        "after", "by", "is_early", "is_row_void", "is_unmade", "number", "path", "since", "source", "status", "steps",
+    )  # fmt: skip
 
     def __init__(self, number: int, source: int, path: int = 0, by: int = 0, since: int = 0, steps: int = 1) -> None:
         #: The entry that issued the slot.
@@ -68,9 +70,9 @@ class Hole:
         self.status = _PENDING
         #: Whether it was given up before any later slot of the study was issued. Checks skip it then, and say so.
         self.is_early = False
-        #: Whether its walker said that no step was made, and no later slot of its row had been issued then. Answers
-        #: leave it out. It is known where draws are recorded.
-        self.is_row_void = False
+        #: Whether its path has ended, and its walker said that no step was made: no value can come late. And whether no
+        #: later slot of its row had been issued then: answers leave it out. That is known where draws are recorded.
+        self.is_unmade = self.is_row_void = False
         #: The told draws whose slots come after this one and before the next hole.
         self.after: dict[Pair, int] = {}
 
@@ -163,7 +165,7 @@ class Draws:
         if self.released:
             self._void_released(hole.number)
         hole.source, hole.by, hole.since, hole.steps = source, by, since, steps
-        hole.is_early = hole.is_row_void = False
+        hole.is_early = False
 
     def fill(self, hole: Hole, source: int, target: int) -> None:
         """The hole's first slot has a value, in time or late."""
@@ -210,14 +212,19 @@ class Draws:
             hole.status = Status.RELEASED
             self.released += 1
         else:
-            self.give_up(hole, made=False)
+            self.give_up(hole)
 
-    def give_up(self, hole: Hole, *, made: bool = True) -> None:
-        """The hole stays. ``made``: a step may have been made; else its walker said that none was."""
+    def give_up(self, hole: Hole, *, unmade: bool = False) -> None:
+        """The hole stays. ``unmade``: its path has ended, and its walker said that no step was made.
+
+        While the path can still go on, answers keep the hole too. Else who knows later draws of the row could choose
+        whether this one is left out, or made after all.
+        """
         if hole.status is Status.RELEASED:
             self.released -= 1
         hole.status = Status.LOST
-        hole.is_row_void = not made and self._is_last_of_row(hole)
+        hole.is_unmade = unmade
+        hole.is_row_void = unmade and self._is_last_of_row(hole)
 
     def _is_last_of_row(self, hole: Hole) -> bool:
         """Whether no later slot of the hole's row has been issued, as far as draws are recorded."""

@@ -121,8 +121,7 @@ def _packed(chain: Chain) -> list[Any]:
             (
                 [getattr(hole, name) for name in _HOLE],
                 hole.status,
-                hole.is_early,
-                hole.is_row_void,
+                [hole.is_early, hole.is_unmade, hole.is_row_void],
                 list(hole.after.items()),
             )
             for hole in holes
@@ -162,9 +161,10 @@ def _draws(holes: list[Any], draws: list[Any]) -> Draws:
     found = Draws()
     found.latest, found.released, cards = draws
     found.cards = None if cards is None else [Card(*card) for card in cards]
-    for values, status, is_early, is_row_void, after in holes:
+    for values, status, facts, after in holes:
         hole = Hole(*values)
-        hole.status, hole.is_early, hole.is_row_void = Status(status), is_early, is_row_void
+        hole.status = Status(status)
+        hole.is_early, hole.is_unmade, hole.is_row_void = facts
         hole.after = {(x, y): times for (x, y), times in after}
         found.holes.append(hole)
     return found

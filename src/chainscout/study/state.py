@@ -472,7 +472,7 @@ class State:
             path.slot = None
         else:
             slot.is_early = self.issue <= slot.number
-            chain.draws.give_up(slot, made=end is End.LOST)
+            chain.draws.give_up(slot, unmade=end is End.UNKNOWN)
 
     def _lost(self, entry: Entry) -> None:
         self.lost += 1

@@ -182,7 +182,7 @@ def tell_leased(
             raise _lease_lost(chain, lease, now)
         if known is None or known.slot is None or known.slot.by != token or known.last == START:
             raise _lease_lost(chain, lease, now)
-        if lease is None and not known.ended:  # it was given back: its worker said that it made no step
+        if known.slot.is_unmade or (lease is None and not known.ended):  # its worker said that it made no step
             raise _lease_lost(chain, lease, now)
         drafts = expiries(state, now)
         try:
