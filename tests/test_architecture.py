@@ -28,7 +28,7 @@ LAYERS = [
     {"certificates"},
     {"diagnostics"},
     {"answers"},
-    {"policies", "logs", "sources", "store"},
+    {"policies", "logs", "sources", "store", "journal"},
     {"engine", "study"},
     {"experiment", "learning"},
     {"verification"},

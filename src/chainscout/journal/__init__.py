@@ -1,0 +1,1 @@
+"""A study is a journal: numbered entries that are only ever added, in memory, in SQLite or in PostgreSQL."""

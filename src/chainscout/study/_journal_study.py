@@ -1,0 +1,583 @@
+"""A live, durable study on a journal: one budget, many chains, one worker or many.
+
+It takes the place of `study.py` when everything that reads a study reads the state.
+"""
+
+import asyncio
+import math
+import secrets
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+from ..certificates import Estimate
+from ..certificates.open_states import OpenEstimate
+from ..counts import MOST_TRANSITIONS, Counts
+from ..errors import ChainscoutError, FileError, InputError, NothingFree, RecomputedWarning
+from ..journal import opening
+from ..journal.entry import START, End, Kind, unpacked
+from ..journal.journal import PATIENCE
+from ..journal.opening import Where
+from ..paths import Paths
+from ..policies import Policy
+from ..rows import smoothed_gini
+from ..validation import Duration, printable, shown, unicode_text, whole_number
+from ..validation import seconds as in_seconds
+from . import commands, labels, rule, stop
+from ._batch import pairs as checked_pairs
+from ._certificate import StudyCertificate
+from ._journal_worker import Worker
+from ._keeper import Keeper
+from ._program import is_gone, running
+from .bounds import Due, Found, due
+from .bounds import found as computed
+from .chain import Chain
+from .settings import StudySettings
+from .snapshot import packed_state
+from .state import MAIN, State
+from .views import ChainProgress, LogLine, Progress, Step, StopReason
+from .walker import Walker
+from .walks import walked_paths
+
+__all__ = ["Study"]
+
+#: The largest number of observations that ``ask`` plans at once.
+_MOST_PLANNED = 1_000_000
+
+
+class Study:
+    """One budget, many chains. ``create`` makes a study, ``open`` continues one; several workers can share it.
+
+    Every method may be called from any thread. A change is durable before the method returns, and a method that raises
+    an error has changed nothing. Each thread and each asyncio task that tells without a lease walks paths of its own.
+    """
+
+    def __init__(self, keeper: Keeper, *, continuing: bool = False, is_first: bool = False) -> None:
+        """Use ``create`` or ``open``."""
+        self._keeper = keeper
+        self._continuing = continuing
+        self._is_first = is_first
+        self._opened = keeper.state().head.number
+        self._closed = False
+        #: The entries of its walkers, and thread or asyncio task → its walker.
+        self._sessions: set[int] = set()
+        self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
+
+    @classmethod
+    def create(
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, **given: Any,
+    ) -> Self:  # fmt: skip
+        """A new study.
+
+        ``where``: a path (SQLite), a postgresql:// address, or None (in memory).
+        ``chains``: name → how many states there are, or their labels.
+        The other parameters are the fields of ``StudySettings``, with their defaults.
+        """
+        return cls.from_settings(where, chains, StudySettings(budget=budget, policy=policy, delta=delta, **given))
+
+    @classmethod
+    def from_settings(
+        cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings
+    ) -> Self:
+        """A new study with these settings."""
+        checked = settings.checked()
+        assert isinstance(checked.policy, Policy)
+        journal = opening.create(where, *commands.create(checked, chains, secrets.token_hex(8)))
+        study = cls(Keeper(journal, checked.policy), is_first=True)
+        study._keeper.settle()
+        return study
+
+    @classmethod
+    def open(
+        cls, where: Where, policy: str | Policy | None = None, *, read_only: bool = False, continuing: bool = False,
+        patience: Duration = PATIENCE,
+    ) -> Self:  # fmt: skip
+        """The existing study at ``where``. Its chains begin new paths at their next tells.
+
+        ``policy``: needed if the study's policy is not built in. It must be the policy that created the study.
+        ``read_only``: the study cannot be changed through this object. A policy that is not built in may be left out.
+        ``continuing``: the processes stand where the study left them, so plain tells continue the paths of plain tells.
+        ``patience``: how long a change waits for other writers before it raises ``Busy`` and changes nothing.
+        """
+        waits = in_seconds(patience, "patience", meaning="seconds that a change waits for other writers")
+        journal = opening.open_journal(where, read_only, waits)
+        try:
+            (first,) = journal.read(START, 1)
+            settings = unpacked(first.more)
+            version = settings["policy"]["version"]
+            found = rule.needed(settings, version, policy, read_only=read_only)
+            study = cls(Keeper(journal, found), continuing=continuing)
+            if found is not None and not read_only and study._keeper.do(commands.renew_rule, found):
+                warnings.warn(
+                    f"the rule {found.name!r} has another version, {found.version}, than the one that chose in this "
+                    "study before: its indices were computed anew",
+                    RecomputedWarning,
+                    stacklevel=2,
+                )
+        except BaseException:
+            journal.close()
+            raise
+        return study
+
+    def __reduce__(self) -> Any:
+        raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
+
+    def close(self) -> None:
+        """Ends in good order. The study can be opened again."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._keeper.journal.read_only:
+            with suppress(ChainscoutError):  # then nobody says whether the steps were made
+                for walker in set(self._walkers.values()):
+                    self._keeper.do(commands.close, walker)
+        self._keeper.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:  # nobody says whether the steps were made
+            self._keeper.close()
+
+    def _walker(self) -> Walker:
+        """The walker of this asyncio task, or else of this thread."""
+        loop = asyncio._get_running_loop()  # without the error that `current_task` raises where no event loop runs
+        who: Any = (None if loop is None else asyncio.current_task(loop)) or threading.current_thread()
+        walker = self._walkers.get(who)
+        if walker is None:
+            # Only the first walker can stand where the study was left.
+            continuing = self._continuing and not self._walkers
+            walker = self._walkers[who] = Walker(MAIN, opened=self._opened, continuing=continuing)
+            walker.is_first, walker.siblings = self._is_first, self._sessions
+        return walker
+
+    # -- asking and telling
+
+    def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
+        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
+        if number is not None:
+            number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
+        try:
+            return self._asked(number, without)
+        except NothingFree:
+            if self._keeper.journal.read_only:
+                raise
+            self._keeper.settle()  # another process may have died before it looked at the bounds that it had to
+            return self._asked(number, without)
+
+    def _asked(self, number: int | None, without: Set[str]) -> str | list[str]:
+        if number is None:
+            return self._keeper.read(commands.ask, without)
+        return self._keeper.read(commands.ask_many, number, without)
+
+    def tell(
+        self, chain: str, state: Hashable, path: int | None = None, step: int | None = None, *,
+        token: int | None = None, begin: bool = False, ends: bool = False, key: str | None = None,
+    ) -> Step:  # fmt: skip
+        """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
+
+        Returns the path and the step of the path's next observation.
+        ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe.
+        ``token``: of the lease that holds the path.
+        ``begin``: the process was started again, and the state begins a new path.
+        ``ends``: the path ends with this state, because the process itself has ended.
+        ``key``: any text; the same observation with the same key is told once.
+        """
+        if begin and (path is not None or step is not None):
+            raise InputError("a state that begins a path has neither path nor step: the study gives the path's number")
+        if path is not None:
+            path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
+        if step is not None:
+            step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
+        if token is not None:
+            told = self._tell_leased(chain, state, token, path, step, begin=begin, ends=ends, key=key)
+            return Step(told.path, told.steps + 1)
+        walker = self._walker()
+        if path is None and step is None and key is None and not (begin or ends):
+            told = self._keeper.do(commands.tell, walker, chain, state)
+        else:
+            told = self._keeper.do(
+                commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
+                recall=self._keeper.recall,
+            )  # fmt: skip
+        is_new = told.chain not in walker.known
+        _remember(walker, told)
+        if is_new and told.steps == 1 and told.own:
+            self._see(lambda state: walker.warn_of_bare_paths(state.chains[told.chain], told.path))
+        self._keeper.settle()
+        return Step(told.path, told.steps + 1)
+
+    def _tell_leased(
+        self, chain: str, state: Hashable, token: int, path: int | None, step: int | None, *, begin: bool, ends: bool,
+        key: str | None,
+    ) -> commands.Told:  # fmt: skip
+        """A tell of a caller that has the token of a lease and nothing else."""
+        if begin:
+            following = self._keeper.do(commands.end_path, self._walker(), chain, End.UNKNOWN, token=token)
+            token, path = following.token, following.path
+        if path is None:
+            held = self._see(lambda state: state.leases.get(token))
+            path = 0 if held is None else held.path
+        told = self._keeper.do(
+            commands.tell_leased, token, chain, state, path=path, step=step, ends=ends, key=key,
+            recall=self._keeper.recall,
+        )  # fmt: skip
+        self._keeper.settle()
+        return told
+
+    def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
+        """Adds observations in order, (chain, state) each: all of them, or none."""
+        walker, pairs = self._walker(), checked_pairs(observations)
+        known = set(walker.known)
+        found = self._keeper.do(commands.tell_many, walker, pairs)
+        for told in found:
+            _remember(walker, told)
+        with self._keeper.lock():
+            chains = self._keeper.state().chains
+            for told in found:
+                if told.chain not in known:
+                    walker.warn_of_bare_paths(chains[told.chain], told.path)
+        self._keeper.settle()
+
+    def end_path(self, chain: str, end: End = End.UNKNOWN) -> Step:
+        """Ends the path: the next observation begins another one. Returns its path and step."""
+        walker = self._walker()
+        following = self._keeper.do(commands.end_path, walker, chain, end)
+        walker.number = following.walker
+        return Step(following.path, 1)
+
+    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step:
+        """Ends the path. ``lost``: an observation was lost with it. ``token``: of the lease that holds the path."""
+        end = End.LOST if lost else End.UNKNOWN
+        if token is None:
+            return self.end_path(chain, end)
+        return Step(self._keeper.do(commands.end_path, self._walker(), chain, end, token=token).path, 1)
+
+    def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
+        """Holds a leased chain for ``seconds`` from now on."""
+        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
+        self._keeper.do(commands.renew, token, chain, int(held * 1000))
+
+    def give_back(self, chain: str, token: int, *, lost: bool = False) -> None:
+        """Ends a lease. ``lost``: its worker cannot go on; the effect is that of an expired lease."""
+        self._keeper.do(commands.give_back, token, chain, lost=lost)
+
+    def continue_path(self, chain: str) -> ChainProgress:
+        """Declares that the process of this chain stands where plain tells left it. Returns that place."""
+        walker = self._walker()
+
+        def look(state: State) -> None:
+            known = labels.find(state, chain)
+            path = walker.latest(known)
+            if path is not None and not walker.walks(known):
+                walker.remember(walker.number, known.number, path.number, path.steps)
+
+        self._see(look)
+        return self.chain(chain)
+
+    def correct(self, chain: str, path: int, step: int, reason: str = "") -> None:
+        """Takes back a path's latest observation: another state was meant. The path ends."""
+        self._keeper.do(commands.correct, self._walker(), chain, path=path, step=step, reason=reason)
+
+    def lose(self, chain: str) -> None:
+        """Notes that an observation was made but can never be told."""
+        self._keeper.do(commands.lose, self._walker(), chain)
+
+    def set_aside(self, chain: str, reason: str, *, ended: bool = False, token: int | None = None) -> None:
+        """Stops asking for the chain.
+
+        ``ended``: its source has given all its states. ``token``: of a lease that is given back with it.
+        """
+        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=token)
+
+    def take_up(self, chain: str) -> None:
+        """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
+        self._keeper.do(commands.take_up, chain)
+
+    def extend(self, **given: Any) -> None:
+        """Sets another budget (the whole, not the increase), target or deadline. A finished study goes on."""
+        settings = StudySettings(**given)
+        if not settings.given():
+            raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
+        checked = settings.checked()
+        self._keeper.do(
+            commands.extend, limit=checked.budget, deadline=checked.deadline, target_loss=checked.target_loss,
+            target_width=checked.target_width,
+        )  # fmt: skip
+        self._keeper.settle()
+
+    @contextmanager
+    def _program(self, repeating: Set[str]) -> Iterator[str]:
+        """The mark of a call of ``learn`` for its workers. First the slots of calls that were killed are given up."""
+        self._keeper.do(commands.give_up_gone, is_gone, repeating)
+        self._keeper.settle()
+        with running() as mark:
+            yield mark
+
+    def worker(self, name: str, *, renews: bool = True) -> Worker:
+        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``."""
+        if not isinstance(name, str) or not name:
+            raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
+        if "\0" in name:
+            raise InputError(f"a worker's name cannot have the character NUL in it, as in {shown(name)}")
+        if name == MAIN:
+            raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
+        return Worker(self._keeper, unicode_text(name, "a worker's name"), renews=renews)
+
+    # -- what is known
+
+    def _see(self, look: Callable[[State], Any]) -> Any:
+        with self._keeper.lock():
+            return look(self._keeper.state())
+
+    def counts(self, chain: str, *, everything: bool = False) -> Counts:
+        """The transitions of a chain, warm start included: those of the cut that its bound uses.
+
+        ``everything``: also those that arrived beyond the cut.
+        """
+
+        def look(state: State) -> Counts:
+            known = labels.find(state, chain)
+            if everything:
+                rows = {x: dict(row.counts) for x, row in known.rows.items()}
+            else:
+                rows = {x: dict(row) for x, row in state.chosen_cut(known).counts(known.rows).items()}
+            return Counts.from_rows(
+                rows, labels.states(known), observations=known.observations, paths=known.begun, last=None,
+                open_states=known.is_open,
+            )  # fmt: skip
+
+        found: Counts = self._see(look)
+        return found
+
+    def bounds(self) -> dict[str, Found]:
+        """The bound of each chain's loss at this moment. Each is noted, so it may end its chain."""
+        names: list[str] = self._see(lambda state: list(state.names))
+        return {name: self._bound(name) for name in names}
+
+    def _bound(self, name: str) -> Found:
+        def look(state: State) -> Due:
+            chain = state.names[name]
+            return due(state, chain, state.chosen_cut(chain))
+
+        asked: Due = self._see(look)
+        found = computed(asked)
+        if not self._keeper.journal.read_only:
+            self._keeper.do(
+                commands.bound, name, asked.cut, transitions=found.transitions, value=found.bound, ratio=found.ratio,
+                method=found.method, aim=asked.aim,
+            )  # fmt: skip
+            self._keeper.settle()
+        return found
+
+    def certificate(self) -> StudyCertificate:
+        """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
+        found = self.bounds()
+        sharper = {name: one.sharper for name, one in found.items() if one.sharper is not None}
+
+        def look(state: State) -> StudyCertificate:
+            weights = {chain.name: chain.weight for chain in state.chains}
+            return StudyCertificate(
+                {name: math.inf if state.spoilt else one.bound for name, one in found.items()},
+                state.delta,
+                state.settings["method"],
+                state.lost,
+                tuple(chain.name for chain in state.chains if chain.aside is not None),
+                _repeated(state, None),
+                total_variation={name: one.total_variation for name, one in sharper.items()},
+                entries={name: one.entries for name, one in sharper.items()},
+                opened=frozenset(chain.name for chain in state.chains if chain.is_open),
+                weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
+                warm=tuple(chain.name for chain in state.chains if chain.prior),
+            )
+
+        certificate: StudyCertificate = self._see(look)
+        return certificate
+
+    def estimate(self, chain: str) -> Estimate | OpenEstimate:
+        """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
+
+        def look(state: State) -> Estimate | OpenEstimate:
+            known = labels.find(state, chain)
+            if known.is_open:
+                counts = state.chosen_cut(known).counts(known.rows)
+                pairs = {x: dict(row.discoveries) for x, row in known.rows.items()}
+                return OpenEstimate(tuple(known.labels or ()), counts, pairs, state.delta, len(state.chains))
+            # An open chain has its own δ/K. The closed chains share the rest equally among their entries.
+            closed = [other.size**2 for other in state.chains if not other.is_open]
+            entries = -(-sum(closed) * len(state.chains) // len(closed))
+            return Estimate(self.counts(chain), state.delta, entries=entries)
+
+        found: Estimate | OpenEstimate = self._see(look)
+        return found
+
+    def paths(self, chain: str) -> Paths:
+        """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
+        with self._keeper.lock():
+            state = self._keeper.recorded()
+            return walked_paths(state, labels.find(state, chain))
+
+    def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
+        """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
+
+        ``chain``: this chain only. If there is a sentence, no bound holds.
+        """
+        found: tuple[str, ...] = self._see(
+            lambda state: _repeated(state, None if chain is None else labels.find(state, chain).number)
+        )
+        return found
+
+    def chain(self, name: str) -> ChainProgress:
+        """Where one chain stands."""
+        walker = self._walker()
+
+        def look(state: State) -> ChainProgress:
+            known = labels.find(state, name)
+            path = known.walks.get(known.paths) if state.shared else walker.path(known)
+            path = None if path is None or path.ended else path
+            if path is None:
+                walker.offered[known.number] = known.paths + 1
+            number, step = (known.paths + 1, 1) if path is None else (path.number, path.steps + 1)
+            last = None if path is None or path.last < 0 else labels.label(known, path.last)
+            index = math.inf if state.order is None else state.order.index(known)
+            return ChainProgress(
+                states=known.size, open=known.is_open, observations=known.observations, transitions=known.transitions,
+                paths=known.begun, path=number, step=step, last=last, index=index, leases=known.leases,
+                aside=known.aside is not None,
+            )  # fmt: skip
+
+        found: ChainProgress = self._see(look)
+        return found
+
+    def progress(self) -> Progress:
+        """Where the study stands. Its bounds are those of the last looks."""
+
+        def look(state: State, now: int) -> Progress:
+            given, aim = state.settings, state.aim
+            targets = {chain.target for chain in state.chains} if "loss" in aim.targets else set()
+            bound = max((chain.weight * chain.bound for chain in state.chains), default=0.0)
+            return Progress(
+                chains=len(state.chains), closed=sum(not chain.is_open for chain in state.chains),
+                observations=state.observations, used=state.used, budget=state.budget,
+                unit="cost units" if "costs" in given else "observations", target_loss=min(targets, default=None),
+                target_most=max(targets, default=None), target_width=aim.targets.get("width"),
+                limit=aim.targets.get("limit"), worst=aim.targets.get("worst"), deadline=state.deadline,
+                delta=state.delta, method=given["method"], policy=given["policy"]["name"], shared=state.shared,
+                weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
+                first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
+                behind=aim.behind, missed=aim.missed, side_by_side=False,
+                events=state.head.number - state.observations, questions=len(given["questions"]), unmet=0,
+                spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
+                variability=sum(chain.weight * _variability(chain) for chain in state.chains),
+                stop_reason=stop.reason(state, now),
+            )  # fmt: skip
+
+        return self._keeper.read(look)
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the study stopped; None while it goes on."""
+        return self._keeper.read(stop.reason)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to ask."""
+        return self.stop_reason is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The chains, by number."""
+        found: list[str] = self._see(lambda state: list(state.names))
+        return found
+
+    def states(self, chain: str) -> list[Hashable]:
+        """The chain's states, as far as they are known."""
+
+        def look(state: State) -> list[Hashable]:
+            known = labels.states(labels.find(state, chain))
+            return list(range(known) if isinstance(known, int) else known)
+
+        found: list[Hashable] = self._see(look)
+        return found
+
+    def indices(self) -> dict[str, float]:
+        """Each chain's index, as the policy sees it now."""
+
+        def look(state: State) -> dict[str, float]:
+            order = state.order
+            return {} if order is None else {chain.name: order.index(chain) for chain in state.chains}
+
+        found: dict[str, float] = self._see(look)
+        return found
+
+    def allocation(self) -> dict[str, int]:
+        """Each chain's observations so far."""
+        found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
+        return found
+
+    def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
+        """All observations in order, or those of one chain. A page at a time is in memory.
+
+        ``after``: begins after the observation with this number.
+        """
+        wanted: int | None = None if chain is None else self._see(lambda state: labels.find(state, chain).number)
+        chains: list[Chain] = self._see(lambda state: state.chains)
+        steps: dict[tuple[int, int], int] = {}
+        number = 0
+        for page in self._keeper.journal.pages():
+            for entry in page:
+                if entry.kind is not Kind.TOLD:
+                    continue
+                number += 1
+                step = steps[entry.chain, entry.path] = steps.get((entry.chain, entry.path), 0) + 1
+                if number > after and (wanted is None or entry.chain == wanted):
+                    known = chains[entry.chain]
+                    state = labels.label(known, entry.value)
+                    yield LogLine(number, known.name, entry.path, step, state, entry.time / 1000, entry.number)
+
+    def audit(self) -> None:
+        """Folds the whole journal again, and raises ``FileError`` if this process or its snapshot knows otherwise."""
+        with self._keeper.lock():
+            state = self._keeper.state()
+            again = State(self._keeper.policy)
+            for page in self._keeper.journal.pages():
+                again.apply(page)
+            if packed_state(again) != packed_state(state):
+                raise FileError(f"{self._keeper.journal.where} does not say what this process, or its snapshot, knows")
+
+
+def _repeated(state: State, only: int | None) -> tuple[str, ...]:
+    """A sentence for each pair of paths that repeat each other."""
+    return tuple(
+        f"no bound holds: paths {pair.first} and {pair.second} of {printable(state.chains[pair.chain].name)} begin with"
+        f" the same {pair.length} states (sources with one seed repeat each other)"
+        for pair in state.repeated
+        if only is None or pair.chain == only
+    )
+
+
+def _variability(chain: Chain) -> float:
+    """ΣĜ of the smoothed estimate (r = αS = 1/3). A row that the chain never left counts as uniform."""
+    if chain.size < 2:
+        return 0.0
+    weight = 1 / 3
+    known = [smoothed_gini(float(r.exits), float(r.squares), weight / chain.size, weight) for r in chain.rows.values()]
+    return sum(known) + (chain.size - len(known)) * (1 - 1 / chain.size)
+
+
+def _remember(walker: Walker, told: commands.Told) -> None:
+    """Notes what was stored."""
+    if told.own:
+        walker.remember(told.walker, told.chain, told.path, told.steps)
+    else:
+        walker.number = told.walker or walker.number

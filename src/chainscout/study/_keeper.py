@@ -1,0 +1,212 @@
+"""A study in one process: its journal, the state that follows from it, and the lock around both."""
+
+import gc
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from ..journal.entry import Draft, Entry, Kind, unpacked
+from ..journal.journal import Journal, Snapshot
+from ..policies import Policy
+from . import bounds, commands
+from ._repetition import surprise
+from .snapshot import packed_state, snapshot_key, unpacked_state
+from .state import State, Twins
+
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
+#: A command, as `commands` has them: (state, now, …) → drafts and a result.
+Command = Callable[Concatenate[State, int, Given], tuple[list[Draft], Result]]
+
+#: A snapshot is kept when so many entries have been written since the last one, and OBJECTS times the objects of the
+#: state. So all snapshots together cost a fifth of folding.
+TAIL, OBJECTS = 20_000, 5
+#: So many entries are folded without the garbage collector.
+_MANY = 1_000
+
+
+class Keeper:
+    """Reads, checks, appends and folds. Every method may be called from any thread.
+
+    ``policy``: the study's rule; None: nobody asks for a choice.
+    """
+
+    def __init__(self, journal: Journal, policy: Policy | None, *, recording: bool = False) -> None:
+        self.journal = journal
+        self.policy = policy
+        self._recording = recording
+        self._lock = threading.RLock()
+        #: The state, or None if an error has interrupted the folding of some entries.
+        self._state: State | None = None
+        #: The last entry of the last snapshot, and of the pairs of paths that were compared.
+        self._kept = 0
+        #: Another state, which records draws, if somebody has asked for their order.
+        self._record: State | None = None
+        self._compared: Twins | None = None
+        with self._lock:
+            self._catch_up()
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """The lock: who holds it sees one moment."""
+        return self._lock
+
+    # -- reading
+
+    def read(
+        self, look: Callable[Concatenate[State, int, Given], Result], *given: Given.args, **options: Given.kwargs
+    ) -> Result:
+        """What a function says of the state of this moment. It must not change the state."""
+        with self._lock:
+            state = self._catch_up()
+            return look(state, self._now(state), *given, **options)
+
+    def state(self) -> State:
+        """The state of this moment. The caller holds the lock while it reads."""
+        with self._lock:
+            return self._catch_up()
+
+    def recorded(self) -> State:
+        """The state of this moment with every draw in its order. The first call reads the whole journal."""
+        with self._lock:
+            state, self._record = self._record or State(recording=True), None
+            for page in self.journal.pages(state.head):
+                state.apply(page)
+            self._record = state
+            return state
+
+    def recall(self, *asked: int | str) -> Entry | None:
+        """The entry that told a step of a path, (chain, path, step), or that has a key. It reads the whole journal."""
+        seen = 0
+        for page in self.journal.pages():
+            for entry in page:
+                if len(asked) == 1:
+                    if entry.kind in (Kind.TOLD, Kind.LEASE) and unpacked(entry.more).get("key") == asked[0]:
+                        return entry
+                elif entry.kind is Kind.TOLD and (entry.chain, entry.path) == asked[:2]:
+                    seen += 1
+                    if seen == asked[2]:
+                        return entry
+        return None
+
+    # -- changing
+
+    def do(self, command: Command[Given, Result], *given: Given.args, **options: Given.kwargs) -> Result:
+        """The result of a command, whose entries are stored when this returns."""
+        found: Result
+
+        def checked(tail: Sequence[Entry]) -> list[Draft]:
+            nonlocal found
+            if tail:
+                self._fold(state, tail)
+            drafts, found = command(state, self._now(state), *given, **options)
+            return drafts
+
+        with self._lock:
+            state = self._state or self._catch_up()
+            new = self.journal.append(state.head, checked)
+            if new:
+                self._fold(state, new)
+                if state.head.number - self._kept >= TAIL:
+                    self._keep_if_due(state)
+        return found
+
+    def settle(self) -> bool:
+        """Computes the bounds that are due and compares the paths that began alike, outside of the lock.
+
+        Two processes may compute the same one. Only the first entry counts. Returns whether there was something to do.
+        """
+        state = self._state
+        if state is not None and not state.aim.looks and not state.twins:
+            return False
+        head = None if state is None else state.head
+        while (asked := self._due()) is not None:
+            found = bounds.found(asked)
+            self.do(
+                commands.bound, asked.name, asked.cut, transitions=found.transitions, value=found.bound,
+                ratio=found.ratio, method=found.method, aim=asked.aim,
+            )  # fmt: skip
+        for twins in self._alike():
+            states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
+            if surprise(iter(states), twins.needed) >= twins.needed:
+                self.do(commands.repeat, twins)
+        return self._state is None or self._state.head != head
+
+    def _due(self) -> bounds.Due | None:
+        with self._lock:
+            state = self._catch_up(read=False)
+            number = min(state.aim.looks, default=None)
+            return None if number is None else bounds.due(state, state.chains[number])
+
+    def _alike(self) -> list[Twins]:
+        """The pairs of paths that began alike since the last call."""
+        with self._lock:
+            twins = list(self._catch_up(read=False).twins)
+            after = twins.index(self._compared) + 1 if self._compared in twins else 0
+            if twins:
+                self._compared = twins[-1]
+            return twins[after:]
+
+    def _told(self, chain: int, path: int) -> list[Entry]:
+        return [
+            entry
+            for page in self.journal.pages()
+            for entry in page
+            if entry.kind is Kind.TOLD and (entry.chain, entry.path) == (chain, path)
+        ]
+
+    def close(self) -> None:
+        """Lets go of the journal."""
+        with self._lock:
+            self.journal.close()
+
+    def _now(self, state: State) -> int:
+        """The time in milliseconds. It never goes back, even if a clock does."""
+        return max(self.journal.now(), state.head.time)
+
+    # -- folding
+
+    def _catch_up(self, *, read: bool = True) -> State:
+        """The state of this moment, or without ``read`` as it was known last."""
+        if self._state is None:
+            state = self._from_snapshot() or State(self.policy, recording=self._recording)
+            for page in self.journal.pages(state.head):
+                self._fold(state, page)
+            self._state = state
+        elif read and (tail := self.journal.read(self._state.head)):
+            self._fold(self._state, tail)
+        return self._state
+
+    def _fold(self, state: State, entries: Sequence[Entry]) -> None:
+        """Folds entries. If it is interrupted, the state is half-way: the next caller folds everything again."""
+        self._state = None
+        if len(entries) < _MANY or not gc.isenabled():
+            state.apply(entries)
+        else:
+            gc.disable()  # nothing of a state is garbage, and looking for it takes half of the time
+            try:
+                state.apply(entries)
+            finally:
+                gc.enable()
+        self._state = state
+
+    def _from_snapshot(self) -> State | None:
+        if self.policy is None or self._recording:
+            return None
+        found = self.journal.snapshot()
+        if found is None or found.key != snapshot_key(self.policy):
+            return None
+        state = unpacked_state(found.content, self.policy)
+        if state is not None:
+            self._kept = state.head.number
+        return state
+
+    def _keep_if_due(self, state: State) -> None:
+        """Keeps a snapshot if what was written since the last one is long, beside the state."""
+        tail = state.head.number - self._kept
+        if self.policy is None or self._recording or state.order is None or state.order.errors:
+            return
+        objects = sum(1 + len(chain.rows) + len(chain.walks) for chain in state.chains)
+        if tail >= OBJECTS * objects:
+            self.journal.keep(Snapshot(snapshot_key(self.policy), state.head, packed_state(state)))
+            self._kept = state.head.number

@@ -1,0 +1,154 @@
+"""What a study is for: how far each chain is from it, when its bound is looked at next, and which chains are done.
+
+A chain's ratio says how far it is, in units of transitions (MATH §16). The ratios are an input of the fold: somebody
+computes a bound when a look is due, and appends it. So all processes agree who is furthest and who is done. A chain
+whose ratio is at most 1 is done. It is never advanced again, and the cut where it was reached stays known.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..journal.entry import Entry, unpacked
+from .chain import Chain
+
+if TYPE_CHECKING:
+    from .state import State
+
+__all__ = ["FEW", "Aim"]
+
+#: A study with at most this many chains has its bounds looked at for their history, also without a target.
+FEW = 100
+#: The next look is due when T has grown by the root of the ratio, at least by _NEAR and at most by _FAR; or when the
+#: ratio is expected to be 1, if that is sooner. But T grows at least by _LEAST.
+_LEAST, _NEAR, _FAR = 1.001, 1.01, 2.0
+#: Without an aim, bounds are looked at from T = _LONG on, and then when T has grown by _CALM.
+_CALM, _LONG = 1.25, 100
+
+
+class Aim:
+    """The part of a study's state that is about its aim. The methods that change it are parts of the fold."""
+
+    def __init__(self) -> None:
+        #: Kind of aim ('loss', 'width', 'limit', 'worst') → what is to be reached; empty: a budget or a deadline alone.
+        self.targets: dict[str, Any] = {}
+        #: The entry that said so; 0: the first one.
+        self.number = 0
+        #: How many chains have not reached it: of those that are sampled, and of those that are set aside.
+        self.behind = 0
+        self.missed = 0
+        #: The chains whose bounds are to be looked at now.
+        self.looks: set[int] = set()
+
+    @property
+    def is_about_bounds(self) -> bool:
+        """Whether the study stops when bounds are small enough."""
+        return bool(self.targets)
+
+    @property
+    def is_about_answers(self) -> bool:
+        """Whether the study stops when its questions are answered."""
+        return bool(self.targets.keys() & {"width", "limit", "worst"})
+
+    def tally(self, chain: Chain, change: int) -> None:
+        """Counts a chain that has not reached the aim, in or out."""
+        if self.targets and not chain.done:
+            if chain.aside is None:
+                self.behind += change
+            else:
+                self.missed += change
+
+    def renew(self, state: "State", number: int, targets: dict[str, Any]) -> None:
+        """Places every chain, because the aim is new. ``number``: the entry that says so.
+
+        A chain is done already if it has one state, or if the aim is about answers and no question is about it. Only a
+        harder aim takes 'done' back.
+        """
+        stays = targets.keys() == self.targets.keys() == {"loss"}
+        self.targets, self.number = targets, number
+        self.behind = self.missed = 0
+        loss = targets.get("loss")
+        for chain in state.chains:
+            target = 0.0 if loss is None else loss[chain.name] if isinstance(loss, dict) else loss
+            keeps = stays and chain.done and target >= chain.target
+            chain.target = target
+            if not keeps:
+                self._begin(state, chain, number)
+            self.tally(chain, 1)
+
+    def _begin(self, state: "State", chain: Chain, number: int) -> None:
+        """Forgets what was known of the aim before, and asks for a look at a chain that has moved."""
+        for end in (chain.latched, chain.wanted):
+            if end is not None:
+                chain.draws.drop(end)
+        chain.latched = chain.wanted = None
+        chain.at_cut = (0, 0)
+        self.looks.discard(chain.number)
+        nothing_to_learn = "loss" in self.targets and chain.size == 1 and not chain.is_open
+        chain.done = nothing_to_learn or (self.is_about_answers and not chain.asked)
+        chain.ratio = 0.0 if chain.done else math.inf
+        self._place(state, chain, 0, chain.transitions)
+        if chain.due < math.inf and chain.transitions > self._unread(chain):
+            chain.due = chain.transitions
+            self.want(state, chain, number)
+
+    def _unread(self, chain: Chain) -> int:
+        """How many of the chain's transitions its bounds do not read: answers do not replay a warm start."""
+        return chain.prior if self.is_about_answers else 0
+
+    def _place(self, state: "State", chain: Chain, looked: int, transitions: int) -> None:
+        """When the aim is expected to be reached, and when the next look is due.
+
+        ``looked``: the T of the cut that was looked at. ``transitions``: the T that was told then.
+        """
+        unread = self._unread(chain)
+        chain.looked = looked
+        chain.enough = unread + chain.ratio * max(0, looked - unread) if chain.ratio < math.inf else math.inf
+        own = transitions - unread
+        if chain.done:
+            chain.due = math.inf  # the cut where it was reached stays
+        elif self.targets:
+            growth = max(_LEAST, min(chain.ratio, max(_NEAR, min(math.sqrt(chain.ratio), _FAR))))
+            chain.due = max(transitions + 1, unread + math.ceil(own * growth))
+        elif len(state.chains) <= FEW:
+            own = own if chain.asked else max(own, int(_LONG / _CALM))
+            chain.due = max(transitions + 1, unread + math.ceil(own * _CALM))
+        else:
+            chain.due = math.inf
+        if state.order is not None and state.order.rule.aiming:
+            chain.sums = chain.enough, float(unread)
+        state.moved(chain)
+
+    def want(self, state: "State", chain: Chain, number: int) -> None:
+        """A look is due: keeps the end of the cut to look at. ``number``: the entry that is folded now."""
+        cut = state.chosen_cut(chain, number + 1)
+        if chain.at_cut == (cut.number, chain.transitions - sum(cut.without.values())):
+            chain.due = max(chain.transitions + 1, math.ceil(chain.transitions * _NEAR))
+            return  # what was told since the last look lies behind a hole
+        chain.wanted = chain.draws.keep(cut)
+        chain.wanted_at = chain.transitions
+        self.looks.add(chain.number)
+
+    def bound(self, state: "State", entry: Entry) -> None:
+        """A bound that somebody computed. The first one of a cut counts."""
+        chain, given = state.chains[entry.chain], unpacked(entry.more)
+        look = entry.value, given["transitions"]
+        if entry.by != self.number or chain.done or chain.at_cut == look:
+            return
+        chain.at_cut = look
+        ratio, bound, place = given.get("ratio"), given.get("bound"), chain.draws.find(entry.value)
+        chain.bound = math.inf if bound is None else bound
+        self.tally(chain, -1)
+        chain.ratio = math.inf if ratio is None or state.spoilt else ratio
+        if self.targets and chain.ratio <= 1.0 and place is not None:
+            chain.done = True
+            chain.latched = chain.draws.keep(chain.draws.cut(place, entry.value))
+        self.tally(chain, 1)
+        moment = chain.transitions
+        if chain.wanted is not None and (chain.done or chain.wanted.number == entry.value):
+            moment = chain.wanted_at
+            chain.draws.drop(chain.wanted)
+            chain.wanted = None
+            self.looks.discard(chain.number)
+        self._place(state, chain, given["transitions"], moment)
+        if chain.wanted is None and chain.transitions >= chain.due:
+            self.want(state, chain, entry.number)

@@ -1,0 +1,68 @@
+"""The bound of a chain's loss from the counts of one cut, as a study promises it."""
+
+from typing import NamedTuple
+
+from ..certificates import sharp
+from ..counts import Counts
+from ..logarithm import log
+from .chain import Chain
+from .draws import Cut, bound_with_holes
+from .state import State
+
+__all__ = ["Due", "Found", "due", "found"]
+
+
+class Due(NamedTuple):
+    """A look at a chain's bound that is due: everything that it needs, so that it can be computed outside of locks."""
+
+    name: str
+    cut: Cut
+    #: The counts of the cut.
+    counts: dict[int, dict[int, int]]
+    size: int
+    is_open: bool
+    #: log(K/δ), and the certificate that the study promises.
+    log_inverse: float
+    method: str
+    weight: float
+    #: ω·L is to be at most this; 0: the chain has no target loss. And the entry that said so, or 0.
+    target: float
+    aim: int
+
+
+class Found(NamedTuple):
+    """A bound on L; the transitions of its counts; how far it is from the target (None: there is none); its method."""
+
+    bound: float
+    transitions: int
+    ratio: float | None
+    method: str
+    #: The bounds of rows and entries on the same event; None: the method has none.
+    sharper: sharp.Bounds | None = None
+
+
+def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
+    """The look that is due at a chain. ``cut``: another one than the cut that the state keeps for the look."""
+    if cut is None:
+        draws, end = chain.draws, chain.wanted
+        cut = state.chosen_cut(chain) if end is None else draws.cut(draws.holes.index(end), end.number)
+    counts = {x: dict(row) for x, row in cut.counts(chain.rows).items()}
+    log_inverse = log(len(state.chains) / state.delta)
+    return Due(
+        chain.name, cut, counts, chain.size, chain.is_open, log_inverse, state.settings["method"], chain.weight,
+        chain.target, state.aim.number,
+    )  # fmt: skip
+
+
+def found(asked: Due) -> Found:
+    """The bound of a cut. A cut with holes, and a chain with open states, have the closed bound of ``mixture``."""
+    exits = {x: sum(row.values()) for x, row in asked.counts.items()}
+    transitions, method, sharper = sum(exits.values()), "mixture", None
+    if asked.method == "sharp" and not asked.is_open and not asked.cut.holes:
+        (sharper,) = sharp.bounds([Counts.over(asked.counts, asked.size)], asked.log_inverse)
+        bound, method = sharper.loss, "sharp"
+    else:
+        holes = asked.cut.holes
+        bound = bound_with_holes(exits, holes, asked.size, asked.log_inverse, open_states=asked.is_open)
+    ratio = asked.weight * bound / asked.target if asked.target else None
+    return Found(bound, transitions, ratio, method, sharper)

@@ -1,0 +1,29 @@
+"""The commands of a study: each looks at the state, and returns the entries that it wants and what the caller gets.
+
+A command is a pure function. It raises an error, or returns drafts and a result; it changes nothing. The same state and
+the same arguments give the same drafts, because a command runs again when another writer was faster.
+"""
+
+from . import tells
+from .changes import (
+    aim,
+    bound,
+    close,
+    create,
+    extend,
+    lose,
+    renew_rule,
+    repeat,
+    set_aside,
+    stop,
+    take_up,
+)
+from .choices import ask, ask_many
+from .leases import Granted, give_back, give_up_gone, lease, renew, tell_and_lease
+from .tells import Told, correct, end_path, tell, tell_leased, tell_many, tell_walk
+
+__all__ = [
+    "Granted", "Told", "aim", "ask", "ask_many", "bound", "close", "correct", "create", "end_path", "extend",
+    "give_back", "give_up_gone", "lease", "lose", "renew", "renew_rule", "repeat", "set_aside", "stop", "take_up",
+    "tell", "tell_and_lease", "tell_leased", "tell_many", "tell_walk", "tells",
+]  # fmt: skip

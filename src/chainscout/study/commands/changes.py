@@ -1,0 +1,180 @@
+"""Changes of a study that are no observations: its creation, its ends and aims, and which chains are advanced."""
+
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from ...errors import InputError
+from ...journal.entry import FORMAT, Draft, Kind, packed
+from ...policies import Policy
+from ...validation import shown
+from .. import budget, labels
+from ..draws import Cut
+from ..settings import StudySettings
+from ..state import State, Twins
+from ..views import StopReason
+from ..walker import Walker
+from .tells import check_not_held, expiries, find_lease
+
+__all__ = [
+    "aim", "bound", "close", "create", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
+]  # fmt: skip
+
+#: Setting of a target → kind of aim.
+_AIMS = {"target_loss": "loss", "target_width": "width", "limit": "limit", "worst": "worst"}
+
+
+def create(settings: StudySettings, chains: Mapping[str, int | Sequence[Hashable]], mark: str) -> list[Draft]:
+    """The first entry of a study. Raises ``InputError`` if the settings, which are ``checked``, do not fit the chains.
+
+    ``mark``: a random text, which no other study has.
+    """
+    content = settings.content(chains)
+    study = content.study
+    places: dict[str, int] = {}
+    states: list[Any] = []
+    names: dict[str, int] = {}
+    weights, costs, warm = {}, {}, {}
+    for chain in content.chains:
+        known: Any = chain.size
+        if chain.open:
+            known = {"open": list(content.open_labels[chain.number])}
+        elif chain.labels is not None:
+            known = {"labels": list(chain.labels)}
+        text = json.dumps(known, default=str) if not isinstance(known, int) else str(known)
+        if text not in places:
+            places[text] = len(states)
+            states.append(known)
+        names[chain.name] = places[text]
+        if chain.weight != 1.0:
+            weights[chain.name] = chain.weight
+        if chain.cost != 1.0:
+            costs[chain.name] = chain.cost
+        if rows := content.rows.get(chain.number):
+            warm[chain.name] = [[x, list(row.counts.items())] for x, row in rows.items()]
+    given = settings.given()
+    more = {
+        "format": FORMAT, "id": mark, "states": states, "chains": names, "delta": study.delta,
+        "method": study.method, "paths": "shared" if study.shared else "own", "budget": study.budget,
+        "deadline": study.deadline, "weights": weights, "warm": warm,
+        "policy": {"name": study.policy, "parameters": json.loads(study.parameters), "version": study.version},
+        "aims": {kind: given[name] for name, kind in _AIMS.items() if name in given},
+        "questions": [[list(names)[asked.chain], asked.line, asked.delta] for asked in content.questions],
+    }  # fmt: skip
+    if study.priced:
+        more["costs"] = costs
+    return [Draft(Kind.CREATED, more=packed(**more))]
+
+
+def extend(
+    state: State, now: int, *, limit: float | None = None, deadline: float | None = None,
+    target_loss: float | Mapping[str, float] | None = None, target_width: float | None = None,
+) -> tuple[list[Draft], None]:  # fmt: skip
+    """Another budget (the whole, not the increase), target or deadline. A study that has stopped goes on."""
+    ends: dict[str, float] = {}
+    if limit is not None:
+        budget.check_affordable(limit, state.costs[0])
+        budget.check_lowered(state, now, limit)
+        ends["budget"] = limit
+    if deadline is not None:
+        ends["deadline"] = deadline
+    drafts = [Draft(Kind.EXTENDED, more=packed(**ends))]
+    for kind, target in (("loss", target_loss), ("width", target_width)):
+        if target is not None:
+            drafts += aim(state, now, kind, target)[0]
+    return drafts, None
+
+
+def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], None]:
+    """Another target. Raises ``InputError`` if the study is about something else."""
+    if kind == "loss" and state.aim.is_about_answers:
+        raise InputError("the study stops when its questions are answered: it takes a target width, not a target loss")
+    if kind == "width" and ("loss" in state.aim.targets or not any(chain.asked for chain in state.chains)):
+        raise InputError("a target width is for the answers to registered questions, and the study has none, or a loss")
+    if isinstance(target, Mapping):
+        unlike = sorted(set(target) ^ set(state.names))
+        if unlike:
+            raise InputError(
+                f"target_loss must be one number, or one for each chain, and {shown(unlike)} are not in both"
+            )
+        target = dict(target)
+    return [Draft(Kind.AIM, more=packed(of=kind, target=target))], None
+
+
+def bound(
+    state: State, now: int, name: str, cut: Cut, *, transitions: int, value: float, ratio: float | None, method: str,
+    aim: int = 0, version: int = 1,
+) -> tuple[list[Draft], None]:  # fmt: skip
+    """A bound that was computed from a cut's counts. Nothing, if another process was faster, or the aim is a new one.
+
+    ``transitions``: of the cut. ``ratio``: bound over target; None: the study has no target, or no bound holds.
+    """
+    chain = labels.find(state, name)
+    if chain.done or aim != state.aim.number or chain.at_cut == (cut.number, transitions):
+        return [], None
+    numbers = {"bound": value, "ratio": math.inf if ratio is None else ratio}
+    finite = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
+    more = packed(transitions=transitions, **finite, method=method, version=version)
+    return [Draft(Kind.BOUND, chain.number, value=cut.number, by=aim, more=more)], None
+
+
+def renew_rule(state: State, now: int, policy: Policy) -> tuple[list[Draft], bool]:
+    """A writer has another version of the rule: choices are its own from here on. Returns whether that is news."""
+    if policy.version == state.version:
+        return [], False
+    return [Draft(Kind.RULE, value=policy.version, more=packed(name=policy.name))], True
+
+
+def stop(state: State, now: int, reason: StopReason, text: str = "") -> tuple[list[Draft], None]:
+    """The study stops for a reason that does not follow from its state. Nothing, if it has stopped already."""
+    if state.stopped is not None:
+        return [], None
+    return [Draft(Kind.STOPPED, more=packed(reason=reason.value, **({"text": text} if text else {})))], None
+
+
+def repeat(state: State, now: int, twins: Twins) -> tuple[list[Draft], None]:
+    """Two paths repeat each other, so no bound holds. Nothing, if that is known already."""
+    if state.spoilt:
+        return [], None
+    more = packed(states=twins.length)
+    return [Draft(Kind.REPEATED, twins.chain, twins.second, twins.first, more=more)], None
+
+
+def lose(state: State, now: int, walker: Walker, name: str) -> tuple[list[Draft], None]:
+    """An observation was made and can never be told."""
+    return [Draft(Kind.LOST, labels.find(state, name).number, by=walker.number)], None
+
+
+def set_aside(
+    state: State, now: int, name: str, reason: str, *, ended: bool = False, token: int | None = None
+) -> tuple[list[Draft], None]:
+    """The chain is not advanced any more.
+
+    ``ended``: its source has no more states. ``token``: of a lease that is given back with it.
+    """
+    chain = labels.find(state, name)
+    drafts = expiries(state, now)
+    if token is None:
+        check_not_held(state, now, chain)
+    else:
+        chain, lease, path = find_lease(state, now, token, name)
+        drafts.append(Draft(Kind.GIVEN_BACK, chain.number, path.number, by=lease.number))
+    if chain.aside is None:
+        drafts.append(Draft(Kind.SET_ASIDE, chain.number, value=int(ended), by=token or 0, more=packed(reason=reason)))
+    return drafts, None
+
+
+def take_up(state: State, now: int, name: str) -> tuple[list[Draft], None]:
+    """The chain is advanced again, and a study that stopped for lack of it goes on."""
+    chain = labels.find(state, name)
+    return [Draft(Kind.TAKEN_UP, chain.number)] if chain.aside is not None or state.stopped is not None else [], None
+
+
+def close(state: State, now: int, walker: Walker) -> tuple[list[Draft], None]:
+    """The walker ends in good order: it made no step of its open slots."""
+    if not walker.number or not any(
+        path.owner == walker.number and not path.ended for chain in state.chains for path in chain.walks.values()
+    ):
+        return [], None
+    return [Draft(Kind.CLOSED, by=walker.number)], None

@@ -1,0 +1,568 @@
+"""The state of a study: what follows from the entries of its journal, and nothing else.
+
+`State.apply` is the only code that changes counts, paths, slots, leases, budget, labels and stops. It is total and
+deterministic: it reads no clock and no file, and it never raises, because commands checked everything before they
+appended. An error of a user's own rule is kept and raised by the next choice, and no observation is lost by it.
+"""
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from ..journal.entry import START as NOTHING
+from ..journal.entry import End, Entry, Kind, unpacked
+from ..logarithm import log
+from ..policies import Policy
+from ._repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
+from .aim import Aim
+from .chain import Chain, Lease, Owner, Path, Row
+from .draws import START, UNKNOWN, Card, Cut, Status
+from .order import Order
+from .views import StopReason
+
+__all__ = ["KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]
+
+#: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
+MOST_BARREN = 10
+#: How many of the callers' keys are remembered; older ones are found in the journal.
+KEYS = 10_000
+#: The reasons for a stop that a chain which is taken up again takes back.
+_LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
+_VOID = Status.VOID
+#: Who tells compares the paths that began alike at once. So only the latest of them are waiting.
+_MOST_TWINS = 1000
+#: The name of a walker that has no other.
+MAIN = "main"
+
+
+class Twins(NamedTuple):
+    """Two paths of a chain that began alike. Who can read the journal finds out whether that is unlikely."""
+
+    chain: int
+    first: int
+    second: int
+    #: How many states they have in common, or more.
+    length: int
+    #: How unlikely these states must be, in nats.
+    needed: float
+
+
+class State:
+    """What follows from the entries of a journal.
+
+    ``policy``: the study's rule; None: nobody asks this state for a choice, so there is no order of the chains.
+    ``recording``: whether every draw is kept in its order, for questions and checks.
+    """
+
+    def __init__(self, policy: Policy | None = None, *, recording: bool = False) -> None:
+        self.order = None if policy is None else Order(policy)
+        self.recording = recording
+        #: The last entry.
+        self.head = NOTHING
+        #: What the first entry says.
+        self.settings: dict[str, Any] = {}
+        self.chains: list[Chain] = []
+        self.names: dict[str, Chain] = {}
+        self.shared = False
+        self.delta = 0.05
+        #: Σ_k S_k² over the states that are known now.
+        self.pairs = 0
+        self.budget: float | None = None
+        self.deadline: float | None = None
+        #: The cheapest and the dearest observation.
+        self.costs = (1.0, 1.0)
+        #: What the study is for, and how far its chains are from it.
+        self.aim = Aim()
+        #: How many observations and paths there are, what was spent, on first observations too, and what is promised.
+        self.observations = self.paths = 0
+        self.used = self.first_cost = self.reserved = 0.0
+        #: The entry that issued the latest slot.
+        self.issue = 0
+        #: How many leases there were.
+        self.grants = 0
+        self.lost = 0
+        self.leases: dict[int, Lease] = {}
+        self.walkers: dict[int, Owner] = {}
+        #: The callers' latest keys → what has them: the entry, its chain and its path, and how many observations the
+        #: path had then.
+        self.keys: OrderedDict[str, tuple[int, int, int, int]] = OrderedDict()
+        #: How many chains are set aside.
+        self.aside = 0
+        #: The latest paths that began as another one did; and those of which that is unlikely: no bound holds then.
+        self.twins: deque[Twins] = deque(maxlen=_MOST_TWINS)
+        self.repeated: list[Twins] = []
+        #: The reason of an entry that stopped the study, with its text.
+        self.stopped: tuple[str, str] | None = None
+        self.version = 0
+        self._effects = self._dispatch()
+
+    def _dispatch(self) -> dict[Kind, Callable[[Entry], None]]:
+        return {
+            Kind.CREATED: self._created, Kind.SESSION: self._walker, Kind.WORKER: self._walker,
+            Kind.CONTINUED: self._continued, Kind.LEASE: self._leased, Kind.TOLD: self._told,
+            Kind.LABEL: self._labelled, Kind.RENEWED: self._renewed, Kind.EXPIRED: self._given_up,
+            Kind.ABANDONED: self._given_up, Kind.GIVEN_BACK: self._given_back, Kind.PATH_ENDED: self._path_ended,
+            Kind.LOST: self._lost, Kind.SET_ASIDE: self._set_aside, Kind.TAKEN_UP: self._taken_up,
+            Kind.EXTENDED: self._extended, Kind.STOPPED: self._stopped, Kind.BOUND: self._bound,
+            Kind.ANSWERED: self._noted, Kind.CHECKED: self._noted, Kind.REPEATED: self._repeated,
+            Kind.RULE: self._ruled, Kind.AIM: self._aimed, Kind.CLOSED: self._closed, Kind.CORRECTED: self._corrected,
+        }  # fmt: skip
+
+    def apply(self, entries: Iterable[Entry]) -> None:
+        """Folds the entries that follow the head."""
+        effects = self._effects
+        entry = None
+        for entry in entries:
+            effects[entry[2]](entry)
+        if entry is not None:
+            self.head = entry.head
+
+    # -- creation
+
+    def _created(self, entry: Entry) -> None:
+        given = self.settings = unpacked(entry.more)
+        self.shared = given.get("paths") == "shared"
+        self.delta, self.budget, self.deadline = given["delta"], given.get("budget"), given.get("deadline")
+        self.version = given["policy"]["version"]
+        weights, costs, warm = given.get("weights", {}), given.get("costs", {}), given.get("warm", {})
+        asked = {question[0] for question in given.get("questions", ())}
+        known = self.known_states()
+        for position, (name, place) in enumerate(given["chains"].items()):
+            size, labels, positions, is_open = known[place]
+            made = Chain(position, name, size)
+            made.is_open = is_open
+            if labels is not None:  # lists that never change are shared
+                made.labels, made.positions = (labels.copy(), positions.copy()) if is_open else (labels, positions)
+            made.weight, made.cost = weights.get(name, 1.0), costs.get(name, 1.0)
+            made.shared, made.asked = self.shared, name in asked
+            if self.recording:
+                made.draws.cards = []
+            for x, counts in warm.get(name, ()):
+                self._warm(made, x, dict(counts))
+            self.pairs += made.size * made.size
+            self.chains.append(made)
+        self.names = {chain.name: chain for chain in self.chains}
+        prices = [chain.cost for chain in self.chains]
+        self.costs = min(prices), max(prices)
+        if self.order is not None:
+            self._keep_error(lambda order: order.begin(self.chains, self.pairs, self.horizon))
+        self.aim.renew(self, 0, dict(given.get("aims", {})))
+
+    def known_states(self) -> list[tuple[int, list[Any] | None, dict[Any, int], bool]]:
+        """The sets of states that the first entry names: how many, their labels, positions, and whether it is open."""
+        return [_states_of(states) for states in self.settings["states"]]
+
+    def _warm(self, chain: Chain, x: int, counts: dict[int, int]) -> None:
+        row = chain.rows[x] = Row()
+        row.counts, chain.warm[x] = counts, dict(counts)
+        row.exits = sum(counts.values())
+        row.squares = sum(n * n for n in counts.values())
+        chain.transitions += row.exits
+        chain.prior += row.exits
+        if chain.is_open:
+            for y, n in counts.items():
+                chain.discovered += 1
+                row.discoveries[y] = chain.discovered, row.exits, n
+
+    @property
+    def horizon(self) -> int | None:
+        """The largest number of observations that the budget allows; None if there is no budget."""
+        return None if self.budget is None else max(1, math.floor(self.budget / self.costs[0]))
+
+    def _keep_error(self, change: Callable[[Order], None]) -> None:
+        """Changes the order of the chains. What the rule raises is kept for who asks."""
+        if self.order is not None:
+            try:
+                change(self.order)
+            except Exception as error:
+                self.order.errors[-1, -1] = error
+
+    # -- walkers
+
+    def _walker(self, entry: Entry) -> None:
+        is_worker, given = entry.kind is Kind.WORKER, unpacked(entry.more)
+        facts = given.get("name", MAIN), is_worker, entry.value == 1, given.get("program", "")
+        self.walkers[entry.number] = Owner(entry.number, *facts)
+
+    def _continued(self, entry: Entry) -> None:
+        path = self.chains[entry.chain].walks.get(entry.path)
+        if path is not None:
+            path.owner = path.by = entry.by
+
+    def _closed(self, entry: Entry) -> None:
+        for chain in self.chains:
+            own = [path for path in chain.walks.values() if path.owner == entry.by and not path.ended]
+            for path in sorted(own, key=lambda path: path.slot.number if path.slot else 0, reverse=True):
+                self._hand_back(chain, path)
+
+    # -- observations
+
+    def _told(self, entry: Entry) -> None:
+        number, time, _, chain, path, value, by, more, _ = entry
+        c = self.chains[chain]
+        p = c.walks.get(path) or self._begin_path(c, path, by, True)
+        x, lease, slot, draws = p.last, p.lease, p.slot, c.draws
+        if lease is None:
+            follows = p.is_plain and not p.ended
+        else:
+            lease.steps -= 1
+            c.pending -= 1
+            self.reserved -= c.cost
+            follows = lease.steps > 0 and not lease.at_once
+        if follows:
+            self.issue = number
+        if x == START:
+            p.told_slot = number if lease is None else lease.number
+            self._begun(c, p)
+            if follows:
+                p.slot = draws.ask(number, value, path, by, time)
+            elif slot is not None and slot.steps == 1:
+                slot.source = value
+        else:
+            if slot is None or slot.status is _VOID:
+                slot = p.slot = draws.ask(number, x, path, by, time)
+            p.told_slot = slot.number
+            if follows:
+                draws.follow(slot, x, value, number, time)
+            elif slot.steps == 1:
+                draws.fill(slot, x, value)
+                p.slot = None
+            else:
+                draws.fill(slot, x, value)
+                slot.source = value if slot.steps == 1 else UNKNOWN
+            self._count(c, x, value)
+        p.before, p.last, p.told, p.by = x, value, number, by
+        p.steps += 1
+        p.digest = digested(p.digest, value)
+        c.observations += 1
+        self.observations += 1
+        self.used += c.cost
+        if draws.cards is not None:
+            draws.cards.append(Card(p.told_slot, path, p.steps, x, value, number, p.owner))
+        if self.order is not None:
+            self.order.moved.add(chain)
+        if lease is not None and not lease.steps:
+            self._free(c, p)
+        if p.ended and p.slot is None:
+            del c.walks[path]
+        if p.steps in CHECKPOINTS:
+            self._keep_prefix(c, p)
+        if c.transitions >= c.due and c.wanted is None:
+            self.aim.want(self, c, number)
+        if more:
+            self._keep_key(entry, p.steps)
+
+    def _begun(self, chain: Chain, path: Path) -> None:
+        """Counts a path that has its first observation."""
+        self.paths += 1
+        self.first_cost += chain.cost
+
+    def _begin_path(self, chain: Chain, path: int, owner: int, is_plain: bool) -> Path:
+        """A new path. If the chain is one process, the path before it ends."""
+        if self.shared:
+            for before in list(chain.walks.values()):
+                if not before.ended:
+                    self._leave(chain, before, End.UNKNOWN)
+        chain.paths = max(chain.paths, path)
+        name = self.walkers[owner].name
+        found = chain.walks[path] = Path(path, owner, is_plain, chain.newest.get(name, 0))
+        chain.newest[name] = path
+        return found
+
+    def _count(self, chain: Chain, x: int, y: int) -> None:
+        """Counts a transition."""
+        row = chain.rows.get(x)
+        if row is None:
+            row = chain.rows[x] = Row()
+        counts = row.counts
+        seen = counts.get(y, 0)
+        counts[y] = seen + 1
+        row.exits += 1
+        row.squares += 2 * seen + 1
+        chain.transitions += 1
+        chain.barren = 0
+        if not seen and chain.is_open:
+            chain.discovered += 1
+            row.discoveries[y] = chain.discovered, row.exits, 1
+        if self.order is not None:
+            self.order.count(chain, x, row)
+
+    def _uncount(self, chain: Chain, x: int, y: int) -> None:
+        """Takes back a transition."""
+        row = chain.rows[x]
+        row.squares -= 2 * row.counts[y] - 1
+        row.counts[y] -= 1
+        row.exits -= 1
+        chain.transitions -= 1
+        if not row.counts[y]:
+            del row.counts[y]
+        if not row.exits:
+            del chain.rows[x]
+        if self.order is not None:
+            (self.order.count if row.exits else self.order.forget)(chain, x, row)
+
+    def _keep_prefix(self, chain: Chain, path: Path) -> None:
+        """Notes how the path began, and that another one began alike."""
+        alike = chain.prefixes.setdefault((path.steps, path.digest), [])
+        if alike and not self.spoilt:
+            first, second = sorted((min(alike), path.number))
+            needed = needed_surprise(len(self.chains), second)
+            if most_surprise(path.steps) >= needed:
+                self.twins.append(Twins(chain.number, first, second, path.steps, needed))
+        alike.append(path.number)
+
+    def _keep_key(self, entry: Entry, steps: int) -> None:
+        key = unpacked(entry.more).get("key")
+        if key is not None:
+            self.keys[key] = entry.number, entry.chain, entry.path, steps
+            if len(self.keys) > KEYS:
+                self.keys.popitem(last=False)
+
+    def _labelled(self, entry: Entry) -> None:
+        chain, label = self.chains[entry.chain], unpacked(entry.more)["label"]
+        if chain.positions is not None and chain.labels is not None:
+            chain.positions[label] = entry.value
+            chain.labels.append(label)
+            self.pairs += 2 * chain.size + 1  # S² → (S+1)²
+            chain.size += 1
+
+    def _corrected(self, entry: Entry) -> None:
+        chain = self.chains[entry.chain]
+        path = chain.walks.get(entry.path)
+        if path is None or path.steps != entry.value:
+            return
+        x, y = path.before, path.last
+        self._free(chain, path)
+        if path.slot is not None:  # the step after the mistold one leaves a state that nobody knows
+            path.slot.source = UNKNOWN
+        if x != START:
+            self._uncount(chain, x, y)
+            chain.draws.recall(path.told_slot, x, y, self._settled(chain, (x, y)))
+        else:
+            self.paths -= 1
+            self.first_cost -= chain.cost
+        if chain.draws.cards is not None:
+            chain.draws.cards = [card for card in chain.draws.cards if card.told != path.told]
+        chain.observations -= 1
+        self.observations -= 1
+        self.lost += 1
+        self._leave(chain, path, End.UNKNOWN)
+        chain.walks.pop(path.number, None)  # nobody can say where its next step began, so no value closes its hole
+
+    @staticmethod
+    def _settled(chain: Chain, recalled: tuple[int, int]) -> dict[tuple[int, int], int]:
+        """What was told before the first hole, with a draw that was just taken back."""
+        found = {(x, y): n for x, row in chain.rows.items() for y, n in row.counts.items()}
+        found[recalled] = found.get(recalled, 0) + 1
+        for x, counts in chain.warm.items():
+            for y, times in counts.items():
+                found[x, y] -= times
+        for hole in chain.draws.holes:
+            for pair, times in hole.after.items():
+                found[pair] -= times
+        return {pair: times for pair, times in found.items() if times}
+
+    # -- leases and the ends of paths
+
+    def _leased(self, entry: Entry) -> None:
+        number, time, _, chain, path, value, by, more, _ = entry
+        c = self.chains[chain]
+        given = unpacked(more)
+        steps, at_once = given.get("steps", 1), given.get("at_once", False)
+        p = c.walks.get(path)
+        if p is None:
+            p = self._begin_path(c, path, by, False)
+        p.owner, p.is_plain = by, False
+        lease = p.lease = self.leases[number] = Lease(number, by, chain, path, time + value, value, steps, at_once)
+        c.leases += 1
+        c.pending += steps
+        self.reserved += steps * c.cost
+        self.grants += 1
+        slots = steps if at_once else 1
+        if p.last == START:
+            slots -= 1  # the first state is no draw of a row
+        if slots:
+            self.issue = number
+            source = p.last if slots == 1 and p.last != START else UNKNOWN
+            if p.slot is None or p.slot.status is Status.VOID:
+                p.slot = c.draws.ask(number, source, path, lease.number, time, slots)
+            else:
+                c.draws.ask_again(p.slot, source, lease.number, time, slots)
+        if self.order is not None:
+            self.order.moved.add(chain)
+        if "key" in given:
+            self._keep_key(entry, p.steps)
+
+    def _free(self, chain: Chain, path: Path) -> None:
+        """Ends the path's lease. Its unused part goes back to the budget."""
+        lease, path.lease = path.lease, None
+        if lease is None:
+            return
+        del self.leases[lease.number]
+        self.reserved -= lease.steps * chain.cost
+        if not self.leases:
+            self.reserved = 0.0  # removes the rounding errors of sums of costs
+        chain.leases -= 1
+        chain.pending -= lease.steps
+        if self.order is not None:
+            self.order.moved.add(chain.number)
+
+    def _renewed(self, entry: Entry) -> None:
+        lease = self.leases.get(entry.by)
+        if lease is not None:
+            lease.expires, lease.lasts = entry.time + entry.value, entry.value
+
+    def _given_up(self, entry: Entry) -> None:
+        lease = self.leases.get(entry.by)
+        if lease is not None:
+            chain = self.chains[lease.chain]
+            self._leave(chain, chain.walks[lease.path], End.LOST)
+
+    def _given_back(self, entry: Entry) -> None:
+        lease = self.leases.get(entry.by)
+        if lease is not None:
+            chain = self.chains[lease.chain]
+            self._hand_back(chain, chain.walks[lease.path])
+
+    def _hand_back(self, chain: Chain, path: Path) -> None:
+        """The walker says that no step of its open slot was made."""
+        self._free(chain, path)
+        if path.steps == 0:
+            path.ended = not self.shared  # nobody goes on with a path that did not begin
+            name = self.walkers[path.owner].name
+            if chain.newest.get(name) == path.number:
+                chain.newest[name] = path.follows
+            self._close_slot(chain, path, End.UNKNOWN)
+        elif path.slot is not None and path.slot.status is Status.PENDING:
+            path.slot.source = path.last
+            path.slot.is_early = self.issue <= path.slot.number
+            chain.draws.release(path.slot)
+        if path.ended and path.slot is None:
+            del chain.walks[path.number]
+
+    def _path_ended(self, entry: Entry) -> None:
+        chain = self.chains[entry.chain]
+        path = chain.walks.get(entry.path)
+        if path is not None and not path.ended:
+            self._leave(chain, path, End(entry.value))
+
+    def _leave(self, chain: Chain, path: Path, end: End) -> None:
+        """Ends a path, and its lease. A chain whose last paths brought no transition is set aside."""
+        self._free(chain, path)
+        self._close_slot(chain, path, end)
+        self.lost += end is End.LOST
+        path.ended = True
+        if path.steps <= 1:
+            chain.barren += 1
+            if chain.barren >= MOST_BARREN:
+                self._put_aside(chain, f"its last {chain.barren} paths brought no transition")
+        if path.slot is None:
+            chain.walks.pop(path.number, None)
+
+    def _close_slot(self, chain: Chain, path: Path, end: End) -> None:
+        """What becomes of the open slot of a path that nobody goes on with (MATH §15, rule 1)."""
+        slot = path.slot
+        if slot is None or slot.status is Status.VOID:
+            path.slot = None
+            return
+        due = end in (End.TERMINATED, End.TRUNCATED, End.DUE)
+        if due or (end is End.UNKNOWN and chain.draws.is_last(slot)):
+            chain.draws.void(slot)
+            path.slot = None
+        else:
+            slot.is_early = self.issue <= slot.number
+            chain.draws.give_up(slot, unmade=end is End.UNKNOWN)
+
+    def _lost(self, entry: Entry) -> None:
+        self.lost += 1
+
+    # -- which chains are advanced, and until when
+
+    def _set_aside(self, entry: Entry) -> None:
+        self._put_aside(self.chains[entry.chain], unpacked(entry.more).get("reason", ""), entry.value == 1)
+
+    def _put_aside(self, chain: Chain, reason: str, ended: bool = False) -> None:
+        if chain.aside is None:
+            self.aim.tally(chain, -1)
+            chain.aside, chain.ended = reason, ended
+            self.aside += 1
+            self.aim.tally(chain, 1)
+            self.moved(chain)
+
+    def _taken_up(self, entry: Entry) -> None:
+        chain = self.chains[entry.chain]
+        if chain.aside is not None:
+            self.aim.tally(chain, -1)
+            chain.aside, chain.ended, chain.barren = None, False, 0
+            self.aside -= 1
+            self.aim.tally(chain, 1)
+            self.moved(chain)
+        if self.stopped is not None and self.stopped[0] in _LACK_CHAINS:
+            self.stopped = None
+
+    def moved(self, chain: Chain) -> None:
+        """The chain's index may be another one now."""
+        if self.order is not None:
+            self.order.moved.add(chain.number)
+
+    def _extended(self, entry: Entry) -> None:
+        given = unpacked(entry.more)
+        self.stopped = None
+        self.deadline = given.get("deadline", self.deadline)
+        if "budget" in given:
+            endless, self.budget = (self.budget is None) != (given["budget"] is None), given["budget"]
+            self._keep_error(lambda order: order.renew(self.pairs, self.horizon, always=endless))
+
+    def _stopped(self, entry: Entry) -> None:
+        given = unpacked(entry.more)
+        if self.stopped is None:
+            self.stopped = given["reason"], given.get("text", "")
+
+    def _ruled(self, entry: Entry) -> None:
+        self.version = entry.value
+
+    def _noted(self, entry: Entry) -> None:
+        """An answer or a check that somebody computed: it is for curves and readers, and changes nothing."""
+
+    def _repeated(self, entry: Entry) -> None:
+        self.repeated.append(Twins(entry.chain, entry.value, entry.path, unpacked(entry.more)["states"], 0.0))
+        self.twins.clear()
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether paths repeat each other, so that no bound holds."""
+        return bool(self.repeated)
+
+    # -- the aim, and what bounds are made of
+
+    def _aimed(self, entry: Entry) -> None:
+        given = unpacked(entry.more)
+        if given["of"] == "question":
+            self.chains[entry.chain].asked = True
+        else:
+            self.stopped = None
+            self.aim.renew(self, entry.number, {given["of"]: given["target"]})
+
+    def _bound(self, entry: Entry) -> None:
+        self.aim.bound(self, entry)
+
+    def chosen_cut(self, chain: Chain, everything: int | None = None) -> Cut:
+        """The cut whose counts are the chain's: that of a chain that is done, or else the one of the best bound."""
+        everything = self.head[0] + 1 if everything is None else everything
+        if chain.done and chain.latched is not None:
+            place = chain.draws.holes.index(chain.latched)
+            return chain.draws.cut(place, everything)
+        return chain.draws.chosen(
+            chain.rows, chain.size, log(len(self.chains) / self.delta), everything, open_states=chain.is_open,
+            latched=chain.latched,
+        )  # fmt: skip
+
+
+def _states_of(states: Any) -> tuple[int, list[Any] | None, dict[Any, int], bool]:
+    """How many states there are, their labels, their positions, and whether new ones may appear."""
+    if isinstance(states, int):
+        return states, None, {}, False
+    is_open = "open" in states
+    labels = list(states["open" if is_open else "labels"])
+    return len(labels), labels, {label: x for x, label in enumerate(labels)}, is_open
