@@ -396,7 +396,6 @@ class Study:
                 _repeated(state, None),
                 total_variation={name: one.total_variation for name, one in sharper.items()},
                 entries={name: one.entries for name, one in sharper.items()},
-                opened=frozenset(chain.name for chain in state.chains if chain.is_open),
                 weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
                 warm=tuple(chain.name for chain in state.chains if chain.prior),
             )

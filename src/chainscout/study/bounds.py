@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from ..certificates import sharp
+from ..certificates import mixture, sharp
 from ..counts import Counts
 from ..logarithm import log
 from .chain import Chain
-from .draws import Cut, bound_with_holes
+from .draws import Cut
 from .state import State
 
 __all__ = ["Due", "Found", "due", "found"]
@@ -55,14 +55,9 @@ def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
 
 
 def found(asked: Due) -> Found:
-    """The bound of a cut. A cut with holes, and a chain with open states, have the closed bound of ``mixture``."""
-    exits = {x: sum(row.values()) for x, row in asked.counts.items()}
-    transitions, method, sharper = sum(exits.values()), "mixture", None
-    if asked.method == "sharp" and not asked.is_open and not asked.cut.holes:
-        (sharper,) = sharp.bounds([Counts.over(asked.counts, asked.size)], asked.log_inverse)
-        bound, method = sharper.loss, "sharp"
-    else:
-        holes = asked.cut.holes
-        bound = bound_with_holes(exits, holes, asked.size, asked.log_inverse, open_states=asked.is_open)
+    """The bound of a cut, with its holes."""
+    counts = Counts.over(asked.counts, max(1, asked.size), asked.is_open, dict(asked.cut.holes))
+    sharper = sharp.bounds([counts], asked.log_inverse)[0] if asked.method == "sharp" else None
+    bound = mixture.bound_of(counts, asked.log_inverse) if sharper is None else sharper.loss
     ratio = asked.weight * bound / asked.target if asked.target else None
-    return Found(bound, transitions, ratio, method, sharper)
+    return Found(bound, counts.total, ratio, asked.method, sharper)
