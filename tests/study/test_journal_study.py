@@ -230,7 +230,7 @@ def test_dead_workers_cost_holes_and_not_the_study(deaths):
 def test_who_asks_looks_at_the_bounds_that_a_dead_process_should_have_looked_at(folder):
     where = folder / "study.db"
     rng = random.Random(7)
-    with Study.create(where, {"a": 2}, target_loss=0.3) as study:
+    with Study.create(where, {"a": 2}, target_loss=0.25) as study:
         for _ in range(20):
             study.tell(study.ask(), rng.randrange(2))
         study._keeper.settle = lambda: None  # from here on it dies between its tells and its looks
