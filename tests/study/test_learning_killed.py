@@ -44,7 +44,7 @@ def sources(seed, meanwhile=lambda: None):
 
 def learned(where, budget, seed, executor=None, meanwhile=lambda: None):
     arguments = {"states": STATES, "deadline": 1e10, "executor": executor, "progress": False}
-    return cs.learn(sources(seed, meanwhile), budget, where=where, **arguments)
+    return cs.learn(sources(seed, meanwhile), budget, where=where, certificate="mixture", **arguments)
 
 
 def threads(number):

@@ -201,7 +201,7 @@ def test_a_spoilt_study_goes_on_where_another_one_has_reached_its_aim(place, rea
 
 def test_a_study_that_stopped_by_its_target_before_its_paths_repeated_promises_nothing(place):
     """Leases may be told after the end."""
-    study = place.create({"a": 3}, target_loss=1.0)
+    study = place.create({"a": 3}, target_loss=1.0, certificate="mixture")
     held = [study.worker(f"worker {number}", renews=False).lease(steps=1000) for number in range(2)]
     for state in itertools.islice(walk(1), 1000):
         held[0].tell(state)
@@ -351,7 +351,7 @@ def test_independent_paths_are_not_named(law):
     for seed in range(20):
         rng = numpy.random.default_rng(seed)
         paths = [states_of(LAWS[law], 300, rng) for _ in range(5)]
-        study = told(cs.Study.create(None, {"a": len(LAWS[law])}), *paths)
+        study = told(cs.Study.create(None, {"a": len(LAWS[law])}, certificate="mixture"), *paths)
         assert study.repeated_paths() == ()
         begun_alike += any(one[:16] == other[:16] for one, other in combinations(paths, 2))
     assert (begun_alike > 10) == (law not in ("dense", "many states"))  # or the test says nothing
