@@ -53,7 +53,7 @@ def times() -> None:
         start = time.process_time()
         sharp.bounds(counts[:3], log_inverse)
         three = time.process_time() - start
-        rows.append((size, tables, *(f"{1e3 * value:.1f}" for value in (*spent, three))))
+        rows.append((size, tables, *(f"{1e3 * value:.2f}" for value in (*spent, three))))
     columns = ("states", "random tables", "`mixture`, ms", "`sharp`, ms", "`sharp`, three chains at once, ms")
     record("Cost of a certificate", f"{COMMAND} times", columns, rows, ("numpy",))
     seconds = []
