@@ -420,6 +420,8 @@ def test_an_archive_that_changes_is_read_again(path, archive, opened):
     archive()
     reader = Reader(opened(path, read_only=True)).read()
     assert reader.journal._frozen
+    path.parent.chmod(0o755)  # of somebody who may write there
+    path.chmod(0o644)
     with closing(open_journal(path)) as journal:
         Reader(journal).append(2)
     assert len(reader.read().entries) == 6
