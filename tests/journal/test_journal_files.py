@@ -219,15 +219,15 @@ def test_a_study_of_an_earlier_format(folder):
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"PRAGMA application_id = {sqlite._APPLICATION}")
         database.execute("CREATE TABLE study (id INTEGER, format INTEGER)")
-        database.execute("INSERT INTO study VALUES (1, 12)")
-    with pytest.raises(FileError, match="has the format 12, and this version of chainscout reads only the format 13"):
+        database.execute("INSERT INTO study VALUES (1, 13)")
+    with pytest.raises(FileError, match="has the format 13, and this version of chainscout reads only the format 14"):
         open_journal(path)
 
 
 @pytest.mark.parametrize(
     ("first", "sentence"),
     [
-        (Draft(Kind.CREATED, more=packed(format=14)), "has the format 14"),
+        (Draft(Kind.CREATED, more=packed(format=15)), "has the format 15"),
         (Draft(Kind.CREATED), "has the format None"),
         (told(0), "its first entry does not create one"),
         (None, "its first entry does not create one"),

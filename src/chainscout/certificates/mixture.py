@@ -31,7 +31,8 @@ def knapsack(order: Any, number: int, theta: Any, room: Any, bound: float) -> fl
         x = order[i]
         most = 2.0 * room[x]
         if theta[x] * most > bound:
-            return total + bound / theta[x]  # type: ignore[no-any-return]
+            filled: float = total + bound / theta[x]
+            return filled
         total += most
         bound -= theta[x] * most
     return total

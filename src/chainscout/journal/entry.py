@@ -24,7 +24,7 @@ __all__ = ["FORMAT", "KINDS", "START", "Draft", "End", "Entry", "Head", "Kind", 
 
 #: The version of the kinds below and of what they do to the state. The first entry of a journal has it. A new kind or
 #: another meaning is a new format.
-FORMAT = 13
+FORMAT = 14
 
 
 @unique
@@ -83,8 +83,8 @@ class Kind(IntEnum):
     #: more: ``reason`` (a code), ``text``?.
     STOPPED = 17
     #: A bound that somebody computed. It is an *input* of the fold: ratio, done and who is furthest follow from these
-    #: entries. The first one for a (chain, value, by) counts. value: the cut, as the number of slots it has. by: aim,
-    #: or 0 for the aims that the study was made with. more: ``transitions``, ``bound``, ``ratio``? (null: infinite),
+    #: entries. The first one for a (chain, value, by) counts. value: the cut, as the number
+    #: of slots that were issued before this entry. by: aim, or 0 for the aims that the study was made with. more: ``transitions``, ``bound``, ``ratio``? (null: infinite),
     #: ``method``, ``version``.
     BOUND = 18
     #: What a question's answer was, for curves and readers. value: the cut. by: aim (which has the question), or 0.

@@ -163,7 +163,8 @@ def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[
 
 
 def heaviest(exits: Array, level: float) -> Array:
-    """No label that a row was never seen to go to has a larger probability: log p − N·log(1 − p) is known there."""
+    """m̄: no label that a row was never seen to go to has a larger probability. There log p − N·log(1 − p) is the most
+    that ``level`` allows."""
     allowed = level - least_likelihood(np.zeros(len(exits)), exits, 0.0)
     inside, outside = np.zeros(len(exits)), np.ones(len(exits))
     with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
