@@ -368,12 +368,15 @@ def test_a_backup_is_a_prefix_whoever_writes(path, opened, monkeypatch):
     thread = threading.Thread(target=lambda: [reader.append(1 + n % 3) for n in range(10**6) if not stop.is_set()])
     thread.start()
     heads = []
-    for number in range(6):
-        copy = path.with_name(f"copy{number}.db")
-        heads.append((backup(path, copy), opened(copy).read()))
-        time.sleep(0.02)
-    stop.set()
-    thread.join()
+    try:
+        for number in range(6):
+            copy = path.with_name(f"copy{number}.db")
+            heads.append((backup(path, copy), opened(copy).read()))
+            while len(reader.entries) <= heads[-1][0].number and thread.is_alive():  # until it has written more
+                time.sleep(0.002)
+    finally:
+        stop.set()
+        thread.join()
     assert [head.number for head, _ in heads] == sorted({head.number for head, _ in heads})
     for head, entries in heads:
         assert entries == reader.entries[: head.number]
