@@ -11,9 +11,9 @@ import pytest
 from chainscout.counts import Counts
 from chainscout.errors import BarePathsWarning, InputError, LeaseLost, NothingFree, OutOfStep, OverBudget, StudyFinished
 from chainscout.journal.entry import Kind
-from chainscout.study import _keeper
-from chainscout.study._journal_study import Study
-from chainscout.study._journal_worker import LeaseStatus
+from chainscout.study import keeper as _keeper
+from chainscout.study.study import Study
+from chainscout.study.worker import LeaseStatus
 from chainscout.study.settings import StudySettings
 from chainscout.study.snapshot import packed_state
 from chainscout.study.views import StopReason

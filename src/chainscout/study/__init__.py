@@ -1,47 +1,12 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
-from ._certificate import StudyCertificate
-from ._lease import Lease, LeaseStatus, Worker
-from ._plan import AnswerPlan, StudyPlan, plan
-from .browser import Browser
+from .certificate import StudyCertificate
 from .settings import StudySettings
 from .study import Study
-from .views import (
-    Aside,
-    ChainLine,
-    ChainProgress,
-    EventKind,
-    EventLine,
-    LeaseLine,
-    LogLine,
-    Pace,
-    Progress,
-    QuestionLine,
-    Step,
-    StopReason,
-)
+from .views import ChainProgress, LogLine, Progress, Step, StopReason
+from .worker import Lease, LeaseStatus, Worker
 
 __all__ = [
-    "AnswerPlan",
-    "Aside",
-    "Browser",
-    "ChainLine",
-    "ChainProgress",
-    "EventKind",
-    "EventLine",
-    "Lease",
-    "LeaseLine",
-    "LeaseStatus",
-    "LogLine",
-    "Pace",
-    "Progress",
-    "QuestionLine",
-    "Step",
-    "StopReason",
-    "Study",
-    "StudyCertificate",
-    "StudyPlan",
-    "StudySettings",
-    "Worker",
-    "plan",
-]
+    "ChainProgress", "Lease", "LeaseStatus", "LogLine", "Progress", "Step", "StopReason", "Study", "StudyCertificate",
+    "StudySettings", "Worker",
+]  # fmt: skip

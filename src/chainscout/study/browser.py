@@ -16,7 +16,7 @@ from ..store import ORDERS, AnswerLine, ChainRecord, HistoryLine, Outline, Study
 from ..validation import one_of, shown
 from . import _certificate, _diagnosis, _evidence, _stop
 from ._aim import FEW
-from ._certificate import StudyCertificate
+from .certificate import StudyCertificate
 from .views import Aside, ChainLine, EventKind, LeaseLine, Pace
 
 if TYPE_CHECKING:

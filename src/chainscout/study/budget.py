@@ -1,13 +1,15 @@
 """The arithmetic of the budget: what is spent, promised to leases and left, and what that pays for."""
 
 import math
+from typing import Any
 
 from ..counts import MOST_TRANSITIONS
 from ..errors import InputError, NothingFree, OverBudget
+from ..validation import real_number, whole_number
 from .state import State
 
 __all__ = [
-    "MOST_NAMED", "check_affordable", "check_lowered", "check_price", "expired", "left_over", "promised", "remaining",
+    "MOST_NAMED", "check_affordable", "check_lowered", "check_price", "checked_budget", "expired", "left_over", "promised", "remaining",
     "unspent",
 ]  # fmt: skip
 
@@ -17,6 +19,15 @@ __all__ = [
 _ROUNDINGS, _MOST_SLACK = 4, 1e-3
 #: A sentence names at most this many leases, because there can be as many as chains.
 MOST_NAMED = 3
+
+
+def checked_budget(value: Any, *, priced: bool) -> float | None:
+    """A budget: a number of observations, or cost units if observations are ``priced``; None: unlimited."""
+    if value is None:
+        return None
+    if priced:
+        return real_number(value, "budget", above=0.0, meaning="in cost units")
+    return whole_number(value, "budget", meaning="observations", most=MOST_TRANSITIONS)
 
 
 def expired(state: State, now: int) -> list[int]:

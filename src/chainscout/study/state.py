@@ -14,11 +14,11 @@ from ..journal.entry import START as NOTHING
 from ..journal.entry import End, Entry, Kind, unpacked
 from ..logarithm import log
 from ..policies import Policy
-from ._repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
 from .aim import Aim
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
+from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
 from .views import StopReason
 
 __all__ = ["KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]

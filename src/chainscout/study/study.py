@@ -1,92 +1,72 @@
 """A live, durable study: one budget, many chains, one worker or many."""
 
-import os
+import asyncio
+import math
+import secrets
+import threading
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import replace
-from itertools import islice
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, overload
+from typing import Any, Self
 
-from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import InputError, RecomputedWarning, UnknownChain
+from ..errors import ChainscoutError, FileError, InputError, NothingFree, RecomputedWarning
+from ..journal import opening
+from ..journal.entry import START, End, Kind, unpacked
+from ..journal.journal import PATIENCE
+from ..journal.opening import Where
 from ..paths import Paths
 from ..policies import Policy
-from ..store import PATIENCE, ChainRecord, PathRecord, Store, StudyRecord, Transaction, Where, find, make
-from ..validation import Duration, did_you_mean, shown, unicode_text, whole_number
+from ..rows import smoothed_gini
+from ..validation import Duration, printable, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
-from . import (
-    _aim,
-    _answers,
-    _audit,
-    _batch,
-    _budget,
-    _certificate,
-    _diagnosis,
-    _lease,
-    _paths,
-    _plan,
-    _questions,
-    _repetition,
-    _selection,
-    _stop,
-    _transitions,
-    portrait,
-)
-from ._certificate import StudyCertificate
-from ._index import AbsentPolicy, LiveIndex, not_built_in, renew, stored_policy
-from ._labels import Labels
-from ._lease import Then, Worker
-from ._lock import StudyLock
-from ._program import running
-from ._questions import Answering
-from ._transitions import MAIN, Walker
+from . import commands, labels, rule, stop
+from .bounds import Due, Found, due
+from .bounds import found as computed
+from .certificate import StudyCertificate
+from .chain import Chain
+from .keeper import Keeper
+from .program import is_gone, running
 from .settings import StudySettings
-from .views import ChainProgress, EventKind, EventLine, LogLine, Progress, QuestionLine, Step, StopReason
+from .snapshot import packed_state
+from .state import MAIN, State
+from .views import ChainProgress, LogLine, Progress, Step, StopReason
+from .walker import Walker
+from .walks import walked_paths
+from .worker import Worker
 
 __all__ = ["Study"]
 
 #: The largest number of observations that ``ask`` plans at once.
 _MOST_PLANNED = 1_000_000
-#: The number of log lines that are read at a time.
-_PAGE = 1000
-#: An unknown name is compared with the names of at most this many chains.
-_MOST_COMPARED = 1000
 
 
 class Study:
     """One budget, many chains. ``create`` makes a study, ``open`` continues one; several workers can share it.
 
-    Every method may be called from any thread. A change is durable before the method returns. A method that raises an
-    error has changed nothing, except that expired leases end when somebody asks for a lease.
+    Every method may be called from any thread. A change is durable before the method returns, and a method that raises
+    an error has changed nothing. Each thread and each asyncio task that tells without a lease walks paths of its own.
     """
 
-    # -- beginning, opening, ending
-
-    def __init__(self, store: Store, policy: Policy) -> None:
+    def __init__(self, keeper: Keeper, *, continuing: bool = False, is_first: bool = False) -> None:
         """Use ``create`` or ``open``."""
-        self._store = store
-        self._policy = policy
-        self._labels = Labels()
-        self._main = Walker(MAIN)
-        self._answering = Answering(self._labels)
-        self._lock = StudyLock()
-        # A rule may need other functions without a budget, and a budget can be added while the study is open.
-        self._with_budget, self._without_budget = (LiveIndex(policy.facing(end)) for end in (1, None))
+        self._keeper = keeper
+        self._continuing = continuing
+        self._is_first = is_first
+        self._opened = keeper.state().head.number
+        self._closed = False
+        #: The entries of its walkers, and thread or asyncio task → its walker.
+        self._sessions: set[int] = set()
+        self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
 
     @classmethod
     def create(
         cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
-        policy: str | Policy | None = None, delta: float | None = None, *,
-        target_loss: float | Mapping[str, float] | None = None,
-        deadline: Any = None, certificate: str | None = None, weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None, paths: str | None = None,
-        open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
-        questions: Any = None, target_width: float | None = None, limit: float | None = None, worst: str | None = None,
+        policy: str | Policy | None = None, delta: float | None = None, **given: Any,
     ) -> Self:  # fmt: skip
         """A new study.
 
@@ -94,42 +74,25 @@ class Study:
         ``chains``: name → how many states there are, or their labels.
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
-        settings = StudySettings(
-            budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline,
-            certificate=certificate, weights=weights, costs=costs, paths=paths, open_states=open_states,
-            warm_start=warm_start, questions=questions, target_width=target_width, limit=limit, worst=worst,
-        )  # fmt: skip
-        return cls.from_settings(where, chains, settings)
+        return cls.from_settings(where, chains, StudySettings(budget=budget, policy=policy, delta=delta, **given))
 
     @classmethod
     def from_settings(
         cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], settings: StudySettings
     ) -> Self:
         """A new study with these settings."""
-        given = settings.checked()
-        rule = given.policy
-        assert isinstance(rule, Policy)
-        study = cls(make(where, given.content(chains)), rule)
-        study._main.is_first = True
-        with study._store.writing() as transaction:
-            transaction.happened(EventKind.CREATED.value, policy=rule.name)
-            live = study._live(transaction.study)
-            if transaction.study.warm:
-                _stop.look_at_all(transaction, live, study._answering, whole=True)
-            if _aim.has_aim(transaction.study):  # it may be reached already, as that of chains of one state
-                study._settle(transaction, live)
+        checked = settings.checked()
+        assert isinstance(checked.policy, Policy)
+        journal = opening.create(where, *commands.create(checked, chains, secrets.token_hex(8)))
+        study = cls(Keeper(journal, checked.policy), is_first=True)
+        study._keeper.settle()
         return study
 
     @classmethod
     def open(
-        cls,
-        where: Where,
-        policy: str | Policy | None = None,
-        *,
-        read_only: bool = False,
-        continuing: bool = False,
+        cls, where: Where, policy: str | Policy | None = None, *, read_only: bool = False, continuing: bool = False,
         patience: Duration = PATIENCE,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """The existing study at ``where``. Its chains begin new paths at their next tells.
 
         ``policy``: needed if the study's policy is not built in. It must be the policy that created the study.
@@ -138,32 +101,38 @@ class Study:
         ``patience``: how long a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
         waits = in_seconds(patience, "patience", meaning="seconds that a change waits for other writers")
-        store = find(where, read_only, waits)
+        journal = opening.open_journal(where, read_only, waits)
         try:
-            with store.reading() as transaction:
-                stored = transaction.study
-            rule, changed = stored_policy(stored, policy, read_only)
-            store.floor = rule.floor is not None
-            study = cls(store, rule)
-            study._main.opened = stored.observations
-            study._main.since = stored.observations if continuing else None
-            if changed and not read_only:
-                study._recompute()
+            (first,) = journal.read(START, 1)
+            settings = unpacked(first.more)
+            version = settings["policy"]["version"]
+            found = rule.needed(settings, version, policy, read_only=read_only)
+            study = cls(Keeper(journal, found), continuing=continuing)
+            if found is not None and not read_only and study._keeper.do(commands.renew_rule, found):
+                warnings.warn(
+                    f"the rule {found.name!r} has another version, {found.version}, than the one that chose in this "
+                    "study before: its indices were computed anew",
+                    RecomputedWarning,
+                    stacklevel=2,
+                )
         except BaseException:
-            store.close()
+            journal.close()
             raise
         return study
 
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")
 
-    # A line, a table, and tables for notebooks; ``study.live()`` shows one that is updated there.
-    __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
-
     def close(self) -> None:
-        """Closes the connection to the database. The study can be opened again."""
-        with self._lock:
-            self._store.close()
+        """Ends in good order. The study can be opened again."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._keeper.journal.read_only:
+            with suppress(ChainscoutError):  # then nobody says whether the steps were made
+                for walker in set(self._walkers.values()):
+                    self._keeper.do(commands.close, walker)
+        self._keeper.close()
 
     def __enter__(self) -> Self:
         return self
@@ -171,124 +140,54 @@ class Study:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+        else:  # nobody says whether the steps were made
+            self._keeper.close()
 
-    def extend(
-        self, *, budget: float | None = None, target_loss: float | Mapping[str, float] | None = None,
-        deadline: Any = None, target_width: float | None = None,
-    ) -> None:  # fmt: skip
-        """Sets another budget (the whole, not the increase), target or deadline. A finished study continues."""
-        given = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline, target_width=target_width)
-        if not given.given():
-            raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
-        checked = given.checked()
-        target, end = checked.target_loss, checked.deadline
-        with self._lock, self._store.writing() as transaction:
-            study = transaction.study
-            _questions.check_new_aim(study, target, checked.target_width)
-            limit = _budget.checked_budget(budget, priced=study.priced)
-            _budget.check_affordable(limit, study.least_cost)
-            if limit is not None:
-                _budget.check_lowered(transaction, limit)
-            study.stop_reason = None
-            if end is not None:
-                study.deadline = end
-            if limit is not None:
-                endless, study.budget = study.budget is None, limit
-                renew(transaction, self._live(study), always=endless)
-            _stop.aim_anew(transaction, self._live(study), self._answering, target, checked.target_width)
-            transaction.happened(
-                EventKind.EXTENDED.value, budget=study.budget, target_loss=study.target_loss, deadline=study.deadline,
-                target_width=study.target_width,
-            )  # fmt: skip
-            self._settle(transaction, self._live(study))
-
-    def _recompute(self) -> None:
-        """Computes all indices again, because the built-in rule has changed since the study was last open."""
-        policy = self._policy
-        with self._store.writing() as transaction:
-            study = transaction.study
-            old, study.version = study.version, policy.version
-            renew(transaction, self._live(study), always=True)
-            transaction.happened(EventKind.RECOMPUTED.value, policy=policy.name, old=old, new=policy.version)
-        warnings.warn(
-            f"the rule {policy.name!r} has changed from version {old} to {policy.version} since this study was last "
-            "open: its indices were computed anew",
-            RecomputedWarning,
-            stacklevel=3,
-        )
-
-    def _settle(self, transaction: Transaction, live: LiveIndex, moved: Sequence[ChainRecord] = ()) -> None:
-        _stop.settle(transaction, live, self._answering, moved)
-
-    def _live(self, study: StudyRecord) -> LiveIndex:
-        return self._without_budget if study.budget is None else self._with_budget
-
-    def _find(self, transaction: Transaction, name: str) -> ChainRecord:
-        chain = transaction.chain(name) if isinstance(name, str) else None
-        if chain is None:
-            few = transaction.study.chains <= _MOST_COMPARED
-            known = [known.name for known in transaction.every()] if few else []
-            its = f": its chains are {shown(known)}" if few else ""
-            raise UnknownChain(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
-        return chain
+    def _walker(self) -> Walker:
+        """The walker of this asyncio task, or else of this thread."""
+        loop = asyncio._get_running_loop()  # without the error that `current_task` raises where no event loop runs
+        who: Any = (None if loop is None else asyncio.current_task(loop)) or threading.current_thread()
+        walker = self._walkers.get(who)
+        if walker is None:
+            # Only the first walker can stand where the study was left.
+            continuing = self._continuing and not self._walkers
+            walker = self._walkers[who] = Walker(MAIN, opened=self._opened, continuing=continuing)
+            walker.is_first, walker.siblings = self._is_first, self._sessions
+        return walker
 
     # -- asking and telling
 
-    @overload
-    def ask(self, *, without: Set[str] = frozenset()) -> str: ...
-
-    @overload
-    def ask(self, number: int, *, without: Set[str] = frozenset()) -> list[str]: ...
-
     def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
-        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer.
-
-        ``without``: chains that are excluded.
-        """
+        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
         if number is not None:
             number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
-        if not self.knows_policy:
-            raise not_built_in(self._policy.name)
-        if number is None:
-            with self._lock:
-                return self._store.read(self._ask, (None, without))
-        with self._lock, self._store.reading() as transaction:
-            return self._ask(transaction, number, without)
+        try:
+            return self._asked(number, without)
+        except NothingFree:
+            if self._keeper.journal.read_only:
+                raise
+            self._keeper.settle()  # another process may have died before it looked at the bounds that it had to
+            return self._asked(number, without)
 
-    def _ask(self, transaction: Transaction, number: int | None, without: Set[str]) -> str | list[str]:
-        _stop.check_going(transaction)
-        live = self._live(transaction.study)
-        excluded = frozenset([self._find(transaction, name).number for name in without] if without else ())
+    def _asked(self, number: int | None, without: Set[str]) -> str | list[str]:
         if number is None:
-            chain = _selection.first(transaction, live, excluded)
-            if chain is not None and chain.cost <= _budget.remaining(transaction):
-                return chain.name
-        elif chosen := _selection.batch(transaction, live, number, excluded):
-            return [chain.name for chain in chosen]
-        raise _stop.nothing_free(transaction)
+            return self._keeper.read(commands.ask, without)
+        return self._keeper.read(commands.ask_many, number, without)
 
     def tell(
-        self,
-        chain: str,
-        state: Hashable,
-        path: int | None = None,
-        step: int | None = None,
-        *,
-        token: str | None = None,
-        begin: bool = False,
-    ) -> Step:
+        self, chain: str, state: Hashable, path: int | None = None, step: int | None = None, *,
+        token: int | None = None, begin: bool = False, ends: bool = False, key: str | None = None,
+    ) -> Step:  # fmt: skip
         """Adds one observation: the state that ``chain`` is in now. It is durable before this returns.
 
         Returns the path and the step of the path's next observation.
-
-        It continues the path that this open study walks on the chain, or begins one: the first tell of a chain begins a
-        path, unless the study was opened with ``continuing=True``.
-
-        ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe: the
-        same observation again changes nothing, and another state at a step that was told is an error.
-        ``token``: the token of the lease that holds the path.
-        ``begin``: the process was started again, and the state begins a new path. The study gives the path its number.
+        ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe.
+        ``token``: of the lease that holds the path.
+        ``begin``: the process was started again, and the state begins a new path.
+        ``ends``: the path ends with this state, because the process itself has ended.
+        ``key``: any text; the same observation with the same key is told once.
         """
         if begin and (path is not None or step is not None):
             raise InputError("a state that begins a path has neither path nor step: the study gives the path's number")
@@ -296,296 +195,294 @@ class Study:
             path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
-        with self._lock:
-            told, own = self._tell(chain, state, path, step, token, begin=begin)
-            if token is None and own:
-                self._main.remember(chain, told)
-            return Step(told.number, told.steps + 1)
-
-    def continue_path(self, chain: str) -> ChainProgress:
-        """Declares that the process of this chain stands where plain tells left it. Returns that place."""
-        with self._lock, self._store.reading() as transaction:
-            record = self._find(transaction, chain)
-            path = transaction.open_path(record, MAIN)
-            if path is not None and not self._main.walks(record):
-                self._main.remember(chain, path)
-            return self._progress_of(transaction, record)
-
-    def _tell(
-        self, name: str, state: Hashable, number: int | None, step: int | None, token: str | None, *,
-        begin: bool = False, observations: int | None = None, then: Then | None = None,
-    ) -> tuple[PathRecord, bool]:  # fmt: skip
-        """The path, and whether the teller continues it; a retry does not say so. The caller holds the lock."""
-        walked = self._main.latest(name) if number is None else number
-        given = name, state, number, step, token, begin, observations, then
-        return self._store.write(name, walked, self._told, given)
-
-    def _told(
-        self, transaction: Transaction, name: str, state: Hashable, number: int | None, step: int | None,
-        token: str | None, begin: bool, observations: int | None, then: Then | None,
-    ) -> tuple[PathRecord, bool]:  # fmt: skip
-        chain = self._find(transaction, name)
-        position = self._labels.position(transaction, chain, state)
-        live = self._live(transaction.study)
-        if begin:
-            following = _lease.leave(transaction, live, chain, self._main, token)
-            number = None if following is None else following.number
-        if token is None:
-            _lease.check_plain(transaction, chain)
-            if step is not None:
-                known = self._main.path(transaction, chain) if number is None else transaction.path(chain, number)
-                if known is not None and _transitions.is_repeated(transaction, chain, known, step, position):
-                    _transitions.check_retry(transaction, chain, known, step, self._main)
-                    return known, False
-                if known is None and number is None:
-                    _transitions.check_named(chain, self._main)
-            _stop.check_not_stopped(transaction)
-            _lease.sweep(transaction, live)
-            _budget.check_price(transaction, chain.cost, "the observation")
-            path, own = _transitions.own_path(transaction, chain, self._main, number)
-            if step is not None:  # raises unless it is the next one
-                _transitions.is_repeated(transaction, chain, path, step, position)
-            path.teller = self._main.teller
+        if token is not None:
+            told = self._tell_leased(chain, state, token, path, step, begin=begin, ends=ends, key=key)
+            return Step(told.path, told.steps + 1)
+        walker = self._walker()
+        if path is None and step is None and key is None and not (begin or ends):
+            told = self._keeper.do(commands.tell, walker, chain, state)
         else:
-            path, repeated = _lease.path_to_tell(transaction, chain, number, step, position, token)
-            if repeated:
-                return path, False
-            _transitions.check_observations(chain, observations)
-            own = True
-            _lease.spend(transaction, chain, path)
-        if position is None:
-            position = self._labels.discover(transaction, chain, state)
-        _transitions.observe(transaction, live, chain, path, position)
-        if token is not None and path.promised == 0:
-            _lease.free(transaction, live, chain, path)
-        self._settle(transaction, live, (chain,))
-        if then is not None:
-            then(transaction, path)
-        return path, own
+            told = self._keeper.do(
+                commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
+                recall=self._keeper.recall,
+            )  # fmt: skip
+        is_new = told.chain not in walker.known
+        _remember(walker, told)
+        if is_new and told.steps == 1 and told.own:
+            self._see(lambda state: walker.warn_of_bare_paths(state.chains[told.chain], told.path))
+        self._keeper.settle()
+        return Step(told.path, told.steps + 1)
+
+    def _tell_leased(
+        self, chain: str, state: Hashable, token: int, path: int | None, step: int | None, *, begin: bool, ends: bool,
+        key: str | None,
+    ) -> commands.Told:  # fmt: skip
+        """A tell of a caller that has the token of a lease and nothing else."""
+        if begin:
+            following = self._keeper.do(commands.end_path, self._walker(), chain, End.UNKNOWN, token=token)
+            token, path = following.token, following.path
+        if path is None:
+            held = self._see(lambda state: state.leases.get(token))
+            path = 0 if held is None else held.path
+        told = self._keeper.do(
+            commands.tell_leased, token, chain, state, path=path, step=step, ends=ends, key=key,
+            recall=self._keeper.recall,
+        )  # fmt: skip
+        self._keeper.settle()
+        return told
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
-        pairs = _batch.pairs(observations)
-        moved: dict[int, tuple[ChainRecord, PathRecord]] = {}
-        with self._lock:
-            with self._store.writing() as transaction:
-                live = self._live(transaction.study)
-                for chain, path, state, position in _batch.placed(
-                    transaction, live, pairs, self._find, self._labels, self._main
-                ):
-                    if position is None:
-                        position = self._labels.position(transaction, chain, state)  # a batch can repeat a new state
-                    if position is None:
-                        position = self._labels.discover(transaction, chain, state)
-                    path.teller = self._main.teller
-                    _transitions.observe(transaction, live, chain, path, position)
-                    moved[chain.number] = chain, path
-                self._settle(transaction, live, [chain for chain, _ in moved.values()])
-            for record, path in moved.values():
-                self._main.remember(record.name, path)
+        walker, pairs = self._walker(), commands.checked_pairs(observations)
+        known = set(walker.known)
+        found = self._keeper.do(commands.tell_many, walker, pairs)
+        for told in found:
+            _remember(walker, told)
+        with self._keeper.lock():
+            chains = self._keeper.state().chains
+            for told in found:
+                if told.chain not in known:
+                    walker.warn_of_bare_paths(chains[told.chain], told.path)
+        self._keeper.settle()
 
-    def restart(self, chain: str, *, lost: bool = False, token: str | None = None) -> Step:
-        """Ends the path: no transition is counted from its last state to the next one told, which begins another path.
+    def end_path(self, chain: str, end: End = End.UNKNOWN) -> Step:
+        """Ends the path: the next observation begins another one. Returns its path and step."""
+        walker = self._walker()
+        following = self._keeper.do(commands.end_path, walker, chain, end)
+        walker.number = following.walker
+        return Step(following.path, 1)
 
-        Returns the path and the step of the next observation.
-        ``lost``: an observation was lost with the path; the certificate will say so.
-        ``token``: of the lease that holds the path. Without a token, the path is the one that this open study walks, or
-        else the latest path of plain tells; in a study with shared paths, the chain's only path.
-        """
-        following = self._restart(chain, token, lost)
-        if following is None:
-            place = self.chain(chain)
-            return Step(place.path, place.step)
-        return Step(following.number, following.steps + 1)
+    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step:
+        """Ends the path. ``lost``: an observation was lost with it. ``token``: of the lease that holds the path."""
+        end = End.LOST if lost else End.UNKNOWN
+        if token is None:
+            return self.end_path(chain, end)
+        return Step(self._keeper.do(commands.end_path, self._walker(), chain, end, token=token).path, 1)
 
-    def _restart(self, name: str, token: str | None, lost: bool) -> PathRecord | None:
-        """The next path under the lease, or None without a lease."""
-        with self._lock, self._store.writing() as transaction:
-            chain, live = self._find(transaction, name), self._live(transaction.study)
-            following = _lease.leave(transaction, live, chain, self._main, token, lost)
-            self._settle(transaction, live)
-        return following
+    def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
+        """Holds a leased chain for ``seconds`` from now on."""
+        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
+        self._keeper.do(commands.renew, token, chain, int(held * 1000))
+
+    def give_back(self, chain: str, token: int, *, lost: bool = False) -> None:
+        """Ends a lease. ``lost``: its worker cannot go on; the effect is that of an expired lease."""
+        self._keeper.do(commands.give_back, token, chain, lost=lost)
+
+    def continue_path(self, chain: str) -> ChainProgress:
+        """Declares that the process of this chain stands where plain tells left it. Returns that place."""
+        walker = self._walker()
+
+        def look(state: State) -> None:
+            known = labels.find(state, chain)
+            path = walker.latest(known)
+            if path is not None and not walker.walks(known):
+                walker.remember(walker.number, known.number, path.number, path.steps)
+
+        self._see(look)
+        return self.chain(chain)
+
+    def correct(self, chain: str, path: int, step: int, reason: str = "") -> None:
+        """Takes back a path's latest observation: another state was meant. The path ends."""
+        self._keeper.do(commands.correct, self._walker(), chain, path=path, step=step, reason=reason)
 
     def lose(self, chain: str) -> None:
-        """Notes that an observation was made but can never be told. The certificate will say so."""
-        with self._lock, self._store.writing() as transaction:
-            transaction.happened(EventKind.OBSERVATION_LOST.value, self._find(transaction, chain))
-            transaction.study.lost += 1
+        """Notes that an observation was made but can never be told."""
+        self._keeper.do(commands.lose, self._walker(), chain)
 
-    def set_aside(self, chain: str, reason: str, *, ended: bool = False, token: str | None = None) -> None:
-        """Stops asking for the chain: its source has ended, or does not work. The certificate will say so.
+    def set_aside(self, chain: str, reason: str, *, ended: bool = False, token: int | None = None) -> None:
+        """Stops asking for the chain.
 
-        ``take_up`` takes it up again. ``ended``: the source works and has no more states, as a recording at its end.
-        ``token``: of a lease that is given back with it.
+        ``ended``: its source has given all its states. ``token``: of a lease that is given back with it.
         """
-        with self._lock, self._store.writing() as transaction:
-            record, live = self._find(transaction, chain), self._live(transaction.study)
-            if token is None:
-                _lease.sweep(transaction, live)
-                _lease.check_not_held(transaction, record)
-            else:
-                _lease.give_back(transaction, live, record, _lease.held_path(transaction, record, token))
-            _transitions.set_aside(transaction, record, str(reason), ended=ended)
-            self._settle(transaction, live)
+        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=token)
 
     def take_up(self, chain: str) -> None:
-        """Takes up a chain that was set aside: it is asked for again, and a study that stopped for it goes on."""
-        with self._lock, self._store.writing() as transaction:
-            _transitions.take_up(transaction, self._find(transaction, chain))
-            study = transaction.study
-            if study.stop_reason is not None and StopReason(study.stop_reason).lacks_chains:
-                study.stop_reason = None
-            self._settle(transaction, self._live(study))
+        """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
+        self._keeper.do(commands.take_up, chain)
 
-    # -- leases
+    def extend(self, **given: Any) -> None:
+        """Sets another budget (the whole, not the increase), target or deadline. A finished study goes on."""
+        settings = StudySettings(**given)
+        if not settings.given():
+            raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
+        checked = settings.checked()
+        self._keeper.do(
+            commands.extend, limit=checked.budget, deadline=checked.deadline, target_loss=checked.target_loss,
+            target_width=checked.target_width,
+        )  # fmt: skip
+        self._keeper.settle()
+
+    @contextmanager
+    def _program(self, repeating: Set[str]) -> Iterator[str]:
+        """The mark of a call of ``learn`` for its workers. First the slots of calls that were killed are given up."""
+        self._keeper.do(commands.give_up_gone, is_gone, repeating)
+        self._keeper.settle()
+        with running() as mark:
+            yield mark
 
     def worker(self, name: str, *, renews: bool = True) -> Worker:
-        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``.
-
-        ``renews``: whether it renews its leases by itself, in a thread, while this process lives.
-        """
+        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``."""
         if not isinstance(name, str) or not name:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
         if "\0" in name:
             raise InputError(f"a worker's name cannot have the character NUL in it, as in {shown(name)}")
         if name == MAIN:
             raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
-        return Worker(self, unicode_text(name, "a worker's name"), renews)
-
-    @contextmanager
-    def _program(self, repeating: Set[str]) -> Iterator[str]:
-        """The mark of a call of ``learn`` for its workers. First the leases of calls that were killed end."""
-        with self._lock, self._store.writing() as transaction:
-            live = self._live(transaction.study)
-            _lease.give_up_old(transaction, live, repeating)
-            self._settle(transaction, live)
-        with running() as mark:
-            yield mark
-
-    def renew(self, chain: str, token: str, seconds: Duration = 60.0) -> None:
-        """Holds a leased chain for ``seconds`` from now on."""
-        held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
-        with self._lock, self._store.writing() as transaction:
-            path = _lease.held_path(transaction, self._find(transaction, chain), token)
-            path.expires = transaction.now + held
-            transaction.save_path(path)
-
-    def give_back(self, chain: str, token: str, *, lost: bool = False) -> None:
-        """Ends a lease. ``lost``: its worker cannot continue; the effect is that of an expired lease."""
-        with self._lock, self._store.writing() as transaction:
-            record, live = self._find(transaction, chain), self._live(transaction.study)
-            path = _lease.held_path(transaction, record, token)
-            if lost:
-                _lease.lapse(transaction, live, path, EventKind.LEASE_ABANDONED)
-            else:
-                _lease.give_back(transaction, live, record, path)
-            self._settle(transaction, live)
+        return Worker(self._keeper, unicode_text(name, "a worker's name"), renews=renews)
 
     # -- what is known
 
-    def estimate(self, chain: str) -> Estimate | OpenEstimate:
-        """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
-        with self._lock, self._store.reading() as transaction:
-            return _certificate.estimate(transaction, self._find(transaction, chain), self._labels)
+    def _see(self, look: Callable[[State], Any]) -> Any:
+        with self._keeper.lock():
+            return look(self._keeper.state())
+
+    def counts(self, chain: str, *, everything: bool = False) -> Counts:
+        """The transitions of a chain, warm start included: those of the cut that its bound uses.
+
+        ``everything``: also those that arrived beyond the cut.
+        """
+
+        def look(state: State) -> Counts:
+            known = labels.find(state, chain)
+            if everything:
+                rows = {x: dict(row.counts) for x, row in known.rows.items()}
+            else:
+                rows = {x: dict(row) for x, row in state.chosen_cut(known).counts(known.rows).items()}
+            return Counts.from_rows(
+                rows, labels.states(known), observations=known.observations, paths=known.begun, last=None,
+                open_states=known.is_open,
+            )  # fmt: skip
+
+        found: Counts = self._see(look)
+        return found
+
+    def bounds(self) -> dict[str, Found]:
+        """The bound of each chain's loss at this moment. Each is noted, so it may end its chain."""
+        names: list[str] = self._see(lambda state: list(state.names))
+        return {name: self._bound(name) for name in names}
+
+    def _bound(self, name: str) -> Found:
+        def look(state: State) -> Due:
+            chain = state.names[name]
+            return due(state, chain, state.chosen_cut(chain))
+
+        asked: Due = self._see(look)
+        found = computed(asked)
+        if not self._keeper.journal.read_only:
+            self._keeper.do(
+                commands.bound, name, asked.cut, transitions=found.transitions, value=found.bound, ratio=found.ratio,
+                method=found.method, aim=asked.aim,
+            )  # fmt: skip
+            self._keeper.settle()
+        return found
 
     def certificate(self) -> StudyCertificate:
-        """The bound on each chain's loss at this moment.
+        """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
+        found = self.bounds()
+        sharper = {name: one.sharper for name, one in found.items() if one.sharper is not None}
 
-        A chain whose bound has reached its target is not advanced any more. So a study whose bounds have all reached
-        their targets is finished, unless it is read only.
-        """
-        with self._lock:
-            with self._store.reading() as transaction:
-                found = _diagnosis.noted(transaction, _certificate.certificate(transaction, transaction.every()))
-                news = _aim.news(transaction, found.weighted)
-            self._look_at(news)
-        return replace(found, only_read=bool(news) and self._store.read_only)
+        def look(state: State) -> StudyCertificate:
+            weights = {chain.name: chain.weight for chain in state.chains}
+            return StudyCertificate(
+                {name: math.inf if state.spoilt else one.bound for name, one in found.items()},
+                state.delta,
+                state.settings["method"],
+                state.lost,
+                tuple(chain.name for chain in state.chains if chain.aside is not None),
+                _repeated(state, None),
+                total_variation={name: one.total_variation for name, one in sharper.items()},
+                entries={name: one.entries for name, one in sharper.items()},
+                weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
+                warm=tuple(chain.name for chain in state.chains if chain.prior),
+            )
 
-    def _look_at(self, chains: Sequence[str]) -> None:
-        """Stores the bounds of these chains, which were just computed, and stops the study if they reach its aim."""
-        if not chains or self._store.read_only or not self.knows_policy:
-            return
-        with self._lock, self._store.writing() as transaction:
-            live = self._live(transaction.study)
-            for name in chains:
-                _stop.look(transaction, live, self._answering, self._find(transaction, name))
-            self._settle(transaction, live)
+        certificate: StudyCertificate = self._see(look)
+        return certificate
 
-    plan = _plan.plan
+    def estimate(self, chain: str) -> Estimate | OpenEstimate:
+        """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
+
+        def look(state: State) -> Estimate | OpenEstimate:
+            known = labels.find(state, chain)
+            if known.is_open:
+                counts = state.chosen_cut(known).counts(known.rows)
+                pairs = {x: dict(row.discoveries) for x, row in known.rows.items()}
+                return OpenEstimate(tuple(known.labels or ()), counts, pairs, state.delta, len(state.chains))
+            # An open chain has its own δ/K. The closed chains share the rest equally among their entries.
+            closed = [other.size**2 for other in state.chains if not other.is_open]
+            entries = -(-sum(closed) * len(state.chains) // len(closed))
+            return Estimate(self.counts(chain), state.delta, entries=entries)
+
+        found: Estimate | OpenEstimate = self._see(look)
+        return found
+
+    def paths(self, chain: str) -> Paths:
+        """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
+        with self._keeper.lock():
+            state = self._keeper.recorded()
+            return walked_paths(state, labels.find(state, chain))
 
     def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
         """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
 
-        ``chain``: check this chain only. If there is a sentence, no bound holds.
+        ``chain``: this chain only. If there is a sentence, no bound holds.
         """
-        with self._lock, self._store.reading() as transaction:
-            return _repetition.repeated(transaction, None if chain is None else self._find(transaction, chain))
-
-    def counts(self, chain: str) -> Counts:
-        """The transitions of a chain, warm start included."""
-        with self._lock, self._store.reading() as transaction:
-            return self._labels.counts(transaction, self._find(transaction, chain))
-
-    def paths(self, chain: str) -> Paths:
-        """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
-        with self._lock, self._store.reading() as transaction:
-            return _paths.chain_paths(transaction, self._find(transaction, chain), self._labels)
-
-    diagnose = _diagnosis.diagnose
-    checks = _diagnosis.checks
-
-    def answer(self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
-               asked: int | None = None, losses: str = "checked") -> Answer:  # fmt: skip
-        """The answer to a question about a chain, from its log. That to a registered question counts for the aim.
-
-        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ, or
-        for a registered question its share of δ. ``method``, ``asked``, ``losses``: see ``chainscout.answer``. The
-        counts of a warm start are not read.
-        """
-        return _answers.answered(self, chain, question, delta, method=method, asked=asked, losses=losses)
-
-    def questions(self) -> list[QuestionLine]:
-        """The registered questions with their answers, as stored at the last look at their chains."""
-        with self._lock, self._store.reading() as transaction:
-            return self._answering.lines(transaction)
-
-    def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
-        """The answers of all K chains to one question, with δ/K each, so that all hold together."""
-        return _answers.of_all_chains(self, question, losses)
-
-    def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
-        """Writes the estimates to a file. Its name's ending is the format: docs/studies.md, docs/model-checkers.md.
-
-        ``chain``, ``start``: for the formats of model checkers, which hold one chain: its name, and its initial state
-        (None: the states in which its paths began).
-        """
-        from .export import write
-
-        write(self, path, chain=chain, start=start)
+        found: tuple[str, ...] = self._see(
+            lambda state: _repeated(state, None if chain is None else labels.find(state, chain).number)
+        )
+        return found
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
-        with self._lock, self._store.reading() as transaction:
-            return self._progress_of(transaction, self._find(transaction, name))
+        walker = self._walker()
 
-    def _progress_of(self, transaction: Transaction, chain: ChainRecord) -> ChainProgress:
-        path = _transitions.main_path(transaction, chain, self._main)
-        position = None if path is None else path.last
-        last = None if position is None else self._labels.label(transaction, chain, position)
-        number, step = _transitions.next_place(transaction, chain, self._main)
-        return ChainProgress.of(chain, states=chain.size, paths=chain.begun, path=number, step=step, last=last)
+        def look(state: State) -> ChainProgress:
+            known = labels.find(state, name)
+            path = known.walks.get(known.paths) if state.shared else walker.path(known)
+            path = None if path is None or path.ended else path
+            if path is None:
+                walker.offered[known.number] = known.paths + 1
+            number, step = (known.paths + 1, 1) if path is None else (path.number, path.steps + 1)
+            last = None if path is None or path.last < 0 else labels.label(known, path.last)
+            index = math.inf if state.order is None else state.order.index(known)
+            return ChainProgress(
+                states=known.size, open=known.is_open, observations=known.observations, transitions=known.transitions,
+                paths=known.begun, path=number, step=step, last=last, index=index, leases=known.leases,
+                aside=known.aside is not None,
+            )  # fmt: skip
+
+        found: ChainProgress = self._see(look)
+        return found
 
     def progress(self) -> Progress:
-        """Where the study stands."""
-        with self._lock, self._store.reading() as transaction:
-            certificate, stopped = _certificate.largest(transaction), _stop.stop_reason(transaction)
-            return Progress.of(transaction.study, certificate=certificate, stop_reason=stopped)
+        """Where the study stands. Its bounds are those of the last looks."""
+
+        def look(state: State, now: int) -> Progress:
+            given, aim = state.settings, state.aim
+            targets = {chain.target for chain in state.chains} if "loss" in aim.targets else set()
+            bound = max((chain.weight * chain.bound for chain in state.chains), default=0.0)
+            return Progress(
+                chains=len(state.chains), closed=sum(not chain.is_open for chain in state.chains),
+                observations=state.observations, used=state.used, budget=state.budget,
+                unit="cost units" if "costs" in given else "observations", target_loss=min(targets, default=None),
+                target_most=max(targets, default=None), target_width=aim.targets.get("width"),
+                limit=aim.targets.get("limit"), worst=aim.targets.get("worst"), deadline=state.deadline,
+                delta=state.delta, method=given["method"], policy=given["policy"]["name"], shared=state.shared,
+                weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
+                first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
+                behind=aim.behind, missed=aim.missed, side_by_side=False,
+                events=state.head.number - state.observations, questions=len(given["questions"]), unmet=0,
+                spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
+                variability=sum(chain.weight * _variability(chain) for chain in state.chains),
+                stop_reason=stop.reason(state, now),
+            )  # fmt: skip
+
+        return self._keeper.read(look)
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why the study stopped; None while it continues."""
-        with self._lock, self._store.reading() as transaction:
-            return _stop.stop_reason(transaction)
+        """Why the study stopped; None while it goes on."""
+        return self._keeper.read(stop.reason)
 
     @property
     def finished(self) -> bool:
@@ -595,76 +492,87 @@ class Study:
     @property
     def names(self) -> list[str]:
         """The chains, by number."""
-        with self._lock, self._store.reading() as transaction:
-            return [chain.name for chain in transaction.every()]
+        found: list[str] = self._see(lambda state: list(state.names))
+        return found
 
     def states(self, chain: str) -> list[Hashable]:
         """The chain's states, as far as they are known."""
-        with self._lock, self._store.reading() as transaction:
-            known = self._labels.all(transaction, self._find(transaction, chain))
+
+        def look(state: State) -> list[Hashable]:
+            known = labels.states(labels.find(state, chain))
             return list(range(known) if isinstance(known, int) else known)
 
-    def state_from_text(self, chain: str, text: str) -> Hashable:
-        """The state that a text stands for: a label of the chain, or else a whole number."""
-        with self._lock, self._store.reading() as transaction:
-            return self._labels.from_text(self._find(transaction, chain), text)
+        found: list[Hashable] = self._see(look)
+        return found
 
     def indices(self) -> dict[str, float]:
         """Each chain's index, as the policy sees it now."""
-        with self._lock, self._store.reading() as transaction:
-            return {chain.name: chain.index for chain in transaction.every()}
+
+        def look(state: State) -> dict[str, float]:
+            order = state.order
+            return {} if order is None else {chain.name: order.index(chain) for chain in state.chains}
+
+        found: dict[str, float] = self._see(look)
+        return found
 
     def allocation(self) -> dict[str, int]:
         """Each chain's observations so far."""
-        with self._lock, self._store.reading() as transaction:
-            return {chain.name: chain.observations for chain in transaction.every()}
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that chooses the chains."""
-        return self._policy
-
-    @property
-    def knows_policy(self) -> bool:
-        """Whether the policy's rule is available. A study that is only read does not need it."""
-        return not isinstance(self._policy, AbsentPolicy)
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes can advance the study at the same time."""
-        return self._store.is_shared
-
-    # -- the log and the events
+        found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
+        return found
 
     def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
-        """All observations in order, or those of one chain.
+        """All observations in order, or those of one chain. A page at a time is in memory.
 
         ``after``: begins after the observation with this number.
         """
-        while True:
-            with self._lock, self._store.reading() as transaction:
-                record = None if chain is None else self._find(transaction, chain)
-                lines = []
-                for line in islice(transaction.log(record, after), _PAGE):
-                    owner = transaction.numbered(line.chain)
-                    state = self._labels.label(transaction, owner, line.state)
-                    lines.append(LogLine(line.number, owner.name, line.path, line.step, state, line.time, line.issued))
-            yield from lines
-            if len(lines) < _PAGE:
-                return
-            after = lines[-1].number
-
-    def events(self, after: int = 0, limit: int | None = None) -> list[EventLine]:
-        """The other events, in order.
-
-        ``after``: begins after the event with this number; a negative number counts from the end.
-        ``limit``: the largest number of events.
-        """
-        with self._lock, self._store.reading() as transaction:
-            after = after if after >= 0 else max(0, transaction.study.events + after)
-            return [EventLine.stored(transaction, event) for event in islice(transaction.events(after), limit)]
+        wanted: int | None = None if chain is None else self._see(lambda state: labels.find(state, chain).number)
+        chains: list[Chain] = self._see(lambda state: state.chains)
+        steps: dict[tuple[int, int], int] = {}
+        number = 0
+        for page in self._keeper.journal.pages():
+            for entry in page:
+                if entry.kind is not Kind.TOLD:
+                    continue
+                number += 1
+                step = steps[entry.chain, entry.path] = steps.get((entry.chain, entry.path), 0) + 1
+                if number > after and (wanted is None or entry.chain == wanted):
+                    known = chains[entry.chain]
+                    state = labels.label(known, entry.value)
+                    yield LogLine(number, known.name, entry.path, step, state, entry.time / 1000, entry.number)
 
     def audit(self) -> None:
-        """Reads the whole log, and raises ``FileError`` if anything that the study stores differs from it."""
-        with self._lock, self._store.reading() as transaction:
-            _audit.audit(transaction)
+        """Folds the whole journal again, and raises ``FileError`` if this process or its snapshot knows otherwise."""
+        with self._keeper.lock():
+            state = self._keeper.state()
+            again = State(self._keeper.policy)
+            for page in self._keeper.journal.pages():
+                again.apply(page)
+            if packed_state(again) != packed_state(state):
+                raise FileError(f"{self._keeper.journal.where} does not say what this process, or its snapshot, knows")
+
+
+def _repeated(state: State, only: int | None) -> tuple[str, ...]:
+    """A sentence for each pair of paths that repeat each other."""
+    return tuple(
+        f"no bound holds: paths {pair.first} and {pair.second} of {printable(state.chains[pair.chain].name)} begin with"
+        f" the same {pair.length} states (sources with one seed repeat each other)"
+        for pair in state.repeated
+        if only is None or pair.chain == only
+    )
+
+
+def _variability(chain: Chain) -> float:
+    """ΣĜ of the smoothed estimate (r = αS = 1/3). A row that the chain never left counts as uniform."""
+    if chain.size < 2:
+        return 0.0
+    weight = 1 / 3
+    known = [smoothed_gini(float(r.exits), float(r.squares), weight / chain.size, weight) for r in chain.rows.values()]
+    return sum(known) + (chain.size - len(known)) * (1 - 1 / chain.size)
+
+
+def _remember(walker: Walker, told: commands.Told) -> None:
+    """Notes what was stored."""
+    if told.own:
+        walker.remember(told.walker, told.chain, told.path, told.steps)
+    else:
+        walker.number = told.walker or walker.number

@@ -9,7 +9,6 @@ from .changes import (
     aim,
     bound,
     close,
-    create,
     extend,
     lose,
     renew_rule,
@@ -19,11 +18,12 @@ from .changes import (
     take_up,
 )
 from .choices import ask, ask_many
+from .creation import AIMS, create
 from .leases import Granted, give_back, give_up_gone, lease, renew, tell_and_lease
-from .tells import Told, correct, end_path, tell, tell_leased, tell_many, tell_walk
+from .tells import Told, checked_pairs, correct, end_path, tell, tell_leased, tell_many, tell_walk
 
 __all__ = [
-    "Granted", "Told", "aim", "ask", "ask_many", "bound", "close", "correct", "create", "end_path", "extend",
+    "AIMS", "Granted", "Told", "aim", "ask", "ask_many", "bound", "checked_pairs", "close", "correct", "create", "end_path", "extend",
     "give_back", "give_up_gone", "lease", "lose", "renew", "renew_rule", "repeat", "set_aside", "stop", "take_up",
     "tell", "tell_and_lease", "tell_leased", "tell_many", "tell_walk", "tells",
 ]  # fmt: skip

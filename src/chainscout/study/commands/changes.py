@@ -1,70 +1,23 @@
-"""Changes of a study that are no observations: its creation, its ends and aims, and which chains are advanced."""
+"""Changes of a study that are no observations: its ends and aims, and which chains are advanced."""
 
-import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InputError
-from ...journal.entry import FORMAT, Draft, Kind, packed
+from ...journal.entry import Draft, Kind, packed
 from ...policies import Policy
 from ...validation import shown
 from .. import budget, labels
 from ..draws import Cut
-from ..settings import StudySettings
 from ..state import State, Twins
 from ..views import StopReason
 from ..walker import Walker
 from .tells import check_not_held, expiries, find_lease
 
 __all__ = [
-    "aim", "bound", "close", "create", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
+    "aim", "bound", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
 ]  # fmt: skip
-
-#: Setting of a target → kind of aim.
-_AIMS = {"target_loss": "loss", "target_width": "width", "limit": "limit", "worst": "worst"}
-
-
-def create(settings: StudySettings, chains: Mapping[str, int | Sequence[Hashable]], mark: str) -> list[Draft]:
-    """The first entry of a study. Raises ``InputError`` if the settings, which are ``checked``, do not fit the chains.
-
-    ``mark``: a random text, which no other study has.
-    """
-    content = settings.content(chains)
-    study = content.study
-    places: dict[str, int] = {}
-    states: list[Any] = []
-    names: dict[str, int] = {}
-    weights, costs, warm = {}, {}, {}
-    for chain in content.chains:
-        known: Any = chain.size
-        if chain.open:
-            known = {"open": list(content.open_labels[chain.number])}
-        elif chain.labels is not None:
-            known = {"labels": list(chain.labels)}
-        text = json.dumps(known, default=str) if not isinstance(known, int) else str(known)
-        if text not in places:
-            places[text] = len(states)
-            states.append(known)
-        names[chain.name] = places[text]
-        if chain.weight != 1.0:
-            weights[chain.name] = chain.weight
-        if chain.cost != 1.0:
-            costs[chain.name] = chain.cost
-        if rows := content.rows.get(chain.number):
-            warm[chain.name] = [[x, list(row.counts.items())] for x, row in rows.items()]
-    given = settings.given()
-    more = {
-        "format": FORMAT, "id": mark, "states": states, "chains": names, "delta": study.delta,
-        "method": study.method, "paths": "shared" if study.shared else "own", "budget": study.budget,
-        "deadline": study.deadline, "weights": weights, "warm": warm,
-        "policy": {"name": study.policy, "parameters": json.loads(study.parameters), "version": study.version},
-        "aims": {kind: given[name] for name, kind in _AIMS.items() if name in given},
-        "questions": [[list(names)[asked.chain], asked.line, asked.delta] for asked in content.questions],
-    }  # fmt: skip
-    if study.priced:
-        more["costs"] = costs
-    return [Draft(Kind.CREATED, more=packed(**more))]
 
 
 def extend(

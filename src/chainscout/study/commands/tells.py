@@ -1,10 +1,11 @@
 """Observations: telling them, taking one back, and the end of a path."""
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import Held, InputError, LeaseLost, OutOfStep
 from ...journal.entry import Draft, End, Entry, Kind, packed
+from ...validation import shown
 from .. import budget, labels, stop
 from ..chain import Chain, Lease, Path
 from ..draws import START, Status
@@ -12,7 +13,7 @@ from ..state import KEYS, State
 from ..walker import Walker
 
 __all__ = [
-    "Following", "Recall", "Told", "check_not_held", "correct", "end_path", "expiries", "find_lease", "is_repeated",
+    "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expiries", "find_lease", "is_repeated",
     "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
 ]  # fmt: skip
 
@@ -120,6 +121,22 @@ def _check_goes_on(chain: Chain, number: int | None, path: Path | None) -> None:
             f"{what} was closed, and another path of the chain went on since then: its next step has no place any more,"
             " so begin a new path"
         )
+
+
+def checked_pairs(observations: Any) -> list[tuple[str, Hashable]]:
+    """A batch as a list of pairs. A text of two letters is not a pair."""
+    if not isinstance(observations, Iterable):
+        raise InputError(f"observations must be pairs (chain, state), not {shown(observations)}")
+    found = []
+    for number, thing in enumerate(observations, start=1):
+        pair: Any = None if isinstance(thing, str) else thing
+        try:
+            chain, state = pair
+        except (TypeError, ValueError):
+            what = f"observation {number} of the batch"
+            raise InputError(f"{what} must be a pair (chain, state), not {shown(thing)}: nothing was changed") from None
+        found.append((chain, state))
+    return found
 
 
 def tell_many(

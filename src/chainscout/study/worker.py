@@ -16,7 +16,7 @@ from ..journal.entry import End
 from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels
-from ._keeper import Keeper
+from .keeper import Keeper
 from .walker import Walker
 
 __all__ = ["Lease", "LeaseStatus", "Worker"]

@@ -10,7 +10,7 @@ from ..journal.entry import Draft, Entry, Kind, unpacked
 from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
 from . import bounds, commands
-from ._repetition import surprise
+from .repetition import surprise
 from .snapshot import packed_state, snapshot_key, unpacked_state
 from .state import State, Twins
 

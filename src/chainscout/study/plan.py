@@ -15,7 +15,7 @@ from ..store import ChainRecord
 from ..validation import failure_probability, printable, shown
 from . import _budget, _evidence, _transitions
 from ._aim import targets
-from ._repetition import as_sentence, repeated
+from .repetition import as_sentence, repeated
 from .settings import CHECKS, target_text
 
 if TYPE_CHECKING:

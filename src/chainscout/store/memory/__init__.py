@@ -1,5 +1,0 @@
-"""A study in memory."""
-
-from .store import MemoryStore
-
-__all__ = ["MemoryStore"]

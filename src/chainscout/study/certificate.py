@@ -1,0 +1,130 @@
+"""What a study's bounds say together, with the notes that must be shown with them (MATH §7, §15, §16)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..certificates import ASSUMPTION, EXITS, Certificate
+from ..certificates.certificate import promised
+from ..markup import MOST
+from ..numerals import bound
+from ..validation import printable
+from .repetition import as_sentence
+
+__all__ = ["StudyCertificate", "as_of", "said"]
+
+
+@dataclass(frozen=True, repr=False)
+class StudyCertificate(Certificate):
+    """A certificate, with the notes that must be shown with it."""
+
+    #: The number of lost observations: a worker or a source died, or another worker was faster.
+    lost: int = 0
+    #: The chains that are set aside: their paths brought no transition, or their sources ended.
+    aside: tuple[str, ...] = ()
+    #: Sentences about paths that repeat each other, as workers with one seed do. If there is one, no bound holds.
+    repeated: tuple[str, ...] = ()
+    #: Whether several workers advanced one chain at a time.
+    side_by_side: bool = False
+    #: Whether the bounds were computed in a study that is only read here, and so count for no stop.
+    only_read: bool = field(default=False, repr=False, kw_only=True)
+    #: Chain → why no bound of it holds, if the last stored checks speak against what the bound assumes.
+    doubts: Mapping[str, str] = field(default_factory=dict, repr=False, kw_only=True)
+    #: A note if the data contradict the bound's assumptions (`Diagnosis.note`), from the last stored checks.
+    doubt: str | None = None
+    #: Chain → its weight, where some weight is not 1. ``loss`` bounds the losses themselves.
+    weights: Mapping[str, float] = field(default_factory=dict, repr=False, kw_only=True)
+    #: Chain → the transition that its bound is as of, if the chain has moved since then: the bounds are stored ones.
+    moments: Mapping[str, int] = field(default_factory=dict, repr=False, kw_only=True)
+    #: The chains with a warm start.
+    warm: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+
+    @property
+    def weighted(self) -> dict[str, float]:
+        """Chain → the bound on its weighted loss: its weight times the bound on its loss."""
+        return {name: self.weights.get(name, 1.0) * loss for name, loss in self.loss.items()}
+
+    @property
+    def max(self) -> float:
+        """The bound on the largest weighted loss: what a target loss is compared with."""
+        return max(self.weighted.values())
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the bound is proved to hold with probability ≥ 1 − δ: not if the data contradict what it assumes."""
+        return not self.repeated and not self.doubts and super().guaranteed
+
+    def in_words(self, exits: int = EXITS) -> str:
+        """What the certificate says of single probabilities, or that no bound holds, in one sentence."""
+        words = super().in_words(exits)
+        if self.doubts:
+            return f"{said(self.doubts)}."
+        return as_sentence(self.repeated[0]) if self.repeated else words
+
+    @property
+    def _as_of(self) -> str:
+        return as_of(self.moments, len(self.loss))
+
+    def _promise(self) -> str:
+        if self.doubts:
+            return said(self.doubts)
+        return promised(
+            self.max, self.delta, len(self.loss), guaranteed=self.guaranteed, weighted=bool(self.weights),
+            loss=max(self.loss.values()), as_of=self._as_of, warm=bool(self.warm),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        if self.repeated:
+            return f"Certificate({self.repeated[0]})"
+        weighted = f"; weighted ≤ {bound(self.max)}" if self.weights else ""
+        when = f"; as of {self._as_of}" if self.moments else ""
+        return f"{super().__repr__()[:-1]}{weighted}{when})"
+
+    def _columns(self) -> dict[str, Mapping[str, float]]:
+        weighted: dict[str, Mapping[str, float]] = {"weighted loss ≤": self.weighted} if self.weights else {}
+        return weighted | super()._columns()
+
+    def __str__(self) -> str:
+        return self.in_words() if self.repeated or self.doubts else super().__str__()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the assumptions of the certificate."""
+        notes = [f"assumes that {ASSUMPTION}"]
+        if self.doubt is not None:
+            notes.append(self.doubt)
+        if self.lost:
+            many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
+            notes.append(f"{many} lost: if that depended on their values, the bound may fail")
+        if self.side_by_side:
+            notes.append(
+                "several workers advanced one chain at once: the bound assumes that the time of a step does not depend"
+                " on its outcome"
+            )
+        if self.only_read:
+            notes.append("the study is only read here: whether it has ended is as of the last look at its bounds")
+        if self.aside:
+            notes.append(f"set aside, and not sampled any more: {', '.join(map(printable, self.aside))}")
+        if self.warm:
+            notes.append(
+                f"begun with a warm start: {', '.join(map(printable, self.warm))}; assumes that its data are draws of"
+                " the same process"
+            )
+        notes.extend(self.repeated)
+        return tuple(notes)
+
+
+def as_of(moments: Mapping[str, int], chains: int) -> str:
+    """As of when the stored bounds of so many chains are, in words; an empty text: all are of this moment.
+
+    b_s bounds the loss at transition s and not a later one (MATH §15): an old bound is not said in the present tense.
+    """
+    if not moments:
+        return ""
+    return f"transition {next(iter(moments.values())):,}" if chains == 1 else "the transitions of the stored bounds"
+
+
+def said(doubts: Mapping[str, str]) -> str:
+    """Of which chains no bound holds, and why."""
+    (name, sentence), *others = doubts.items()
+    more = f"; nor does one of {', '.join(printable(other) for other, _ in others[:MOST])}" if others else ""
+    return f"{printable(name)}: {sentence}{more}"
