@@ -9,8 +9,8 @@ from ..validation import real_number, whole_number
 from .state import State
 
 __all__ = [
-    "MOST_NAMED", "check_affordable", "check_lowered", "check_price", "checked_budget", "expired", "left_over", "promised", "remaining",
-    "unspent",
+    "MOST_NAMED", "check_affordable", "check_lowered", "check_price", "checked_budget", "expired", "left_over",
+    "promised", "remaining", "unspent",
 ]  # fmt: skip
 
 #: Costs and their sums are rounded: the cost itself, the used amount, and the promised amount when a draw is promised

@@ -35,7 +35,6 @@ def create(settings: StudySettings, chains: Mapping[str, int | Sequence[Hashable
     assert delta is not None
     weights = numbers_by_chain(settings.weights, "weights", chains)
     costs = numbers_by_chain(settings.costs, "costs", chains)
-    losses = None if settings.target_loss is None else targets(settings.target_loss, chains)
     prices = {*costs.values(), 1.0} if len(costs) < len(chains) else {*costs.values()}
     limit = budget.checked_budget(settings.budget, priced=settings.costs is not None)
     budget.check_affordable(limit, min(prices))
@@ -45,6 +44,8 @@ def create(settings: StudySettings, chains: Mapping[str, int | Sequence[Hashable
     check_goals(settings, asked)
     known = {name: (states.of(name), name in states.open) for name in asked}
     aims = {kind: value for name, kind in AIMS.items() if (value := getattr(settings, name)) is not None}
+    if isinstance(settings.target_loss, Mapping):
+        aims["loss"] = targets(settings.target_loss, chains)
     more = {
         "format": FORMAT, "id": mark, "states": states.lists, "chains": states.places, "delta": delta,
         "method": settings.certificate, "paths": settings.paths, "budget": limit, "deadline": settings.deadline,
@@ -53,8 +54,7 @@ def create(settings: StudySettings, chains: Mapping[str, int | Sequence[Hashable
             "name": policy.name, "parameters": json.loads(json.dumps(dict(policy.parameters))),
             "version": policy.version,
         },
-        "aims": aims if losses is None else aims | {"loss": settings.target_loss if len({*losses.values()}) == 1 and
-                                                   not isinstance(settings.target_loss, Mapping) else losses},
+        "aims": aims,
         "questions": registered(asked, delta, list(chains), known) if asked else [],
     }  # fmt: skip
     if settings.costs is not None:

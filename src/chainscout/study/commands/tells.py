@@ -13,8 +13,8 @@ from ..state import KEYS, State
 from ..walker import Walker
 
 __all__ = [
-    "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expiries", "find_lease", "is_repeated",
-    "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
+    "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expiries", "find_lease",
+    "is_repeated", "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
 ]  # fmt: skip
 
 #: Finds an old tell in the journal: ``recall(chain, path, step)``, or ``recall(key)``. None: there is none.
