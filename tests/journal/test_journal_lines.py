@@ -67,7 +67,7 @@ def study():
 @pytest.fixture
 def lines(study, tmp_path):
     path = tmp_path / "study.jsonl"
-    assert write_lines(study, path) == study.read()[-1].head
+    assert write_lines(study.pages(), path) == study.read()[-1].head
     return path
 
 
@@ -77,7 +77,7 @@ def test_lines_and_back_again(place, folder):
     reader = Reader(journal)
     reader.append(3)
     journal.append(reader.head, lambda tail: [told(1, more=packed(label="Zürich\0"))])
-    head = write_lines(journal, folder / "a.jsonl")
+    head = write_lines(journal.pages(), folder / "a.jsonl")
     assert head == reader.read().head
     for target in (None, folder / "copy.db"):
         with closing(restore(folder / "a.jsonl", target)) as copy:
@@ -107,7 +107,7 @@ def test_each_line_is_json_and_shows_its_entry(study, lines):
 def test_lines_never_replace_a_file(study, lines):
     before = lines.read_bytes()
     with pytest.raises(InputError, match="exists already"):
-        write_lines(study, lines)
+        write_lines(study.pages(), lines)
     assert lines.read_bytes() == before
     assert [found.name for found in lines.parent.iterdir()] == [lines.name]
 
@@ -193,5 +193,5 @@ def test_any_drafts_come_back_from_lines(tmp_path_factory, given):
     journal = create(None, CREATED)
     journal.append(START, lambda tail: given)
     path = tmp_path_factory.mktemp("lines") / "study.jsonl"
-    write_lines(journal, path)
+    write_lines(journal.pages(), path)
     assert list(read_lines(path)) == journal.read()

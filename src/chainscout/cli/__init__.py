@@ -16,7 +16,7 @@ from .experiments import compare, verify
 from .logs import count
 from .problems import inspect, plan
 from .rendering import echo
-from .studies import answer, audit, backup, diagnose, export, extend, learn, new, report, serve, status
+from .studies import answer, audit, backup, diagnose, export, extend, learn, new, report, restore, serve, status
 
 
 class Commands(click.Group):
@@ -51,7 +51,7 @@ def main() -> None:
 
 for command in (
     demo, inspect, plan, compare, verify,
-    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, diagnose, audit, backup, export,
+    new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, diagnose, audit, backup, export, restore,
     count, report, serve,
 ):  # fmt: skip
     main.add_command(command)

@@ -38,8 +38,8 @@ def plan(problem: str, target_width: float | None, **options: Any) -> None:
     Of a study that exists: how many more observations a loss needs, or its questions need, and of which chains.
     """
     from .. import problems, report
+    from ..journal.opening import holds_database
     from ..report import studies
-    from ..store import holds_database
 
     if holds_database(problem):
         given = click.get_current_context().get_parameter_source("delta")

@@ -162,7 +162,7 @@ def diagnose(where: str, reference: str | None, other: str | None, delta: float 
 
 @click.command(cls=StudyCommand)
 def audit(where: str) -> None:
-    """Read the whole log of a study, and compare everything that is stored with it."""
+    """Read the whole journal of a study, and compare everything that follows from it with what is kept."""
     with opened(where, read_only=True) as study:
         study.audit()
         number = study.progress().observations
@@ -175,9 +175,24 @@ def audit(where: str) -> None:
 @click.option("--without-log", is_flag=True, help="Copy what the file alone has, if its write-ahead log is lost.")
 def backup(file: str, copy: str, without_log: bool) -> None:
     """Copy the file of a study, also while it is written to. The copy is one file, complete and checked."""
-    from ..store import backup as make_backup
+    from ..journal.backup import backup as make_backup
 
     make_backup(file, copy, without_log=without_log)
+    _say_copied(copy)
+
+
+@click.command(cls=JsonCommand)
+@click.argument("file", metavar="FILE.JSONL", type=click.Path(path_type=Path))
+@click.argument("where", metavar="FILE|ADDRESS")
+def restore(file: Path, where: str) -> None:
+    """Make a study of the lines that 'export' wrote. A line that is not what was written is named."""
+    from ..journal.backup import restore as make_study
+
+    make_study(file, where).close()
+    _say_copied(where)
+
+
+def _say_copied(copy: str) -> None:
     with opened(copy, read_only=True) as study:
         number = study.progress().observations
     say({"copy": copy, "observations": number}, f"{copy}: a copy with {number:,} observations")
@@ -187,8 +202,8 @@ def backup(file: str, copy: str, without_log: bool) -> None:
 @click.option(
     "--format",
     "kind",
-    help="json, csv, npz, toml (a problem file), or for model checkers prism, tra, drn or umb; without it, what the"
-    " name of the file ends in, or json.",
+    help="json, csv, npz, toml (a problem file), jsonl (the journal, for 'restore'), or for model checkers prism, tra,"
+    " drn or umb; without it, what the name of the file ends in, or json.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
 @click.option("--chain", help="The chain of a model checker's file.")

@@ -6,7 +6,7 @@ that is valid and shorter: every prefix of a journal is one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from .journal import Journal, check_row
 from .opening import Where, check_format, is_address, make, open_journal, path_of
 from .sqlite import SqliteJournal
 
-__all__ = ["backup", "read_lines", "restore", "write_lines"]
+__all__ = ["backup", "first_entry", "lines", "read_lines", "restore", "write_lines"]
 
 _LINE = re.compile(r'\[(\d+),(\d+),(\d+),(\d+),(\d+),(-?\d+),(\d+),(null|\{.*\}),"([0-9a-f]{16})"\]')
 _SIGN, _ALL = 1 << 63, (1 << 64) - 1
@@ -40,14 +40,20 @@ def backup(where: Where, copy: Where, *, without_log: bool = False) -> Head:
             return journal.copy_to(partial)
 
 
-def write_lines(journal: Journal, path: Path) -> Head:
-    """Writes the journal to a new file, a line for each entry, and returns the last entry."""
+def write_lines(pages: Iterable[Sequence[Entry]], path: Path) -> Head:
+    """Writes the pages of a journal to a new file, a line for each entry, and returns the last entry."""
     head = START
     with new_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        for page in journal.pages():
+        for page in pages:
             file.writelines(map(_line, page))
             head = page[-1].head
     return head
+
+
+def lines(pages: Iterable[Sequence[Entry]]) -> Iterator[str]:
+    """The lines of the pages of a journal, with their ends."""
+    for page in pages:
+        yield from map(_line, page)
 
 
 def read_lines(path: Path) -> Iterator[Entry]:
@@ -72,16 +78,16 @@ def read_lines(path: Path) -> Iterator[Entry]:
 
 def restore(path: Path, where: Where) -> Journal:
     """A new journal with the entries of a file of lines."""
+    first_entry(path)
+    return make(where, lambda now: read_lines(path))
 
-    def beginning(_: int) -> Iterator[Entry]:
-        entries = read_lines(path)
-        first = next(entries, None)
-        check_format(str(path), first)
-        assert first is not None
-        yield first
-        yield from entries
 
-    return make(where, beginning)
+def first_entry(path: Path) -> Entry:
+    """The entry that creates the study of a file of lines. Raises `FileError` if the file begins with another one."""
+    first = next(read_lines(path), None)
+    check_format(str(path), first)
+    assert first is not None
+    return first
 
 
 def _line(entry: Entry) -> str:

@@ -17,10 +17,10 @@ from ..errors import (
     SetAsideWarning,
     UndeclaredStatesWarning,
 )
+from ..journal.opening import Where, exists
 from ..policies import Policy
 from ..problems import Problem
 from ..sources import Factory, Repeating, Simulated, Source, convert
-from ..store import Where, exists
 from ..study import Browser, Study, StudySettings
 from ..study.settings import UNDECLARED, open_chains
 from ..validation import printable, shown, whole_number

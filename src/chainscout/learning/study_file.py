@@ -14,9 +14,9 @@ from pydantic_core import PydanticCustomError
 from .. import problems
 from ..answers import parse
 from ..errors import FileError, InputError
+from ..journal.opening import check_place
 from ..problems.schema import Errors, chain_of, label, place_of
 from ..sources import Environment, Program, Recorded, Simulated, Source, read_recorded
-from ..store import check_place
 from ..study import StudySettings
 from ..study.settings import CHECKS, check_affordable, checked_budget, checked_name, closed_states
 from ..validation import did_you_mean, real_number, seconds, seed_number

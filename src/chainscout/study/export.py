@@ -14,6 +14,7 @@ from .. import formats
 from ..certificates.estimate import RowEstimates
 from ..chains import MarkovChain
 from ..errors import InputError
+from ..journal import backup
 from ..numerals import sure
 from ..problems import Problem
 from ..problems.reading import as_path
@@ -121,12 +122,17 @@ _WHOLE: dict[str, Callable[[Study], bytes]] = {
     "npz": _export_npz,
     "toml": _export_toml,
 }
+#: The format of the journal itself: a line for each entry.
+JOURNAL = "jsonl"
 #: The names of all formats. Those of model checkers hold one chain.
-FORMATS = (*_WHOLE, *(suffix[1:] for suffix in formats.SUFFIXES))
+FORMATS = (*_WHOLE, JOURNAL, *(suffix[1:] for suffix in formats.SUFFIXES))
 
 
 def content(study: Study, kind: str, *, chain: str | None = None, start: Hashable = None) -> bytes:
     """The content of a file of this format."""
+    if kind == JOURNAL:
+        _check_all(kind, chain, start)
+        return "".join(backup.lines(study._keeper.pages())).encode()
     if kind in _WHOLE:
         return _of_all(study, kind, chain, start)
     found = formats.files(_model(study, chain, start), Path(f"model.{kind}"))
@@ -149,7 +155,10 @@ def write(
     chosen = one_of(kind or where.suffix[1:], "the end of the file's name" if kind is None else "the format", FORMATS)
     if chosen not in ("json", "csv", "npz") and where.suffix != f".{chosen}":
         raise InputError(f"the name of such a file must end in .{chosen}, not {shown(str(path))}")
-    if chosen in _WHOLE:
+    if chosen == JOURNAL:
+        _check_all(chosen, chain, start)
+        backup.write_lines(study._keeper.pages(), where)
+    elif chosen in _WHOLE:
         write_file(where, _of_all(study, chosen, chain, start))
     else:
         for file, data in formats.files(_model(study, chain, start), where).items():
@@ -157,10 +166,14 @@ def write(
 
 
 def _of_all(study: Study, kind: str, chain: str | None, start: Hashable) -> bytes:
+    _check_all(kind, chain, start)
+    return _WHOLE[kind](study)
+
+
+def _check_all(kind: str, chain: str | None, start: Hashable) -> None:
     for what, given in (("chain", chain), ("start", start)):
         if given is not None:
             raise InputError(f"a file in the format {kind} has all chains: {what} is for the formats of model checkers")
-    return _WHOLE[kind](study)
 
 
 def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:

@@ -2,10 +2,11 @@
 
 import gc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ..errors import FileError
 from ..journal.entry import Draft, Entry, Kind, unpacked
 from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
@@ -66,6 +67,16 @@ class Keeper:
         with self._lock:
             return self._catch_up()
 
+    def pages(self) -> Iterator[list[Entry]]:
+        """All entries, some thousands at a time. The lock is held only while a page is read."""
+        pages = self.journal.pages()
+        while True:
+            with self._lock:
+                page = next(pages, None)
+            if page is None:
+                return
+            yield page
+
     def recorded(self) -> State:
         """The state of this moment with every draw in its order. The first call reads the whole journal."""
         with self._lock:
@@ -78,7 +89,7 @@ class Keeper:
     def recall(self, *asked: int | str) -> Entry | None:
         """The entry that told a step of a path, (chain, path, step), or that has a key. It reads the whole journal."""
         seen = 0
-        for page in self.journal.pages():
+        for page in self.pages():
             for entry in page:
                 if len(asked) == 1:
                     if entry.kind in (Kind.TOLD, Kind.LEASE) and unpacked(entry.more).get("key") == asked[0]:
@@ -150,10 +161,31 @@ class Keeper:
     def _told(self, chain: int, path: int) -> list[Entry]:
         return [
             entry
-            for page in self.journal.pages()
+            for page in self.pages()
             for entry in page
             if entry.kind is Kind.TOLD and (entry.chain, entry.path) == (chain, path)
         ]
+
+    def audit(self) -> None:
+        """Reads the whole journal, folds it again, and compares the result with this state and with the snapshot.
+
+        Raises ``FileError`` with the number of the first entry that is not what was written, or if something that
+        follows from the entries is not what they say.
+        """
+        with self._lock:
+            state = self._catch_up()
+            self.journal.check_whole()
+            kept = self._kept_state()
+            again = State(self.policy, recording=self._recording)
+            for known, what in ((kept, "its snapshot"), (state, "what this process knows of it")):
+                if known is None:
+                    continue
+                for page in self.journal.pages(again.head):
+                    _fold(again, page[: known.head.number - again.head.number])
+                    if again.head.number == known.head.number:
+                        break
+                if packed_state(again) != packed_state(known):
+                    raise FileError(f"{self.journal.where} is damaged: {what} is not what its entries say")
 
     def close(self) -> None:
         """Lets go of the journal."""
@@ -180,26 +212,23 @@ class Keeper:
     def _fold(self, state: State, entries: Sequence[Entry]) -> None:
         """Folds entries. If it is interrupted, the state is half-way: the next caller folds everything again."""
         self._state = None
-        if len(entries) < _MANY or not gc.isenabled():
-            state.apply(entries)
-        else:
-            gc.disable()  # nothing of a state is garbage, and looking for it takes half of the time
-            try:
-                state.apply(entries)
-            finally:
-                gc.enable()
+        _fold(state, entries)
         self._state = state
 
     def _from_snapshot(self) -> State | None:
+        state = self._kept_state()
+        if state is not None:
+            self._kept = state.head.number
+        return state
+
+    def _kept_state(self) -> State | None:
+        """The state of the snapshot; None if there is none, or if this program cannot use it."""
         if self.policy is None or self._recording:
             return None
         found = self.journal.snapshot()
         if found is None or found.key != snapshot_key(self.policy):
             return None
-        state = unpacked_state(found.content, self.policy)
-        if state is not None:
-            self._kept = state.head.number
-        return state
+        return unpacked_state(found.content, self.policy)
 
     def _keep_if_due(self, state: State) -> None:
         """Keeps a snapshot if what was written since the last one is long, beside the state."""
@@ -210,3 +239,15 @@ class Keeper:
         if tail >= OBJECTS * objects:
             self.journal.keep(Snapshot(snapshot_key(self.policy), state.head, packed_state(state)))
             self._kept = state.head.number
+
+
+def _fold(state: State, entries: Sequence[Entry]) -> None:
+    """Folds entries, many of them without the garbage collector."""
+    if len(entries) < _MANY or not gc.isenabled():
+        state.apply(entries)
+        return
+    gc.disable()  # nothing of a state is garbage, and looking for it takes half of the time
+    try:
+        state.apply(entries)
+    finally:
+        gc.enable()

@@ -2,22 +2,24 @@
 
 import asyncio
 import math
+import os
 import secrets
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..counts import MOST_TRANSITIONS, Counts
-from ..errors import ChainscoutError, FileError, InputError, NothingFree, RecomputedWarning
-from ..journal import opening
+from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
+from ..journal import backup, opening
 from ..journal.entry import START, End, Kind, unpacked
-from ..journal.journal import PATIENCE
+from ..journal.journal import PATIENCE, Journal
 from ..journal.opening import Where
 from ..paths import Paths
 from ..policies import Policy
@@ -32,7 +34,6 @@ from .chain import Chain
 from .keeper import Keeper
 from .program import is_gone, running
 from .settings import StudySettings
-from .snapshot import packed_state
 from .state import MAIN, State
 from .views import ChainProgress, LogLine, Progress, Step, StopReason
 from .walker import Walker
@@ -101,19 +102,34 @@ class Study:
         ``patience``: how long a change waits for other writers before it raises ``Busy`` and changes nothing.
         """
         waits = in_seconds(patience, "patience", meaning="seconds that a change waits for other writers")
-        journal = opening.open_journal(where, read_only, waits)
+        return cls._of(opening.open_journal(where, read_only, waits), policy, continuing=continuing)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike[str], where: Where, policy: str | Policy | None = None) -> Self:
+        """A new study at ``where`` with the entries of a file of lines, which ``export("….jsonl")`` wrote.
+
+        ``policy``: needed if the study's policy is not built in.
+        """
+        file = Path(path)
+        settings = unpacked(backup.first_entry(file).more)
+        rule.needed(settings, settings["policy"]["version"], policy, read_only=False)
+        return cls._of(backup.restore(file, where), policy)
+
+    @classmethod
+    def _of(cls, journal: Journal, policy: str | Policy | None, *, continuing: bool = False) -> Self:
+        """The study of a journal. Closes the journal if the policy is not the study's."""
         try:
             (first,) = journal.read(START, 1)
             settings = unpacked(first.more)
             version = settings["policy"]["version"]
-            found = rule.needed(settings, version, policy, read_only=read_only)
+            found = rule.needed(settings, version, policy, read_only=journal.read_only)
             study = cls(Keeper(journal, found), continuing=continuing)
-            if found is not None and not read_only and study._keeper.do(commands.renew_rule, found):
+            if found is not None and not journal.read_only and study._keeper.do(commands.renew_rule, found):
                 warnings.warn(
                     f"the rule {found.name!r} has another version, {found.version}, than the one that chose in this "
                     "study before: its indices were computed anew",
                     RecomputedWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         except BaseException:
             journal.close()
@@ -422,6 +438,17 @@ class Study:
             state = self._keeper.recorded()
             return walked_paths(state, labels.find(state, chain))
 
+    def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
+        """Writes the estimates to a file, or the journal if the name ends in .jsonl.
+
+        The ending of the name is the format: docs/studies.md, docs/model-checkers.md.
+        ``chain``, ``start``: for the formats of model checkers, which hold one chain: its name, and its initial state
+        (None: the states in which its paths began).
+        """
+        from .export import write
+
+        write(self, path, chain=chain, start=start)
+
     def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
         """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
 
@@ -529,7 +556,7 @@ class Study:
         chains: list[Chain] = self._see(lambda state: state.chains)
         steps: dict[tuple[int, int], int] = {}
         number = 0
-        for page in self._keeper.journal.pages():
+        for page in self._keeper.pages():
             for entry in page:
                 if entry.kind is not Kind.TOLD:
                     continue
@@ -541,14 +568,11 @@ class Study:
                     yield LogLine(number, known.name, entry.path, step, state, entry.time / 1000, entry.number)
 
     def audit(self) -> None:
-        """Folds the whole journal again, and raises ``FileError`` if this process or its snapshot knows otherwise."""
-        with self._keeper.lock():
-            state = self._keeper.state()
-            again = State(self._keeper.policy)
-            for page in self._keeper.journal.pages():
-                again.apply(page)
-            if packed_state(again) != packed_state(state):
-                raise FileError(f"{self._keeper.journal.where} does not say what this process, or its snapshot, knows")
+        """Reads every entry, and compares everything that follows from them with what this study knows.
+
+        Raises ``FileError`` with the number of the first entry that is not what was written.
+        """
+        self._keeper.audit()
 
 
 def _repeated(state: State, only: int | None) -> tuple[str, ...]:
