@@ -74,6 +74,8 @@ class Journal(ABC):
 
     #: Errors of the database's driver. `_meaning` says what they mean.
     _failure: type[Exception] | tuple[type[Exception], ...] = ()
+    #: Whether other processes can write to it.
+    is_shared = True
 
     def __init__(self, where: str, read_only: bool = False) -> None:
         #: The name of this journal in messages.
@@ -227,6 +229,8 @@ class Journal(ABC):
 
 class MemoryJournal(Journal):
     """A list. Several threads may use it, each with a state of its own."""
+
+    is_shared = False
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         super().__init__("the study in memory")

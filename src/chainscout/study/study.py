@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
@@ -67,7 +67,11 @@ class Study:
     @classmethod
     def create(
         cls, where: Where, chains: Mapping[str, int | Sequence[Hashable]], budget: float | None = None,
-        policy: str | Policy | None = None, delta: float | None = None, **given: Any,
+        policy: str | Policy | None = None, delta: float | None = None, *,
+        target_loss: float | Mapping[str, float] | None = None, deadline: Any = None, certificate: str | None = None,
+        weights: Mapping[str, float] | None = None, costs: Mapping[str, float] | None = None, paths: str | None = None,
+        open_states: bool | Sequence[str] | None = None, warm_start: Mapping[str, Counts] | None = None,
+        questions: Any = None, target_width: float | None = None, limit: float | None = None, worst: str | None = None,
     ) -> Self:  # fmt: skip
         """A new study.
 
@@ -75,7 +79,12 @@ class Study:
         ``chains``: name → how many states there are, or their labels.
         The other parameters are the fields of ``StudySettings``, with their defaults.
         """
-        return cls.from_settings(where, chains, StudySettings(budget=budget, policy=policy, delta=delta, **given))
+        settings = StudySettings(
+            budget=budget, policy=policy, delta=delta, target_loss=target_loss, deadline=deadline,
+            certificate=certificate, weights=weights, costs=costs, paths=paths, open_states=open_states,
+            warm_start=warm_start, questions=questions, target_width=target_width, limit=limit, worst=worst,
+        )  # fmt: skip
+        return cls.from_settings(where, chains, settings)
 
     @classmethod
     def from_settings(
@@ -174,6 +183,12 @@ class Study:
         return walker
 
     # -- asking and telling
+
+    @overload
+    def ask(self, *, without: Set[str] = frozenset()) -> str: ...
+
+    @overload
+    def ask(self, number: int, *, without: Set[str] = frozenset()) -> list[str]: ...
 
     def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
         """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
@@ -316,9 +331,12 @@ class Study:
         """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
         self._keeper.do(commands.take_up, chain)
 
-    def extend(self, **given: Any) -> None:
+    def extend(
+        self, *, budget: float | None = None, target_loss: float | Mapping[str, float] | None = None,
+        deadline: Any = None, target_width: float | None = None,
+    ) -> None:  # fmt: skip
         """Sets another budget (the whole, not the increase), target or deadline. A finished study goes on."""
-        settings = StudySettings(**given)
+        settings = StudySettings(budget=budget, target_loss=target_loss, deadline=deadline, target_width=target_width)
         if not settings.given():
             raise InputError("a study is extended by a budget, a target or a deadline, and none was given")
         checked = settings.checked()
@@ -531,6 +549,29 @@ class Study:
 
         found: list[Hashable] = self._see(look)
         return found
+
+    def state_from_text(self, chain: str, text: str) -> Hashable:
+        """The state that a text stands for: a label of the chain, or else a whole number."""
+        found: Hashable = self._see(lambda state: labels.from_text(labels.find(state, chain), text))
+        return found
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that chooses the chains. Raises ``InputError`` if it is not built in and was not given."""
+        known = self._keeper.policy
+        if known is None:
+            raise rule.not_built_in(self.progress().policy)
+        return known
+
+    @property
+    def knows_policy(self) -> bool:
+        """Whether the policy's rule is available. A study that is only read does not need it."""
+        return self._keeper.policy is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes can advance the study at the same time."""
+        return self._keeper.journal.is_shared
 
     def indices(self) -> dict[str, float]:
         """Each chain's index, as the policy sees it now."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence, Set
 
-from ...errors import Held, InputError, NothingFree, StudyFinished
+from ...errors import Held, NothingFree, StudyFinished
 from ...journal.entry import Draft, Kind
 from .. import budget, labels, stop
 from ..chain import Chain
 from ..order import Order
+from ..rule import not_built_in
 from ..state import MOST_BARREN, State
 from ..views import StopReason
 from ..walker import Walker
@@ -191,9 +192,5 @@ def _reason(after: After) -> StudyFinished | None:
 def _order(state: State) -> Order:
     """The order of the chains. Raises ``InputError`` for a state that was folded without the rule."""
     if state.order is None:
-        name = state.settings["policy"]["name"]
-        raise InputError(
-            f"the study uses the policy {name!r}, which is not built in: only a Python program that gives this policy"
-            " to Study.open can go on with it"
-        )
+        raise not_built_in(state.settings["policy"]["name"])
     return state.order
