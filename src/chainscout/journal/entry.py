@@ -20,7 +20,10 @@ from enum import IntEnum, unique
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-__all__ = ["FORMAT", "KINDS", "START", "Draft", "End", "Entry", "Head", "Kind", "packed", "sealed", "unpacked"]
+__all__ = [
+    "FORMAT", "KINDS", "START", "Draft", "End", "Entry", "Head", "Kind", "digest_of", "line_of", "packed", "sealed",
+    "unpacked",
+]  # fmt: skip
 
 #: The version of the kinds below and of what they do to the state. The first entry of a journal has it. A new kind or
 #: another meaning is a new format.

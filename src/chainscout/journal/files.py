@@ -12,7 +12,18 @@ from typing import NamedTuple
 
 from ..errors import FileError, InputError
 
-__all__ = ["MOUNTS", "Stamp", "beside", "check_local", "identity", "network_mount", "new_file", "stamp", "taken"]
+__all__ = [
+    "MOUNTS",
+    "Identity",
+    "Stamp",
+    "beside",
+    "check_local",
+    "identity",
+    "network_mount",
+    "new_file",
+    "stamp",
+    "taken",
+]
 
 #: Device and inode.
 Identity = tuple[int, int]

@@ -35,7 +35,7 @@ from .journal import PATIENCE, Command, Journal, Snapshot, other_format
 __all__ = ["SqliteJournal", "fill"]
 
 #: What work in a turn gives.
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _TABLES = (
     "CREATE TABLE journal (number INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
@@ -181,7 +181,7 @@ class SqliteJournal(Journal):
 
         self._in_turn(work)
 
-    def _in_turn(self, work: Callable[[], Result]) -> Result:
+    def _in_turn(self, work: Callable[[], _Result]) -> _Result:
         """Does the work with the write lock, and commits it."""
         try:
             self._roll_back()  # what an interruption of an interruption may have left

@@ -123,14 +123,14 @@ _WHOLE: dict[str, Callable[[Study], bytes]] = {
     "toml": _export_toml,
 }
 #: The format of the journal itself: a line for each entry.
-JOURNAL = "jsonl"
+_JOURNAL = "jsonl"
 #: The names of all formats. Those of model checkers hold one chain.
-FORMATS = (*_WHOLE, JOURNAL, *(suffix[1:] for suffix in formats.SUFFIXES))
+FORMATS = (*_WHOLE, _JOURNAL, *(suffix[1:] for suffix in formats.SUFFIXES))
 
 
 def content(study: Study, kind: str, *, chain: str | None = None, start: Hashable = None) -> bytes:
     """The content of a file of this format."""
-    if kind == JOURNAL:
+    if kind == _JOURNAL:
         _check_all(kind, chain, start)
         return "".join(backup.lines(study._keeper.pages())).encode()
     if kind in _WHOLE:
@@ -155,7 +155,7 @@ def write(
     chosen = one_of(kind or where.suffix[1:], "the end of the file's name" if kind is None else "the format", FORMATS)
     if chosen not in ("json", "csv", "npz") and where.suffix != f".{chosen}":
         raise InputError(f"the name of such a file must end in .{chosen}, not {shown(str(path))}")
-    if chosen == JOURNAL:
+    if chosen == _JOURNAL:
         _check_all(chosen, chain, start)
         backup.write_lines(study._keeper.pages(), where)
     elif chosen in _WHOLE:

@@ -15,6 +15,8 @@ from .repetition import surprise
 from .snapshot import packed_state, snapshot_key, unpacked_state
 from .state import State, Twins
 
+__all__ = ["OBJECTS", "TAIL", "Command", "Given", "Keeper", "Result"]
+
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
 #: A command, as `commands` has them: (state, now, …) → drafts and a result.

@@ -32,7 +32,7 @@ from .bounds import found as computed
 from .certificate import StudyCertificate
 from .chain import Chain
 from .keeper import Keeper
-from .program import is_gone, running
+from .process import is_gone, running
 from .settings import StudySettings
 from .state import MAIN, State
 from .views import ChainProgress, LogLine, Progress, Step, StopReason

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+__all__ = ["is_gone", "running"]
+
 #: The marks of what runs in this process.
 _RUNNING: set[str] = set()
 
