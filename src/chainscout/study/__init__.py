@@ -1,12 +1,29 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
 from .certificate import StudyCertificate
+from .look import Look
 from .settings import StudySettings
 from .study import Study
-from .views import ChainProgress, LogLine, Progress, Step, StopReason
+from .views import (
+    AnswerLine,
+    Aside,
+    ChainLine,
+    ChainProgress,
+    EventKind,
+    EventLine,
+    HistoryLine,
+    LeaseLine,
+    LogLine,
+    Pace,
+    Progress,
+    QuestionLine,
+    Step,
+    StopReason,
+)  # fmt: skip
 from .worker import Lease, LeaseStatus, Worker
 
 __all__ = [
-    "ChainProgress", "Lease", "LeaseStatus", "LogLine", "Progress", "Step", "StopReason", "Study", "StudyCertificate",
-    "StudySettings", "Worker",
+    "AnswerLine", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "Lease", "LeaseLine",
+    "LeaseStatus", "LogLine", "Look", "Pace", "Progress", "QuestionLine", "Step", "StopReason", "Study",
+    "StudyCertificate", "StudySettings", "Worker",
 ]  # fmt: skip

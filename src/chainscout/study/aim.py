@@ -137,6 +137,8 @@ class Aim:
         chain.at_cut = look
         ratio, bound, place = given.get("ratio"), given.get("bound"), chain.draws.find(entry.value)
         chain.bound = math.inf if bound is None else bound
+        chain.error = given.get("error", math.inf)
+        chain.variability = chain.weight * chain.plug_in()
         self.tally(chain, -1)
         chain.ratio = math.inf if ratio is None or state.spoilt else ratio
         if self.targets and chain.ratio <= 1.0 and place is not None:

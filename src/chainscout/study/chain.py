@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..rows import smoothed_gini
 from .draws import START, Draws, Hole
 
 __all__ = ["Chain", "Lease", "Owner", "Path", "Row", "RowCounts"]
@@ -113,9 +114,9 @@ class Chain:
 
     __slots__ = (
         "aside", "asked", "at_cut", "barren", "bound", "constants", "cost", "discovered", "done", "draws", "due",
-        "ended", "enough", "is_open", "labels", "latched", "leases", "look", "looked", "name", "newest", "number",
-        "observations", "paths", "pending", "positions", "prefixes", "prior", "ratio", "rows", "shared", "size", "sums",
-        "target", "transitions", "walks", "wanted", "wanted_at", "warm", "weight",
+        "ended", "enough", "error", "is_open", "labels", "latched", "leases", "look", "looked", "name", "newest",
+        "number", "observations", "paths", "pending", "positions", "prefixes", "prior", "ratio", "rows", "shared",
+        "size", "sums", "target", "transitions", "variability", "walks", "wanted", "wanted_at", "warm", "weight",
     )  # fmt: skip
 
     def __init__(self, number: int, name: str, size: int) -> None:
@@ -160,8 +161,10 @@ class Chain:
         self.barren = 0
         self.aside: str | None = None
         self.ended = False
-        #: The bound on its loss at the last look; infinite before it.
-        self.bound = math.inf
+        #: The bound on its loss at the last look, infinite before it; the largest error of a probability out of a state
+        #: that was left `EXITS` times; and ω·ΣĜ of its estimate then.
+        self.bound = self.error = math.inf
+        self.variability = 0.0
         #: How far it was from the aim at the last look; the T of the cut that was looked at; and the T at which the
         #: aim is expected to be reached.
         self.ratio = math.inf
@@ -197,6 +200,16 @@ class Chain:
         pending = self.pending if pending is None else pending
         expected = self.transitions + pending
         return (pending > 0 or self.wanted is not None) and self.due <= expected and self.enough <= expected
+
+    def plug_in(self) -> float:
+        """ΣĜ of the smoothed estimate (r = αS = 1/3). A row that the chain never left counts as uniform."""
+        if self.size < 2:
+            return 0.0
+        weight = 1 / 3
+        known = (
+            smoothed_gini(float(r.exits), float(r.squares), weight / self.size, weight) for r in self.rows.values()
+        )
+        return sum(known) + (self.size - len(self.rows)) * (1 - 1 / self.size)
 
     def copied(self) -> "Chain":
         """A chain that a preview may change: its rows, paths and draws are still those of the state."""

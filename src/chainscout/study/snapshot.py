@@ -20,7 +20,7 @@ _TOTALS = (
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
     "transitions", "observations", "discovered", "paths", "leases", "pending", "barren", "aside", "ended", "looked",
-    "at_cut", "bound", "ratio", "enough", "due", "wanted_at", "done",
+    "at_cut", "bound", "error", "variability", "ratio", "enough", "due", "wanted_at", "done",
 )  # fmt: skip
 _HOLE = ("number", "source", "path", "by", "since", "steps")
 _PATH = (
@@ -57,6 +57,7 @@ def packed_state(state: State) -> bytes:
         "keys": list(state.keys.items()),
         "aim": [state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, sorted(state.aim.looks)],
         "twins": [list(state.twins), state.repeated],
+        "times": list(state.times),
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
     }
@@ -83,6 +84,7 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     state.aim.looks = set(looks)
     waiting, state.repeated = ([Twins(*pair) for pair in pairs] for pairs in given["twins"])
     state.twins.extend(waiting)
+    state.times.extend(given["times"])
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
     fixed = state.known_states()
     for packed, (name, place) in zip(given["chains"], state.settings["chains"].items(), strict=True):

@@ -19,9 +19,9 @@ from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
 from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
-from .views import StopReason
+from .views import AnswerLine, EventLine, HistoryLine, StopReason
 
-__all__ = ["KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]
+__all__ = ["EVENTS", "KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]
 
 #: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
 MOST_BARREN = 10
@@ -32,6 +32,10 @@ _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_c
 _VOID = Status.VOID
 #: Who tells compares the paths that began alike at once. So only the latest of them are waiting.
 _MOST_TWINS = 1000
+#: How many of the last events are remembered; older ones follow from the journal again.
+EVENTS = 100
+#: The pace is measured over so many observations.
+_PACED = 1_001
 #: The name of a walker that has no other.
 MAIN = "main"
 
@@ -95,6 +99,20 @@ class State:
         #: The reason of an entry that stopped the study, with its text.
         self.stopped: tuple[str, str] | None = None
         self.version = 0
+        #: The last events, and how many there were.
+        self.events: deque[EventLine] = deque(maxlen=EVENTS)
+        self.happened = 0
+        #: The bounds and the answers of earlier moments.
+        self.history: list[HistoryLine] = []
+        self.answered: list[AnswerLine] = []
+        #: When the last observations were told, in milliseconds.
+        self.times: deque[int] = deque(maxlen=_PACED)
+        #: The registered questions with their answers. Each has ``line(state)``, which is its `QuestionLine`, and
+        #: ``met``.
+        self.questions: list[Any] = []
+        #: Chain → why no bound of it holds; and what the last entry `CHECKED` says.
+        self.doubts: dict[str, str] = {}
+        self.checked: dict[str, Any] | None = None
         self._effects = self._dispatch()
 
     def _dispatch(self) -> dict[Kind, Callable[[Entry], None]]:
@@ -140,6 +158,7 @@ class State:
                 made.draws.cards = []
             for x, counts in warm.get(name, ()):
                 self._warm(made, x, dict(counts))
+            made.variability = made.weight * made.plug_in()
             self.pairs += made.size * made.size
             self.chains.append(made)
         self.names = {chain.name: chain for chain in self.chains}
@@ -237,6 +256,7 @@ class State:
         p.digest = digested(p.digest, value)
         c.observations += 1
         self.observations += 1
+        self.times.append(time)
         self.used += c.cost
         if draws.cards is not None:
             draws.cards.append(Card(p.told_slot, path, p.steps, x, value, number, p.owner))

@@ -19,12 +19,11 @@ from ..counts import MOST_TRANSITIONS, Counts
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
 from ..journal.entry import START, End, Kind, unpacked
-from ..journal.journal import PATIENCE, Journal
+from ..journal.journal import PATIENCE, Journal, MemoryJournal
 from ..journal.opening import Where
 from ..paths import Paths
 from ..policies import Policy
-from ..rows import smoothed_gini
-from ..validation import Duration, printable, shown, unicode_text, whole_number
+from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, rule, stop
 from .bounds import Due, Found, due
@@ -32,10 +31,11 @@ from .bounds import found as computed
 from .certificate import StudyCertificate
 from .chain import Chain
 from .keeper import Keeper
+from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
 from .settings import StudySettings
 from .state import MAIN, State
-from .views import ChainProgress, LogLine, Progress, Step, StopReason
+from .views import ChainProgress, EventLine, LogLine, Progress, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
 from .worker import Worker
@@ -62,6 +62,7 @@ class Study:
         self._closed = False
         #: The entries of its walkers, and thread or asyncio task → its walker.
         self._sessions: set[int] = set()
+        self._shares = Shares(keeper.policy)
         self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
 
     @classmethod
@@ -423,7 +424,7 @@ class Study:
                 state.settings["method"],
                 state.lost,
                 tuple(chain.name for chain in state.chains if chain.aside is not None),
-                _repeated(state, None),
+                repeated_paths(state),
                 total_variation={name: one.total_variation for name, one in sharper.items()},
                 entries={name: one.entries for name, one in sharper.items()},
                 weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
@@ -473,7 +474,7 @@ class Study:
         ``chain``: this chain only. If there is a sentence, no bound holds.
         """
         found: tuple[str, ...] = self._see(
-            lambda state: _repeated(state, None if chain is None else labels.find(state, chain).number)
+            lambda state: repeated_paths(state, None if chain is None else labels.find(state, chain).number)
         )
         return found
 
@@ -501,28 +502,11 @@ class Study:
 
     def progress(self) -> Progress:
         """Where the study stands. Its bounds are those of the last looks."""
+        return self._keeper.read(progress_of)
 
-        def look(state: State, now: int) -> Progress:
-            given, aim = state.settings, state.aim
-            targets = {chain.target for chain in state.chains} if "loss" in aim.targets else set()
-            bound = max((chain.weight * chain.bound for chain in state.chains), default=0.0)
-            return Progress(
-                chains=len(state.chains), closed=sum(not chain.is_open for chain in state.chains),
-                observations=state.observations, used=state.used, budget=state.budget,
-                unit="cost units" if "costs" in given else "observations", target_loss=min(targets, default=None),
-                target_most=max(targets, default=None), target_width=aim.targets.get("width"),
-                limit=aim.targets.get("limit"), worst=aim.targets.get("worst"), deadline=state.deadline,
-                delta=state.delta, method=given["method"], policy=given["policy"]["name"], shared=state.shared,
-                weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
-                first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
-                behind=aim.behind, missed=aim.missed, side_by_side=False,
-                events=state.head.number - state.observations, questions=len(given["questions"]), unmet=0,
-                spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
-                variability=sum(chain.weight * _variability(chain) for chain in state.chains),
-                stop_reason=stop.reason(state, now),
-            )  # fmt: skip
-
-        return self._keeper.read(look)
+    def look(self) -> Look:
+        """Everything that is shown of the study, of one moment. Its bounds are those of the last looks at them."""
+        return self._keeper.read(look_at, self._keeper.journal.notes(), self._shares)
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -588,6 +572,38 @@ class Study:
         found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
         return found
 
+    @property
+    def policy(self) -> Policy:
+        """The policy that chooses the chains. Raises ``InputError`` if its rule is not available."""
+        if self._keeper.policy is None:
+            raise rule.not_built_in(self.progress().policy)
+        return self._keeper.policy
+
+    @property
+    def knows_policy(self) -> bool:
+        """Whether the policy's rule is available. A study that is only read does not need it."""
+        return self._keeper.policy is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes can advance the study at the same time."""
+        return not isinstance(self._keeper.journal, MemoryJournal)
+
+    def state_from_text(self, chain: str, text: str) -> Hashable:
+        """The state that a text stands for: a label of the chain, or else a whole number."""
+        found: Hashable = self._see(lambda state: labels.from_text(labels.find(state, chain), text))
+        return found
+
+    def events(self, after: int = 0, limit: int | None = None) -> list[EventLine]:
+        """What happened besides observations, in order.
+
+        ``after``: begins after the entry with this number; a negative number counts events from the end.
+        ``limit``: the largest number of events.
+        """
+        found: list[EventLine] = self._see(lambda state: list(state.events))
+        found = found[after:] if after < 0 else [event for event in found if event.number > after]
+        return found[:limit]
+
     def log(self, chain: str | None = None, after: int = 0) -> Iterator[LogLine]:
         """All observations in order, or those of one chain. A page at a time is in memory.
 
@@ -614,25 +630,6 @@ class Study:
         Raises ``FileError`` with the number of the first entry that is not what was written.
         """
         self._keeper.audit()
-
-
-def _repeated(state: State, only: int | None) -> tuple[str, ...]:
-    """A sentence for each pair of paths that repeat each other."""
-    return tuple(
-        f"no bound holds: paths {pair.first} and {pair.second} of {printable(state.chains[pair.chain].name)} begin with"
-        f" the same {pair.length} states (sources with one seed repeat each other)"
-        for pair in state.repeated
-        if only is None or pair.chain == only
-    )
-
-
-def _variability(chain: Chain) -> float:
-    """ΣĜ of the smoothed estimate (r = αS = 1/3). A row that the chain never left counts as uniform."""
-    if chain.size < 2:
-        return 0.0
-    weight = 1 / 3
-    known = [smoothed_gini(float(r.exits), float(r.squares), weight / chain.size, weight) for r in chain.rows.values()]
-    return sum(known) + (chain.size - len(known)) * (1 - 1 / chain.size)
 
 
 def _remember(walker: Walker, told: commands.Told) -> None:

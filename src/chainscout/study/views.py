@@ -4,28 +4,14 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from ..errors import FileError
 
-if TYPE_CHECKING:
-    from ..store import Event, Transaction
-
 __all__ = [
-    "Aside",
-    "ChainLine",
-    "ChainProgress",
-    "EventKind",
-    "EventLine",
-    "LeaseLine",
-    "LogLine",
-    "Pace",
-    "Progress",
-    "QuestionLine",
-    "Step",
-    "StopReason",
-    "StoredEnum",
-]
+    "AnswerLine", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "LeaseLine",
+    "LogLine", "Pace", "Progress", "QuestionLine", "Step", "StopReason", "StoredEnum",
+]  # fmt: skip
 
 
 class StoredEnum(StrEnum):
@@ -261,19 +247,14 @@ class LogLine:
 
 @dataclass(frozen=True)
 class EventLine:
-    """One event."""
+    """One event. Several events can follow from one entry."""
 
+    #: The number of the entry of the journal.
     number: int
     time: float
     kind: EventKind
     chain: str | None
     detail: dict[str, Any]
-
-    @classmethod
-    def stored(cls, transaction: "Transaction", event: "Event") -> Self:
-        """An event with the user's labels."""
-        chain = None if event.chain is None else transaction.numbered(event.chain).name
-        return cls(event.number, event.time, EventKind(event.kind), chain, event.detail)
 
 
 @dataclass(frozen=True)
@@ -301,6 +282,8 @@ class ChainLine(_View):
     target: float
     ratio: float
     looked: int
+    #: The T at which the aim is expected to be reached.
+    enough: float
     index: float
     #: Leases that workers hold now, and observations that they may still tell.
     leases: int
@@ -309,6 +292,11 @@ class ChainLine(_View):
     #: The chain's share of the observations, and its plug-in share η̂ by the stored variabilities; None before both.
     share: float | None
     plug_in: float | None
+    #: How many states were never left.
+    unknown_rows: int
+    #: How many slots are open or lost in the cut whose counts are the chain's, and the transitions beyond that cut.
+    holes: int
+    beyond: int
 
 
 @dataclass(frozen=True)
@@ -343,6 +331,39 @@ class QuestionLine(_View):
     def width(self) -> float:
         """The distance between the ends."""
         return self.upper - self.lower if self.upper < math.inf else math.inf
+
+
+class HistoryLine(NamedTuple):
+    """The certificate and the variability of a chain, or of all chains together, at an earlier moment."""
+
+    #: The number of the entry of the journal.
+    number: int
+    #: None: the study as a whole.
+    chain: int | None
+    #: Of the whole study, at that moment.
+    observations: int
+    #: Seconds since 1970.
+    time: float
+    #: The chain's observations; of the whole study, all of them.
+    own: int
+    #: The chain's certificate; of the whole study, the largest.
+    certificate: float
+    #: ω·ΣĜ of the chain's estimate; of the whole study, Λ.
+    variability: float
+
+
+class AnswerLine(NamedTuple):
+    """The answer to a question at an earlier moment."""
+
+    #: The number of the entry of the journal.
+    number: int
+    question: int
+    #: Of the whole study, at that moment, and the time in seconds since 1970.
+    observations: int
+    time: float
+    lower: float
+    upper: float
+    estimate: float | None
 
 
 @dataclass(frozen=True)
