@@ -19,7 +19,7 @@ from ..counts import MOST_TRANSITIONS, Counts
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
 from ..journal.entry import START, End, Kind, unpacked
-from ..journal.journal import PATIENCE, Journal, MemoryJournal
+from ..journal.journal import PATIENCE, Journal
 from ..journal.opening import Where
 from ..paths import Paths
 from ..policies import Policy
@@ -570,28 +570,6 @@ class Study:
     def allocation(self) -> dict[str, int]:
         """Each chain's observations so far."""
         found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
-        return found
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that chooses the chains. Raises ``InputError`` if its rule is not available."""
-        if self._keeper.policy is None:
-            raise rule.not_built_in(self.progress().policy)
-        return self._keeper.policy
-
-    @property
-    def knows_policy(self) -> bool:
-        """Whether the policy's rule is available. A study that is only read does not need it."""
-        return self._keeper.policy is not None
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes can advance the study at the same time."""
-        return not isinstance(self._keeper.journal, MemoryJournal)
-
-    def state_from_text(self, chain: str, text: str) -> Hashable:
-        """The state that a text stands for: a label of the chain, or else a whole number."""
-        found: Hashable = self._see(lambda state: labels.from_text(labels.find(state, chain), text))
         return found
 
     def events(self, after: int = 0, limit: int | None = None) -> list[EventLine]:
