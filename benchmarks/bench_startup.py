@@ -84,7 +84,7 @@ def main() -> None:
             first, later = times(pythons[0], program)
             measured.append((f"`{name}`" if "import" in name else name, f"{later:.2f}", f"{first:.1f}"))
         columns = ("what", "CPU s, median of 5 processes", "CPU s, first time, nothing compiled yet")
-        record("First import and first study", command, columns, measured, ("numpy", "numba", "sqlalchemy"))
+        record("First import and first study", command, columns, measured, ("numpy", "numba"))
 
 
 if __name__ == "__main__":

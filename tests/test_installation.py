@@ -14,6 +14,8 @@ from chainscout import installation
 from chainscout.errors import MissingExtraError
 
 ROOT = Path(__file__).resolve().parent.parent
+#: What the extra 'logs' needs, as a shell reads it.
+LOGS = "'duckdb>=2.0' 'sqlalchemy>=2.0.30'"
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def test_an_environment_of_ones_own_installs_the_checkout(checkout, monkeypatch)
 
 def test_an_installed_package_names_what_the_extra_needs(wheel):
     """Its own version may be on no index, so that 'chainscout[logs]' could not be found."""
-    assert installation.extra_command("logs") == f"{sys.executable} -m pip install 'duckdb>=2.0'"
+    assert installation.extra_command("logs") == f"{sys.executable} -m pip install {LOGS}"
     served = installation.extra_command("serve")
     assert "starlette" in served
     assert "uvicorn" in served
@@ -71,7 +73,7 @@ def test_a_package_without_metadata_names_itself(wheel, monkeypatch):
 def test_without_pip_uv_is_named_if_there_is_one(wheel, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/uv")
-    assert installation.extra_command("logs") == f"uv pip install --python {sys.executable} 'duckdb>=2.0'"
+    assert installation.extra_command("logs") == f"uv pip install --python {sys.executable} {LOGS}"
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert "-m pip install" in installation.extra_command("logs")
 
@@ -99,7 +101,10 @@ def test_without_xarray_draws_are_one_sentence(monkeypatch):
 
 
 #: Modules of every optional dependency, and a program that may use none of them.
-OPTIONAL = ("matplotlib", "pandas", "xarray", "duckdb", "psycopg", "starlette", "uvicorn", "distributed", "gymnasium")
+OPTIONAL = (
+    "matplotlib", "pandas", "xarray", "duckdb", "sqlalchemy", "psycopg", "starlette", "uvicorn", "distributed",
+    "gymnasium",
+)  # fmt: skip
 BASE = f"""
 import sys
 for name in {OPTIONAL}:

@@ -207,7 +207,7 @@ def test_all_has_every_extra_that_wheels_bring_on_every_system(dev):
 
 def test_the_base_has_no_figures_servers_drivers_or_frames(dev):
     names = {re.match(r"[\w.-]+", one)[0] for one in PYPROJECT["project"]["dependencies"]}
-    assert names == {"numpy", "scipy", "numba", "cloudpickle", "click", "rich", "pydantic", "tomli-w", "sqlalchemy"}
+    assert names == {"numpy", "scipy", "numba", "cloudpickle", "click", "rich", "pydantic", "tomli-w"}
 
 
 @pytest.mark.parametrize("names", [(), ("log",), ("logs", "every")])

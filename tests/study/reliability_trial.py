@@ -24,7 +24,7 @@ CHAINS = {
 }
 SIZES = {name: chain.size for name, chain in CHAINS.items()}
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["chainscout.study", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"])
+CONTEXT.set_forkserver_preload(["chainscout.study", "psycopg"])
 
 
 class Simulator:

@@ -104,7 +104,7 @@ class Worker:
     """The other end: starts a worker, kills it, hears what it says."""
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["chainscout.study", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"])
+    context.set_forkserver_preload(["chainscout.study", "psycopg"])
 
     def __init__(
         self, where: Any, name: str = "worker", way: str = "ask", number: int = 10**9, room: int | None = None

@@ -7,22 +7,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from ..errors import CorrelatedCountsWarning, InputError
 from ..paths import Paths
 from ..validation import duration, one_of, real_number, shown, whole_number
-from . import arrays, faults, statement, walks
-from .database import Database
-from .files import Files
-from .request import MISSING, CountRequest
+from . import arrays, walks
+from .request import MISSING, CountRequest, is_session, is_stream, is_table
 from .results import States, Store, TransitionCounts
-from .spark import Spark, is_session
-from .spool import Spool, guarded
-from .streams import Stream, is_stream
-
-#: The engines that run the statement where the log is.
-Engine = Files | Database | Spark | Stream
+from .spool import Spool
 
 
 def count_transitions(
@@ -73,11 +64,13 @@ def count_transitions(
     )
     if paths:
         return _results(arrays.count(_paths(where), request), request, states)
-    if not is_stream(where) and _is_table(where):
+    if not is_stream(where) and is_table(where):
         return _results(arrays.count(arrays.from_table(where, request), request), request, states)
     spool = Spool(memory_limit, threads, temp_directory)
+    from . import engines  # its packages are optional
+
     try:
-        _count(spool, where, table, request)
+        engines.count(spool, where, table, request)
     except BaseException:
         spool.close()
         raise
@@ -108,21 +101,15 @@ def read_paths(
     """
     one_of(missing, "missing", MISSING)
     request, arrays_only = _request(chain, time, state, path, order, table, gap=gap, missing=missing)
-    if arrays_only or (not is_stream(where) and _is_table(where)):
+    if arrays_only or (not is_stream(where) and is_table(where)):
         rows = _paths(where) if arrays_only else arrays.from_table(where, request)
         return walks.paths_of(walks.gathered(arrays.steps(rows, request)), states, untyped=False)
     spool = Spool(memory_limit, threads, temp_directory)
+    from . import engines  # its packages are optional
+
     try:
-        engine = _engine(spool, where, table, request)
-        try:
-            request.check(engine.kinds, engine.text_times)
-            if isinstance(engine, Database):
-                engine.check_gap(request)
-            found = walks.gathered(engine.streamed(statement.walking(request, engine.table, engine.kinds)))
-            _check_rows(engine, request, found.faults, found.stateless)
-            return walks.paths_of(found, states, engine.untyped)
-        finally:
-            engine.close()
+        found, untyped = engines.walk(spool, where, table, request)
+        return walks.paths_of(found, states, untyped)
     finally:
         spool.close()
 
@@ -156,70 +143,6 @@ def _request(
         missing=missing,
     )
     return request, paths
-
-
-def _count(spool: Spool, where: Any, table: str | None, request: CountRequest) -> None:
-    """Runs the statement where the log is, and checks its rows."""
-    engine = _engine(spool, where, table, request)
-    try:
-        request.check(engine.kinds, engine.text_times)
-        if isinstance(engine, Database):
-            engine.check_gap(request)
-        with guarded(engine.name):
-            engine.count(request)
-            wrong, stateless = spool.faults()
-        _check_rows(engine, request, wrong, stateless)
-        with guarded(engine.name):
-            spool.finish(engine.untyped)
-    finally:
-        engine.close()
-
-
-def _check_rows(engine: Engine, request: CountRequest, wrong: int, stateless: int) -> None:
-    """Raises ``LogError`` for the first row that cannot be used."""
-    if wrong:
-        _explain(engine, request)
-    if stateless and request.missing == "error":
-        for row in engine.rows(statement.first_without_state(request, engine.table, engine.kinds)):
-            raise faults.without_state(request, *row)
-
-
-def _explain(engine: Engine, request: CountRequest) -> None:
-    for row in engine.rows(statement.lacking(request, engine.table, engine.kinds)):
-        faults.need_complete(request, row)
-    for row in engine.rows(statement.first_tie(request, engine.table, engine.kinds)):
-        raise faults.tie(request, *row)
-    raise faults.changed(engine.name)
-
-
-def _engine(spool: Spool, where: Any, table: str | None, request: CountRequest) -> Engine:
-    address = isinstance(where, str) and "://" in where
-    if address or is_session(where) or isinstance(where, sa.URL | sa.Engine):
-        if not isinstance(table, str) or not table:
-            raise InputError(f"a log in a database or on Spark needs the name of its table, not {shown(table)}")
-        if is_session(where) or (address and where.startswith("spark://")):
-            return Spark(spool, where, table)
-        return Database(spool, where, table)
-    if table is not None:
-        raise InputError(f"only a log in a database or on Spark has a table, and {shown(where)} is neither")
-    if is_stream(where):
-        return Stream(spool, where, request)
-    return Files(spool, _files(where), request)
-
-
-def _files(where: Any) -> list[str]:
-    files = where if isinstance(where, list | tuple) else [where]
-    if not files or not all(isinstance(file, str | Path) and str(file) for file in files):
-        raise InputError(
-            "a log must be a file, a list of files, a database's address, a Spark session, an Arrow stream, or columns"
-            f" of arrays, not {shown(where)}"
-        )
-    return [str(file) for file in files]
-
-
-def _is_table(where: Any) -> bool:
-    """Whether this is a mapping of columns or a data frame."""
-    return isinstance(where, Mapping) or (hasattr(where, "columns") and hasattr(where, "__getitem__"))
 
 
 def _paths(where: Any) -> arrays.Paths:

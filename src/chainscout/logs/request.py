@@ -4,6 +4,7 @@ import datetime
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import InputError
 from ..validation import did_you_mean, shown
@@ -95,3 +96,26 @@ class CountRequest:
                 f"gap (a longer step in time begins a new path) must be {wanted},"
                 f" since the time column {shown(self.time)} holds {kind.value}, not {shown(self.gap)}"
             )
+
+
+def is_stream(where: Any) -> bool:
+    """Whether this is a table with the Arrow C stream protocol.
+
+    A pandas frame is not: it needs pyarrow for the protocol, and NumPy reads its columns without pyarrow.
+    """
+    return (hasattr(where, "__arrow_c_stream__") and not hasattr(where, "iloc")) or is_lazy(where)
+
+
+def is_lazy(where: Any) -> bool:
+    """Whether this is a lazy frame of polars, which is computed when it is collected."""
+    return hasattr(where, "collect_schema") and hasattr(where, "collect") and hasattr(where, "select")
+
+
+def is_session(thing: object) -> bool:
+    """Whether this is a Spark session, without importing Spark."""
+    return type(thing).__name__ == "SparkSession" and type(thing).__module__.startswith("pyspark.")
+
+
+def is_table(where: Any) -> bool:
+    """Whether this is a mapping of columns or a data frame."""
+    return isinstance(where, Mapping) or (hasattr(where, "columns") and hasattr(where, "__getitem__"))

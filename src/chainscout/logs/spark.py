@@ -110,11 +110,6 @@ def _connect(address: str) -> "SparkSession":
         raise LogError(f"{address}: the Spark cluster cannot be reached: {sentence(error)}") from None
 
 
-def is_session(thing: object) -> bool:
-    """Whether this is a Spark session, without importing Spark."""
-    return type(thing).__name__ == "SparkSession" and type(thing).__module__.startswith("pyspark.")
-
-
 def _kind(text: str) -> Kind:
     if text in _KINDS:
         return _KINDS[text]

@@ -43,6 +43,7 @@ class Spool:
     ) -> None:
         try:
             import duckdb
+            import sqlalchemy  # noqa: F401 - the statements that run in DuckDB, databases and Spark
         except ImportError:
             raise MissingExtraError("DuckDB, which reads files and keeps tables of counts,", "logs") from None
         if threads is not None:

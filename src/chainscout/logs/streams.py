@@ -5,21 +5,8 @@ from typing import Any
 from ..errors import ChainscoutError, InputError
 from ..validation import shown
 from .relation import Relation, relation_kinds
-from .request import CountRequest
+from .request import CountRequest, is_lazy
 from .spool import Spool, guarded, sentence
-
-
-def is_stream(where: Any) -> bool:
-    """Whether this is a table with the Arrow C stream protocol.
-
-    A pandas frame is not: it needs pyarrow for the protocol, and NumPy reads its columns without pyarrow.
-    """
-    return (hasattr(where, "__arrow_c_stream__") and not hasattr(where, "iloc")) or _is_lazy(where)
-
-
-def _is_lazy(where: Any) -> bool:
-    """Whether this is a lazy frame of polars, which is computed when it is collected."""
-    return hasattr(where, "collect_schema") and hasattr(where, "collect") and hasattr(where, "select")
 
 
 class Stream(Relation):
@@ -57,7 +44,7 @@ class _Once:
 
 
 def _collected(where: Any, request: CountRequest) -> Any:
-    if not _is_lazy(where):
+    if not is_lazy(where):
         return _Once(where)
     names = where.collect_schema().names()
     absent = [name for name in request.columns if name not in names]
