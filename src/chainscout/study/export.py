@@ -20,7 +20,6 @@ from ..problems import Problem
 from ..problems.reading import as_path
 from ..problems.writing import toml_text, write_file
 from ..validation import one_of, shown
-from .browser import Browser
 from .study import Study
 
 __all__ = ["COLUMNS", "FORMATS", "as_csv", "content", "entries", "problem", "write"]
@@ -36,11 +35,11 @@ def _document(study: Study) -> dict[str, Any]:
     """Estimates, intervals, counts and certificate as plain data."""
     _check_size(study)
     certificate = study.certificate()
-    state, weighted = study.progress(), certificate.weighted
+    look, weighted = study.look(), certificate.weighted
     chains = {}
     for name in study.names:
         found = study.estimate(name)
-        stands = study.chain(name)
+        stands = look.chain(name)
         chains[name] = {
             "observations": stands.observations,
             "paths": stands.paths,
@@ -53,11 +52,11 @@ def _document(study: Study) -> dict[str, Any]:
             "loss": _finite(certificate.loss[name]),
         }
     return {
-        "observations": state.observations,
-        "paths": state.paths,
-        "policy": state.policy,
-        "delta": state.delta,
-        "stop_reason": state.stop_reason,
+        "observations": look.progress.observations,
+        "paths": look.progress.paths,
+        "policy": look.progress.policy,
+        "delta": look.progress.delta,
+        "stop_reason": look.progress.stop_reason,
         "certificate": {"max": _finite(certificate.max), "notes": list(certificate.notes)},
         "chains": chains,
     }
@@ -195,10 +194,12 @@ def _model(study: Study, chain: str | None, start: Hashable) -> formats.Model:
         initial = sorted({x for x in study.paths(name).starts.tolist() if x >= 0}) or range(len(states))
     else:
         initial = [study.counts(name).index_of(start)]
-    doubts = Browser(study).doubts()
-    worth = f"all intervals of the {'chain' if doubts else 'study'} hold together with probability {sure(found.delta)}"
-    worth = next(iter(study.repeated_paths()), doubts.get(name, worth))
-    note = f"chain {name!r} after {study.chain(name).observations} observations: {worth}"
+    look = study.look()
+    worth = (
+        f"all intervals of the {'chain' if look.doubts else 'study'} hold together with probability {sure(found.delta)}"
+    )
+    worth = next(iter(look.repeated), look.doubts.get(name, worth))
+    note = f"chain {name!r} after {look.chain(name).observations} observations: {worth}"
     return formats.Model.of_states(states, found.lower, found.upper, initial, " ".join(note.split()))
 
 
@@ -218,7 +219,7 @@ def _plain(value: Any) -> Any:
 
 def _check_size(study: Study) -> None:
     """Raises ``InputError`` if the matrices have too many entries."""
-    entries = sum(outline.size**2 for outline in Browser(study).outlines())
+    entries = sum(line.states**2 for line in study.look().chains)
     if entries > _MOST_ENTRIES:
         raise InputError(
             f"an export has every entry of every matrix, at most {_MOST_ENTRIES:,} of them, and this study's have"

@@ -14,49 +14,51 @@ from ..installation import package_command
 from ..markup import MOST, html_table, text_table
 from ..numerals import Bound, Given, ends, lower, near, upper
 from ..validation import printable, real_number
-from .browser import Browser
 from .settings import target_text
 from .views import StopReason
 
 if TYPE_CHECKING:
+    from .look import Look
     from .study import Study
-    from .views import Progress
 
 __all__ = ["ending", "following", "html", "line", "live", "text"]
 
 #: A live table takes at most this share of the time.
 _SHARE = 0.05
-#: For a chain with more states, the number of states never left is not counted.
-_MOST_STATES = 10_000
 
 
 def line(study: "Study") -> str:
     """The study in one line, from what it stores."""
     try:
-        state, ending = study.progress(), Browser(study).ending()
+        return _line(study.look())
     except ChainscoutError as error:  # a repr never raises
         return f"Study({error})"
+
+
+def _line(look: "Look") -> str:
+    state = look.progress
     chains = "1 chain" if state.chains == 1 else f"{state.chains:,} chains"
     end = "" if state.budget is None else f" of {state.budget:,.10g}"
-    reason = "going on" if ending is None else f"finished ({ending})"
+    reason = "going on" if look.ending is None else f"finished ({look.ending})"
     return f"Study({chains}, {state.used:,.10g}{end} {state.unit}, {reason})"
 
 
 def ending(study: "Study") -> str:
     """A sentence that says why a study has ended, and which chain is the worst if the study aims at that."""
-    state = study.progress()
+    look = study.look()
+    state = look.progress
     if state.stop_reason is None:
         return "The study goes on."
-    words = str(Browser(study).ending())
+    words = str(look.ending)
     if state.spoilt:
         return f"The study has ended: {words}."
     if state.stop_reason is StopReason.TARGET_WIDTH:
         words = f"every answer is at most {state.target_width:g} wide"
     elif state.stop_reason is StopReason.LIMIT and state.limit is not None:
-        below = sum(line.upper < state.limit for line in study.questions())
+        below = sum(line.upper < state.limit for line in look.questions)
         words = f"{below} of {state.questions} answers are below {state.limit:g}, and the others are not"
     elif state.stop_reason is StopReason.WORST:
-        left = [line for line in study.questions() if not (line.met and line.holds)]
+        left = [line for line in look.questions if not (line.met and line.holds)]
         if len(left) == 1 and left[0].holds:
             ends_of = f"{lower(left[0].lower)} to {upper(left[0].upper)}"
             words = f"chain {left[0].chain!r} has the {state.worst} answer: {ends_of}"
@@ -66,37 +68,37 @@ def ending(study: "Study") -> str:
 def text(study: "Study") -> str:
     """The printed study: its chains, what is known about them, and what is not."""
     try:
-        columns, rows, notes = _content(study)
+        look = study.look()
     except ChainscoutError:
         return line(study)
-    return "\n".join(map(printable, [line(study), *(f"  {row}" for row in text_table(columns, rows)), *notes]))
+    columns, rows, notes = _content(look)
+    return "\n".join(map(printable, [_line(look), *(f"  {row}" for row in text_table(columns, rows)), *notes]))
 
 
 def html(study: "Study") -> str:
     """The study as a table for a notebook."""
     try:
-        columns, rows, notes = _content(study)
+        look = study.look()
     except ChainscoutError:
         return html_table(line(study), (), ())
-    return html_table(line(study), columns, rows, notes)
+    columns, rows, notes = _content(look)
+    return html_table(_line(look), columns, rows, notes)
 
 
-def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
+def _content(look: "Look") -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
     """The headings, the chains with the largest bounds, and the notes below them."""
-    browser, state = Browser(study), study.progress()
-    total, lines = browser.page(order="certificate", descending=True, limit=MOST)
+    state = look.progress
+    total, lines = look.page(order="certificate", descending=True, limit=MOST)
     older = any(chain.certified < chain.transitions for chain in lines)
     columns = ["chain", "states", "observations", "loss ≤", "rows"]
     columns[3:3] = ["weighted loss ≤"] * state.weighted
     differ = state.target_loss != state.target_most
     columns[-1:-1] = ["target"] * differ + ["as of transition"] * older
-    doubts = browser.doubts()
     rows = []
     for chain in sorted(lines, key=lambda one: one.number):
-        never = browser.unknown_rows(chain.number) if chain.states <= _MOST_STATES else None
-        words = "—" if never is None else never_left(never, chain.states) if never else "all were left"
+        words = never_left(chain.unknown_rows, chain.states) if chain.unknown_rows else "all were left"
         bounds = (chain.certificate, chain.loss) if state.weighted else (chain.loss,)
-        holds = chain.name not in doubts
+        holds = chain.name not in look.doubts
         shown = (Bound(bound) if math.isfinite(bound) and holds else None for bound in bounds)
         rows.append(
             (
@@ -109,22 +111,23 @@ def _content(study: "Study") -> tuple[list[str], list[tuple[Any, ...]], list[str
                 words,
             )
         )
-    notes = [f"{name}: {sentence}" for name, sentence in doubts.items()] or [browser.promise()]
-    if state.target_loss is not None and math.isfinite(state.certificate) and not doubts:
+    notes = [f"{name}: {sentence}" for name, sentence in look.doubts.items()] or [look.promise()]
+    if state.target_loss is not None and math.isfinite(state.certificate) and not look.doubts:
         notes[0] = f"{notes[0][:-1]} (target {target_text(state.target_loss, state.target_most)})."
     if total > len(lines):
         notes.append(f"These are the {len(lines)} chains with the largest bounds, of {total:,}.")
     if state.questions and not state.spoilt:
-        notes += _answers(study, state)
+        notes += _answers(look)
     return columns, rows, notes
 
 
-def _answers(study: "Study", state: "Progress") -> list[str]:
+def _answers(look: "Look") -> list[str]:
     """One line for each registered question: its stored answer, and what the study wants of it."""
+    state = look.progress
     wanted = "" if state.target_width is None else f", wanted ≤ {state.target_width:g} wide"
     wanted += "" if state.limit is None else f", limit {state.limit:g}"
     found = []
-    for one in study.questions()[:MOST]:
+    for one in look.questions[:MOST]:
         if not one.holds:
             found.append(f"{one.chain}: {one.question}: {one.notes[0]}")
             continue

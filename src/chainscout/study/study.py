@@ -25,7 +25,7 @@ from ..paths import Paths
 from ..policies import Policy
 from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
-from . import commands, labels, rule, stop
+from . import commands, labels, portrait, rule, stop
 from .bounds import Due, Found, due
 from .bounds import found as computed
 from .certificate import StudyCertificate
@@ -145,6 +145,9 @@ class Study:
             journal.close()
             raise
         return study
+
+    # A line, a table, and tables for notebooks; ``study.live()`` shows one that is updated there.
+    __repr__, __str__, _repr_html_, live = portrait.line, portrait.text, portrait.html, portrait.live
 
     def __reduce__(self) -> Any:
         raise InputError("a study cannot be pickled: give the other process its path or address, to open it there")

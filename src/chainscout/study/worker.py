@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from ..counts import MOST_TRANSITIONS
 from ..errors import Cancelled, ChainscoutError, ConnectionLost, InputError, LeaseLost, NothingFree, StudyFinished
 from ..journal.entry import End
+from ..markup import html_table
 from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels
@@ -225,9 +226,19 @@ class Lease:
         self._follows = False
 
     def __repr__(self) -> str:
-        at = "its beginning" if self.state is None else shown(self.state)
-        facts = f"of {shown(self.chain)}, path {self.path}, at {at}, to tell {self.steps}, is {self.status.value}"
-        return printable(f"Lease({facts})")
+        return printable(f"Lease({', '.join(f'{name} {value}' for name, value in self._facts())})")
+
+    def _repr_html_(self) -> str:
+        """The lease as a table for a notebook."""
+        names, values = zip(*self._facts(), strict=True)
+        return html_table("Lease", names, [values])
+
+    def _facts(self) -> list[tuple[str, str]]:
+        state = "its beginning" if self.state is None else shown(self.state)
+        return [
+            ("of", shown(self.chain)), ("to", shown(self._worker.name)), ("path", str(self.path)), ("at", state),
+            ("to tell", str(self.steps)), ("is", self.status.value),
+        ]  # fmt: skip
 
     def tell(self, state: Hashable, *, ends: bool = False, late: bool = False, observations: int | None = None) -> None:
         """Tells one observation. It is durable on return. After a lost connection it is told again, but counted once.
