@@ -54,8 +54,8 @@ def lease(study: Study, worker: str, seconds: float = 60.0, **options: Any) -> A
 
 
 def set_clock(study: Study, now: float) -> None:
-    """Lets the study's clock show ``now`` for ever."""
-    study._keeper.journal.now = lambda: int(1000 * now)  # type: ignore[method-assign]
+    """Lets the study's clock show ``now``, in seconds since 1970, for ever. It never shows less than before."""
+    study._keeper.journal.now = lambda: round(1000 * now)
 
 
 class Server:
