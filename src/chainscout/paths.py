@@ -26,7 +26,7 @@ from .counts import Counts
 from .errors import InputError
 from .validation import shown, unique_labels, whole_number
 
-__all__ = ["LOST", "PENDING", "START", "Paths"]
+__all__ = ["HOLE", "LOST", "PENDING", "START", "Paths"]
 
 _IntegerArray = npt.NDArray[np.int64]
 
@@ -36,6 +36,9 @@ START = -1
 PENDING = -1
 #: The target of a card that was issued and will never be told: given back, cancelled, or lost with its worker.
 LOST = -2
+#: The target of a lost card that may have been drawn, or that somebody gave up when later cards had been issued. Who
+#: reads the cards of a row may not skip it (MATH §15).
+HOLE = -3
 
 
 #: The largest number of states that a lifted chain can have.
@@ -65,10 +68,10 @@ class Paths:
     step: _IntegerArray
     #: The state that each card left; `START` for the card that begins a path.
     source: _IntegerArray
-    #: The state that each card went to; `PENDING` or `LOST` where it is not known.
+    #: The state that each card went to; `PENDING`, `LOST` or `HOLE` where it is not known.
     target: _IntegerArray
-    #: The numbers of issue, in increasing order. Numbers may be missing: they belong to other chains' draws, or to
-    #: draws that were never made.
+    #: The numbers of issue, which never fall. Numbers may be missing: they belong to other chains' draws, or to draws
+    #: that were never made. Draws that were asked for at once have the same number.
     issued: _IntegerArray
     #: When each value became known, on the clock of tells: 1 for the first value that was told, 2 for the second, ….
     #: For a lost card: how many values had been told when it was given up. For a pending card: 0.
@@ -124,11 +127,11 @@ class Paths:
             raise InputError(f"the arrays of cards must have one place for each card, and have {lengths}")
         size = len(positions)
         _check(cards["source"], START, size - 1, "source", "a state's position, or START")
-        _check(cards["target"], LOST, size - 1, "target", "a state's position, PENDING or LOST")
+        _check(cards["target"], HOLE, size - 1, "target", "a state's position, PENDING, LOST or HOLE")
         _check(cards["path"], 0, None, "path", "the path's number from 0")
         _check(cards["step"], 0, None, "step", "the card's number in its path from 0")
         _check(cards["told"], 0, None, "told", "when the value became known")
-        if unordered is None and (cards["issued"][1:] <= cards["issued"][:-1]).any():
+        if unordered is None and (cards["issued"][1:] < cards["issued"][:-1]).any():
             raise InputError("issued must rise from card to card, because cards are given in the order of issue")
         paths = int(cards["path"].max(initial=-1)) + 1
         walkers = np.zeros(paths, dtype=np.int64) if worker is None else _whole(worker, "worker")
@@ -226,7 +229,7 @@ class Paths:
     @property
     def lost(self) -> int:
         """How many cards will never be told."""
-        return int((self.target == LOST).sum())
+        return int((self.target <= LOST).sum())
 
     @property
     def starts(self) -> _IntegerArray:
@@ -331,7 +334,7 @@ class Paths:
         later = np.minimum.accumulate(raised[::-1])[::-1] - groups * (never + 1)
         earliest = np.empty(len(self), dtype=np.int64)
         earliest[order] = later
-        return np.asarray((self.target == LOST) & (earliest <= self.told))
+        return np.asarray((self.target <= LOST) & (earliest <= self.told))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Paths):

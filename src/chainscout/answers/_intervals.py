@@ -39,7 +39,19 @@ class Interval:
 
 
 def interval(decks: Decks, terms: Terms, delta: float) -> Interval:
-    """Both ends of the answer, with probability 1 − δ at all times at once."""
+    """Both ends of the answer, with probability 1 − δ at all times at once, whatever the values of the holes are."""
+    if not decks.holes:
+        return _complete(decks, terms, delta)
+    found = [_complete(decks, terms, delta) for _ in decks.completions()]
+    widest = max(found, key=lambda one: one.upper - one.lower)
+    means = [one.mean for one in found if one.mean is not None]
+    return replace(
+        widest, lower=min(one.lower for one in found), upper=max(one.upper for one in found),
+        mean=sum(means) / len(means) if means else None, episodes=min(one.episodes for one in found),
+    )  # fmt: skip
+
+
+def _complete(decks: Decks, terms: Terms, delta: float) -> Interval:
     question = terms.question
     if isinstance(question, Reach):
         return _within(decks, terms, question.within, delta) if question.within is not None else _ever(

@@ -22,7 +22,8 @@ def deal(source, target, late, count, first, place, ends, card):
     """Deals the cards to their rows; the last row is for the starts. See ``replay.decks_of``.
 
     With an empty ``card`` it counts into ``count`` how many cards each row has; then it deals them from ``first`` on.
-    ``ends``: 0 while a row can be read, then 1 or 2: a pending card, or one that was given up late.
+    ``ends``: 0 while a row can be read, then 1 or 2: a pending card, or a lost one that cannot be skipped.
+    ``late``: 1 for a hole that is dealt as it is, 2 for a lost card that ends its row.
     """
     size = len(count) - 1
     for number in range(len(source)):
@@ -32,7 +33,7 @@ def deal(source, target, late, count, first, place, ends, card):
         if ends[x] > 0:
             continue
         y = target[number]
-        if y >= 0:
+        if y >= 0 or late[number] == 1:
             if len(card) > 0:
                 card[first[x] + place[x]] = y
                 place[x] += 1
@@ -40,7 +41,7 @@ def deal(source, target, late, count, first, place, ends, card):
                 count[x] += 1
         elif y == -1:
             ends[x] = 1
-        elif late[number]:
+        elif late[number] == 2:
             ends[x] = 2
 
 

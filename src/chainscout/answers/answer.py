@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..frames import frame
 from ..markup import html_table
 from ..numerals import Lower, Upper, ends, near, sure
-from ..paths import START, Paths
+from ..paths import LOST, START, Paths
 from ..validation import failure_probability, one_of, printable, shown, whole_number
 from . import exact, plug_in, robust
 from ._intervals import Interval, interval
@@ -265,7 +265,8 @@ def vacuous(terms: Terms) -> tuple[float, float]:
 
 def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, independent: bool) -> Answer:
     decks = decks_of(paths, independent_losses=independent)
-    return from_decks(decks, terms, delta, beforehand=beforehand, independent=independent, lost=int(paths.lost))
+    lost = int((paths.target == LOST).sum()) if not independent else paths.lost
+    return from_decks(decks, terms, delta, beforehand=beforehand, independent=independent, lost=lost)
 
 
 def from_decks(
@@ -274,7 +275,7 @@ def from_decks(
     """The answer from a chain's cards, which may grow: each replay continues where it waited before.
 
     ``beforehand``: the question was asked before the first card was issued. ``independent``: the user declares that no
-    loss depended on the values drawn. ``lost``: how many draws were lost.
+    loss depended on the values drawn. ``lost``: how many lost draws are skipped, and not holes.
     """
     notes = terms.notes() if beforehand else (*terms.notes(), _BEFOREHAND)
     known = _certain(terms)
@@ -294,6 +295,9 @@ def from_decks(
     waits = None if found.waits is None or found.waits == terms.size else terms.label(found.waits)
     if lost:
         notes += (_losses_note(lost, independent),)
+    if decks.holes:
+        draws = "1 draw was" if len(decks.holes) == 1 else f"{len(decks.holes)} draws were"
+        notes += (f"{draws} lost: the bounds hold whatever the lost states were",)
     return Answer(
         terms.question,
         None if found.mean is None else min(max(found.mean, found.lower), found.upper),
@@ -327,7 +331,10 @@ def _waiting(decks: Decks, terms: Terms, found: Interval) -> tuple[str, ...]:
     end = int(decks.ends[found.waits])
     row = _FIRST if found.waits == terms.size else f"an exit of {shown(terms.label(found.waits))}"
     if end == BLOCKED:
-        why = "a draw of it was given up when a later one was known, so that later draws cannot be read"
+        why = "a draw of it was given up when a later one was known"
+        if found.waits in decks.stops:
+            why = f"its draw {decks.stops[found.waits]} was lost"
+        why += ", so that later draws cannot be read"
         return (
             f"the replay stands still at {row}: {why}, unless losses='independent' is declared (--losses independent)",
         )

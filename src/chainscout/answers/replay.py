@@ -5,29 +5,35 @@ own rule. If a row has no card left, the replay waits for that row: it never con
 returns known at any time are a prefix of an independent sequence, whatever rule chose the draws.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..paths import Paths
+from ..paths import HOLE, Paths
 from ..random import splitmix
 from ._kernels import deal, kernel, walk_costs, walk_cycles, walk_episodes
 from ._terms import LAW, ON, Terms
 
 __all__ = [
     "AWAITED", "BLOCKED", "DRAWN", "HORIZON", "Cycles", "Decks", "Episodes", "Returns", "cycles", "decks_of",
-    "episodes", "returns",
+    "episodes", "most_holes", "returns",
 ]  # fmt: skip
 
 _Array = npt.NDArray[np.float64]
 _IntegerArray = npt.NDArray[np.int64]
 
-#: Why a row has no more cards: no more were drawn; one is pending; one was given up after a later one was known.
+#: Why a row has no more cards: no more were drawn; one is pending; one was lost that cannot be skipped.
 DRAWN, AWAITED, BLOCKED = 0, 1, 2
+#: An answer is the widest one over all values of at most this many holes, in at most so many replays (MATH §15). Other
+#: holes end their rows.
+MOST_HOLES, MOST_REPLAYS = 3, 1000
+#: So many replays are kept while cards are added. If there are more, they begin again at each answer.
+_MOST_KEPT = 64
 
 
 class Decks:
@@ -37,7 +43,7 @@ class Decks:
     answer is computed.
     """
 
-    __slots__ = ("_capacity", "_used", "card", "count", "ends", "first", "key", "replays")
+    __slots__ = ("_capacity", "_kept", "_used", "card", "count", "ends", "first", "holes", "key", "replays", "stops")
 
     def __init__(
         self, first: _IntegerArray, count: _IntegerArray, card: _IntegerArray, ends: _IntegerArray, key: str
@@ -52,6 +58,11 @@ class Decks:
         self._used = len(card)
         #: What was replayed → the state of the replay.
         self.replays: dict[Any, _Standing] = {}
+        #: The cards that are holes, as (row, place in the row). And row → the number of issue of the hole that ends it.
+        self.holes: list[tuple[int, int]] = []
+        self.stops: dict[int, int] = {}
+        #: Values of the holes → their replays.
+        self._kept: dict[tuple[int, ...], dict[Any, _Standing]] = {}
 
     @classmethod
     def empty(cls, size: int, key: str = "") -> "Decks":
@@ -72,8 +83,34 @@ class Decks:
     def seen(self, row: int) -> dict[int, int]:
         """The next states on a row's cards, and on how many cards each is."""
         begin = int(self.first[row])
-        found, times = np.unique(self.card[begin : begin + int(self.count[row])], return_counts=True)
+        cards = self.card[begin : begin + int(self.count[row])]
+        found, times = np.unique(cards[cards >= 0], return_counts=True)
         return dict(zip(found.tolist(), times.tolist(), strict=True))
+
+    def completions(self) -> Iterator[None]:
+        """Gives the holes each of their possible values, one after the other."""
+        for values in product(range(self.size), repeat=len(self.holes)):
+            self.replays = self._kept.get(values, {})
+            if self.size ** len(self.holes) <= _MOST_KEPT:
+                self._kept[values] = self.replays
+            self._fill(values)
+            yield
+        self.replays = {}
+        self._fill([HOLE] * len(self.holes))
+
+    def _fill(self, values: Sequence[int]) -> None:
+        for (row, place), value in zip(self.holes, values, strict=True):
+            self.card[self.first[row] + place] = value
+
+    def open_hole(self, row: int, place: int) -> None:
+        """A card that was added is a hole. Replays begin again."""
+        self.holes.append((row, place))
+        self.forget()
+
+    def forget(self) -> None:
+        """Replays begin again."""
+        self.replays.clear()
+        self._kept.clear()
 
     def add(self, row: int, cards: Sequence[int] | _IntegerArray) -> None:
         """Appends cards to a row. A full row moves to a place twice as long: O(1) per card, amortised."""
@@ -95,7 +132,7 @@ class Decks:
         for name in ("first", "count", "ends", "_capacity"):
             values = getattr(self, name)
             setattr(self, name, np.concatenate([values[: self.size], more, values[self.size : self.size + 1]]))
-        self.replays.clear()
+        self.forget()
 
 
 class _Standing:
@@ -133,15 +170,16 @@ class _Standing:
 def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     """The decks of a chain.
 
-    A pending card ends its row. A lost card is skipped, unless a later card of its row was known when it was given up:
-    then it ends its row for ever. This assumes that giving up a card depended on no later card that was issued and not
-    known (MATH §11: the rule that is valid asks what was issued). ``independent_losses``: the user declares that no
-    loss depended on the values drawn.
+    A pending card ends its row. The first holes are cards without a value, and a later one ends its row. A card that is
+    `LOST` is skipped, unless a later card of its row was known when it was given up: then it ends its row for ever. This
+    assumes that giving up a card depended on no later card that was issued and not known (MATH §11: the rule that is
+    valid asks what was issued). ``independent_losses``: the user declares that no loss depended on the values drawn.
     """
     size = paths.size
-    late = np.zeros(len(paths), dtype=np.bool_)
+    late = np.zeros(len(paths), dtype=np.int64)
     if not independent_losses and paths.lost:
-        late = paths.late_losses(by_row=True)
+        late[paths.late_losses(by_row=True) | (paths.target == HOLE)] = 2
+        late[np.flatnonzero(paths.target == HOLE)[: most_holes(size, paths.open_states)]] = 1
     count, ends, place = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
     first = np.zeros(size + 2, dtype=np.int64)
     nothing = np.zeros(0, dtype=np.int64)
@@ -151,7 +189,18 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     if len(card):
         ends[:] = 0
         kernel(deal)(paths.source, paths.target, late, count, first, place, ends, card)
-    return Decks(first, count, card, ends, paths.key)
+    decks = Decks(first, count, card, ends, paths.key)
+    for at in np.flatnonzero(card < 0).tolist():
+        row = int(np.searchsorted(first, at, side="right")) - 1
+        decks.open_hole(row, at - int(first[row]))
+    for at in np.flatnonzero((paths.target == HOLE) & (late == 2)).tolist():
+        decks.stops.setdefault(int(paths.source[at]) % (size + 1), int(paths.issued[at]))
+    return decks
+
+
+def most_holes(size: int, is_open: bool) -> int:
+    """How many holes of a chain get all their values; none if nobody knows all values."""
+    return 0 if is_open else next(h for h in range(MOST_HOLES, -1, -1) if size**h <= MOST_REPLAYS)
 
 
 # -- our own coins: they depend on the data's key, the question and the episode, and are never drawn again

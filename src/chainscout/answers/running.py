@@ -26,7 +26,8 @@ def _grown(decks: Decks, factor: float) -> Decks:
     for row in range(decks.size + 1):
         count, begin = int(decks.count[row]), int(decks.first[row])
         known = decks.card[begin : begin + count]
-        if count:
+        known = known[known >= 0]
+        if count := len(known):
             more = np.random.default_rng([count, row]).integers(count, size=round(count * (factor - 1)))
             grown.add(row, np.concatenate([known, known[more]]))
     return grown
@@ -50,10 +51,10 @@ class Running:
         """The ends of the answer before anything is known."""
         return vacuous(self._terms)
 
-    def answer(self, decks: Decks, lost: int = 0) -> Answer:
-        """The answer now. Each replay continues where it waited. ``lost``: how many draws were lost."""
+    def answer(self, decks: Decks) -> Answer:
+        """The answer now. Each replay continues where it waited."""
         check_declarations(self._terms, decks.seen)
-        return from_decks(decks, self._terms, self.delta, lost=lost)
+        return from_decks(decks, self._terms, self.delta)
 
     def growth(self, decks: Decks, good: Callable[[float, float], bool], width: float | None = None) -> float:
         """The factor by which every row's cards must grow until the answer is good: a prediction, not a bound.

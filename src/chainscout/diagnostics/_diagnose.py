@@ -172,7 +172,7 @@ def _losses(chain: _Chain) -> Iterable[LossRate]:
     paths = chain.paths
     draws = paths.source >= 0
     issued = np.bincount(paths.source[draws], minlength=paths.size)
-    lost = np.bincount(paths.source[draws & (paths.target == LOST)], minlength=paths.size)
+    lost = np.bincount(paths.source[draws & (paths.target <= LOST)], minlength=paths.size)
     for x in np.flatnonzero(lost):
         yield LossRate(chain.name, paths.states[int(x)], int(lost[x]), int(issued[x]))
 

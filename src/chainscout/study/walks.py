@@ -1,14 +1,37 @@
 """The draws of a chain as answers and checks read them: in the order of issue, holes included (MATH §11 and §15)."""
 
+import math
+
 import numpy as np
 
-from ..paths import LOST, PENDING, START, Paths
+from ..paths import HOLE, PENDING, START, Paths
 from . import labels
 from .chain import Chain
 from .draws import UNKNOWN, Card, Status
 from .state import State
 
-__all__ = ["walked_paths"]
+__all__ = ["in_order", "open_cards", "walked_paths"]
+
+
+def in_order(card: Card) -> tuple[int, float]:
+    """The place of a card in the order of issue."""
+    return card.number, card.step or math.inf
+
+
+def open_cards(chain: Chain) -> list[Card]:
+    """The draws that were issued and have no value, but for those that are void for their rows.
+
+    A path that was leased and has no state yet is a draw of the law of starts.
+    """
+    found = [
+        Card(hole.number, hole.path, 0, hole.source, UNKNOWN, 0, 0, hole.status, hole.is_early)
+        for hole in chain.draws.holes
+        if hole.is_slot and not hole.is_row_void and hole.status is not Status.RELEASED
+    ]
+    for path in chain.walks.values():
+        if path.steps == 0 and path.lease is not None:
+            found.append(Card(path.lease.number, path.number, 1, START, UNKNOWN, 0, 0, Status.PENDING))
+    return sorted(found, key=in_order)
 
 
 def walked_paths(state: State, chain: Chain) -> Paths:
@@ -17,12 +40,9 @@ def walked_paths(state: State, chain: Chain) -> Paths:
     The clock of tells is the numbers of the entries. A slot that is void for its row is left out. The order ends before
     the first lease whose steps are told in one go and are not told yet, because nobody knows its rows.
     """
-    cards: list[Card] = []
-    for card in chain.draws.ordered():
-        if card.target == UNKNOWN and card.source == UNKNOWN:
-            break
-        if not card.is_row_void and card.status is not Status.RELEASED:
-            cards.append(card)
+    cards = sorted([*(chain.draws.cards or ()), *open_cards(chain)], key=in_order)
+    end = next((place for place, card in enumerate(cards) if card.source == UNKNOWN), len(cards))
+    del cards[end:]
     lengths: dict[int, int] = {}
     owners: dict[int, int] = {}
     for card in cards:
@@ -37,14 +57,14 @@ def walked_paths(state: State, chain: Chain) -> Paths:
         path = numbers.get(card.path)
         if path is None:
             path = len(numbers) + strays.index(card)
-        step = card.step - 1 if card.told else lengths.get(card.path, 1)
-        target = card.target if card.told else PENDING if card.status is Status.PENDING else LOST
-        rows.append((path, step, START if card.source < 0 else card.source, target, card.told))
-    table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        step = card.step - 1 if card.told or card.source == START else lengths.get(card.path, 1)
+        target = card.target if card.told else PENDING if card.status is Status.PENDING else HOLE
+        rows.append((path, step, START if card.source < 0 else card.source, target, card.told, card.number))
+    table = np.array(rows, dtype=np.int64).reshape(-1, 6)
     names = [state.walkers[owners[path]].name for path in sorted(lengths)] + ["nobody"] * len(strays)
     workers = tuple(dict.fromkeys(names)) or ("main",)
     return Paths(
         labels.states(chain), path=table[:, 0], step=table[:, 1], source=table[:, 2], target=table[:, 3],
-        told=table[:, 4], worker=[workers.index(name) for name in names], workers=workers, open_states=chain.is_open,
+        told=table[:, 4], issued=table[:, 5], worker=[workers.index(name) for name in names], workers=workers, open_states=chain.is_open,
         key=f"{state.settings['id']}:{chain.number}",
     )  # fmt: skip
