@@ -100,7 +100,7 @@ def test_what_cannot_be_exported(tmp_path):
         ("model.drn", {"chain": "south"}, "may have others than those seen"),
         ("model.drn", {"chain": "north", "start": "down"}, "unknown state 'down'"),
         ("model.json", {"chain": "north"}, "has all chains: chain is for the formats of model checkers"),
-        ("model.jani", {}, "the end of the file's name must be one of json, csv, npz, toml, prism, tra, drn, umb"),
+        ("model.jani", {}, "the end of the file's name must be one of json, csv, npz, toml, jsonl, prism, tra, drn, umb"),
     ):
         with pytest.raises(InputError, match=re.escape(sentence)):
             study.export(tmp_path / path, **given_)

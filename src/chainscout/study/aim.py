@@ -14,15 +14,15 @@ from .chain import Chain
 if TYPE_CHECKING:
     from .state import State
 
-__all__ = ["FEW", "Aim"]
+__all__ = ["FEW", "LONG", "Aim"]
 
 #: A study with at most this many chains has its bounds looked at for their history, also without a target.
 FEW = 100
 #: The next look is due when T has grown by the root of the ratio, at least by _NEAR and at most by _FAR; or when the
 #: ratio is expected to be 1, if that is sooner. But T grows at least by _LEAST.
 _LEAST, _NEAR, _FAR = 1.001, 1.01, 2.0
-#: Without an aim, bounds are looked at from T = _LONG on, and then when T has grown by _CALM.
-_CALM, _LONG = 1.25, 100
+#: Without an aim, bounds are looked at from T = LONG on, and then when T has grown by _CALM.
+_CALM, LONG = 1.25, 100
 
 
 class Aim:
@@ -110,7 +110,7 @@ class Aim:
             growth = max(_LEAST, min(chain.ratio, max(_NEAR, min(math.sqrt(chain.ratio), _FAR))))
             chain.due = max(transitions + 1, unread + math.ceil(own * growth))
         elif len(state.chains) <= FEW:
-            own = own if chain.asked else max(own, int(_LONG / _CALM))
+            own = own if chain.asked else max(own, int(LONG / _CALM))
             chain.due = max(transitions + 1, unread + math.ceil(own * _CALM))
         else:
             chain.due = math.inf

@@ -1,12 +1,14 @@
 """The arithmetic of the budget: what is spent, promised to leases and left, and what that pays for."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..counts import MOST_TRANSITIONS
 from ..errors import InputError, NothingFree, OverBudget
 from ..validation import real_number, whole_number
-from .state import State
+
+if TYPE_CHECKING:
+    from .state import State
 
 __all__ = [
     "MOST_NAMED", "check_affordable", "check_lowered", "check_price", "checked_budget", "expired", "left_over",
@@ -30,32 +32,32 @@ def checked_budget(value: Any, *, priced: bool) -> float | None:
     return whole_number(value, "budget", meaning="observations", most=MOST_TRANSITIONS)
 
 
-def expired(state: State, now: int) -> list[int]:
+def expired(state: "State", now: int) -> list[int]:
     """The leases whose time is over, in the order in which they ended."""
     ended = [lease for lease in state.leases.values() if lease.expires <= now]
     return [lease.number for lease in sorted(ended, key=lambda lease: (lease.expires, lease.chain, lease.path))]
 
 
-def _slack(state: State, budget: float) -> float:
+def _slack(state: "State", budget: float) -> float:
     """The largest error of rounded sums. Observations without costs are counted exactly."""
     if state.costs == (1.0, 1.0):
         return 0.0
     return min(_ROUNDINGS * (state.observations + state.grants + 1) * math.ulp(budget), _MOST_SLACK * state.costs[0])
 
 
-def unspent(state: State) -> float:
+def unspent(state: "State") -> float:
     """The part of the budget that is not spent, promised or not."""
     budget = state.budget
     return math.inf if budget is None else budget + _slack(state, budget) - state.used
 
 
-def left_over(state: State) -> float:
+def left_over(state: "State") -> float:
     """The part of the budget that is not spent, beyond rounding; 0 without a budget."""
     left = 0.0 if state.budget is None else state.budget - state.used
     return left if left > _slack(state, state.budget or 0.0) else 0.0
 
 
-def promised(state: State, now: int) -> float:
+def promised(state: "State", now: int) -> float:
     """What only the holders of leases can spend. An expired lease has no promise any more."""
     if not state.leases:
         return 0.0
@@ -65,7 +67,7 @@ def promised(state: State, now: int) -> float:
     return state.reserved - sum(lease.steps * state.chains[lease.chain].cost for lease in ended)
 
 
-def remaining(state: State, now: int) -> float:
+def remaining(state: "State", now: int) -> float:
     """What can be spent without a lease: the unspent part without the promised part."""
     return math.inf if state.budget is None else unspent(state) - promised(state, now)
 
@@ -83,7 +85,7 @@ def check_affordable(budget: float | None, least: float) -> None:
         )
 
 
-def check_price(state: State, now: int, price: float, what: str) -> None:
+def check_price(state: "State", now: int, price: float, what: str) -> None:
     """Raises an error if the price exceeds the rest of the budget, or touches the part promised to leases."""
     if state.budget is None or price <= (free := remaining(state, now)):
         return
@@ -94,7 +96,7 @@ def check_price(state: State, now: int, price: float, what: str) -> None:
     raise NothingFree(f"{left % (price - free)}, less what is promised to leases: nothing was changed")
 
 
-def check_lowered(state: State, now: int, budget: float) -> None:
+def check_lowered(state: "State", now: int, budget: float) -> None:
     """Raises ``InputError`` for a new budget that is already used or promised to leases."""
     reserved = promised(state, now)
     if budget + _slack(state, budget) >= state.used + reserved:

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -14,6 +15,7 @@ from . import bounds, commands
 from .repetition import surprise
 from .snapshot import packed_state, snapshot_key, unpacked_state
 from .state import State, Twins
+from .views import EventLine
 
 __all__ = ["OBJECTS", "TAIL", "Command", "Given", "Keeper", "Result"]
 
@@ -167,6 +169,22 @@ class Keeper:
             for entry in page
             if entry.kind is Kind.TOLD and (entry.chain, entry.path) == (chain, path)
         ]
+
+    def events(self, after: int) -> list[EventLine]:
+        """The events, as far as ``after`` asks for them: beyond the last `EVENTS` the whole journal is folded again.
+
+        ``after``: the number of an entry, or a negative number of events.
+        """
+        with self._lock:
+            state = self._catch_up()
+            known = list(state.events)
+            if len(known) == state.happened or (known[0].number <= after if after >= 0 else len(known) >= -after):
+                return known
+        again = State(self.policy)
+        again.events = deque()
+        for page in self.pages():
+            _fold(again, page)
+        return list(again.events)
 
     def audit(self) -> None:
         """Reads the whole journal, folds it again, and compares the result with this state and with the snapshot.

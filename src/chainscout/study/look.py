@@ -148,8 +148,10 @@ class Look:
     notes: tuple[str, ...]
     #: The chains with a warm start.
     warm: tuple[str, ...]
-    _history: Sequence[HistoryLine] = field(repr=False)
-    _answers: Sequence[AnswerLine] = field(repr=False)
+    #: The last entry. The lines of earlier moments up to this entry are those of this look.
+    _head: int = field(repr=False)
+    _history: Mapping[int | None, Sequence[HistoryLine]] = field(repr=False, compare=False)
+    _answers: Mapping[int, Sequence[AnswerLine]] = field(repr=False, compare=False)
     #: The largest error of a probability out of a state that was left `EXITS` times, by chain.
     _errors: Sequence[float] = field(repr=False)
     _numbers: Mapping[str, int] = field(repr=False)
@@ -254,11 +256,11 @@ class Look:
 
     def history(self, chain: int | None, after: int = 0) -> list[HistoryLine]:
         """The history of a chain, or of the whole study: the lines after number ``after``."""
-        return [line for line in self._history if line.number > after and line.chain == chain]
+        return [line for line in self._history.get(chain, ()) if after < line.number <= self._head]
 
     def answers(self, question: int) -> list[AnswerLine]:
         """The answers to a registered question at earlier moments."""
-        return [line for line in self._answers if line.question == question]
+        return [line for line in self._answers.get(question, ()) if line.number <= self._head]
 
     # -- as data
 
@@ -329,8 +331,9 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
         repeated=repeated_paths(state),
         notes=notes,
         warm=tuple(chain.name for chain in state.chains if chain.prior),
-        _history=tuple(state.history),
-        _answers=tuple(state.answered),
+        _head=state.head.number,
+        _history=state.history,
+        _answers=state.answered,
         _errors=tuple(chain.error for chain in state.chains),
         _numbers={name: chain.number for name, chain in state.names.items()},
         _shares=shares,

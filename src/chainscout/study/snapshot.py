@@ -10,18 +10,20 @@ from ..policies import Policy
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import Card, Draws, Hole, Status
 from .state import State, Twins
+from .views import AnswerLine, EventKind, EventLine, HistoryLine
 
 __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
     "shared", "delta", "pairs", "budget", "deadline", "observations", "paths", "used", "first_cost",
-    "reserved", "issue", "grants", "lost", "aside", "version",
+    "reserved", "issue", "grants", "lost", "aside", "version", "happened", "over", "drawn",
 )  # fmt: skip
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
     "transitions", "observations", "discovered", "paths", "leases", "pending", "barren", "aside", "ended", "looked",
     "at_cut", "bound", "error", "variability", "ratio", "enough", "due", "wanted_at", "done",
 )  # fmt: skip
+_EVENT = ("number", "time", "kind", "chain", "detail")
 _HOLE = ("number", "source", "path", "by", "since", "steps")
 _PATH = (
     "number",
@@ -58,6 +60,9 @@ def packed_state(state: State) -> bytes:
         "aim": [state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, sorted(state.aim.looks)],
         "twins": [list(state.twins), state.repeated],
         "times": list(state.times),
+        "events": [[getattr(event, name) for name in _EVENT] for event in state.events],
+        "history": list(state.history.items()),
+        "answered": list(state.answered.items()),
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
     }
@@ -85,6 +90,11 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     waiting, state.repeated = ([Twins(*pair) for pair in pairs] for pairs in given["twins"])
     state.twins.extend(waiting)
     state.times.extend(given["times"])
+    state.events.extend(
+        EventLine(number, time, EventKind(kind), *rest) for number, time, kind, *rest in given["events"]
+    )
+    state.history = {chain: [HistoryLine(*line) for line in lines] for chain, lines in given["history"]}
+    state.answered = {question: [AnswerLine(*line) for line in lines] for question, lines in given["answered"]}
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
     fixed = state.known_states()
     for packed, (name, place) in zip(given["chains"], state.settings["chains"].items(), strict=True):

@@ -14,12 +14,13 @@ from ..journal.entry import START as NOTHING
 from ..journal.entry import End, Entry, Kind, unpacked
 from ..logarithm import log
 from ..policies import Policy
-from .aim import Aim
+from . import stop
+from .aim import FEW, LONG, Aim
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
 from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
-from .views import AnswerLine, EventLine, HistoryLine, StopReason
+from .views import AnswerLine, EventKind, EventLine, HistoryLine, StopReason
 
 __all__ = ["EVENTS", "KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]
 
@@ -30,6 +31,14 @@ KEYS = 10_000
 #: The reasons for a stop that a chain which is taken up again takes back.
 _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
 _VOID = Status.VOID
+_TOLD = Kind.TOLD
+#: The kinds of entries that may end a study, besides observations. What comes with an extension ends it, if anything.
+_ENDING = frozenset({
+    Kind.EXPIRED, Kind.ABANDONED, Kind.PATH_ENDED, Kind.SET_ASIDE, Kind.TAKEN_UP, Kind.STOPPED, Kind.BOUND,
+    Kind.ANSWERED, Kind.CHECKED, Kind.REPEATED, Kind.AIM, Kind.CREATED,
+})  # fmt: skip
+#: The first line of the whole study comes after so many observations.
+_LEAST_DRAWN = 10
 #: Who tells compares the paths that began alike at once. So only the latest of them are waiting.
 _MOST_TWINS = 1000
 #: How many of the last events are remembered; older ones follow from the journal again.
@@ -99,12 +108,16 @@ class State:
         #: The reason of an entry that stopped the study, with its text.
         self.stopped: tuple[str, str] | None = None
         self.version = 0
-        #: The last events, and how many there were.
+        #: The last events, how many there were, and whether one of them says that the study is over.
         self.events: deque[EventLine] = deque(maxlen=EVENTS)
         self.happened = 0
-        #: The bounds and the answers of earlier moments.
-        self.history: list[HistoryLine] = []
-        self.answered: list[AnswerLine] = []
+        self.over = False
+        #: The bounds of earlier moments by chain, and those of the whole study under None; the answers by question.
+        #: Lines are only ever added, so a look reads them later.
+        self.history: dict[int | None, list[HistoryLine]] = {}
+        self.answered: dict[int, list[AnswerLine]] = {}
+        #: How many observations the whole study has when its next line is due.
+        self.drawn = 0
         #: When the last observations were told, in milliseconds.
         self.times: deque[int] = deque(maxlen=_PACED)
         #: The registered questions with their answers. Each has ``line(state)``, which is its `QuestionLine`, and
@@ -113,6 +126,8 @@ class State:
         #: Chain → why no bound of it holds; and what the last entry `CHECKED` says.
         self.doubts: dict[str, str] = {}
         self.checked: dict[str, Any] | None = None
+        #: The entry that is folded now.
+        self._entry = Entry(0, 0, Kind.CREATED, 0, 0, 0, 0, "", 0)
         self._effects = self._dispatch()
 
     def _dispatch(self) -> dict[Kind, Callable[[Entry], None]]:
@@ -132,9 +147,41 @@ class State:
         effects = self._effects
         entry = None
         for entry in entries:
-            effects[entry[2]](entry)
+            kind, self._entry = entry[2], entry
+            effects[kind](entry)
+            if kind is _TOLD:
+                if self.aside or (self.budget is not None and self.budget - self.used < self.costs[1]):
+                    self._note_end()
+            elif kind in _ENDING:
+                self._note_end()
         if entry is not None:
             self.head = entry.head
+
+    # -- events
+
+    def _happen(self, kind: EventKind, chain: Chain | None = None, **detail: Any) -> None:
+        self.happened += 1
+        name = None if chain is None else chain.name
+        self.events.append(EventLine(self._entry.number, self._entry.time / 1000, kind, name, detail))
+
+    def _happen_on(self, path: Path, kind: EventKind, chain: Chain, **more: Any) -> None:
+        """An event of a path, whose next step was asked for and not told."""
+        who = self.walkers[path.owner if path.lease is None else path.lease.worker].name
+        issued = 0 if path.slot is None or path.slot.status is _VOID else path.slot.number
+        place = {"worker": who, "path": path.number, "step": path.steps + 1, "issued": issued}
+        self._happen(kind, chain, **place, told=self.observations, **more)
+
+    def _note_end(self) -> None:
+        """Notes that the study is over, once. A deadline that passes without an entry is no event."""
+        if self.over:
+            return
+        try:
+            why = stop.reason(self)
+        except Exception:  # an error of the user's rule, which who asks gets
+            return
+        if why is not None:
+            self.over = True
+            self._happen(EventKind.FINISHED, reason=why.value)
 
     # -- creation
 
@@ -167,6 +214,7 @@ class State:
         if self.order is not None:
             self._keep_error(lambda order: order.begin(self.chains, self.pairs, self.horizon))
         self.aim.renew(self, 0, dict(given.get("aims", {})))
+        self._happen(EventKind.CREATED, policy=given["policy"]["name"])
 
     def known_states(self) -> list[tuple[int, list[Any] | None, dict[Any, int], bool]]:
         """The sets of states that the first entry names: how many, their labels, positions, and whether it is open."""
@@ -283,7 +331,7 @@ class State:
         if self.shared:
             for before in list(chain.walks.values()):
                 if not before.ended:
-                    self._leave(chain, before, End.UNKNOWN)
+                    self._leave(chain, before, End.UNKNOWN, lost=False)
         chain.paths = max(chain.paths, path)
         name = self.walkers[owner].name
         found = chain.walks[path] = Path(path, owner, is_plain, chain.newest.get(name, 0))
@@ -367,7 +415,7 @@ class State:
         chain.observations -= 1
         self.observations -= 1
         self.lost += 1
-        self._leave(chain, path, End.UNKNOWN)
+        self._leave(chain, path, End.UNKNOWN, EventKind.CORRECTED, lost=True, **unpacked(entry.more))
         chain.walks.pop(path.number, None)  # nobody can say where its next step began, so no value closes its hole
 
     @staticmethod
@@ -437,7 +485,8 @@ class State:
         lease = self.leases.get(entry.by)
         if lease is not None:
             chain = self.chains[lease.chain]
-            self._leave(chain, chain.walks[lease.path], End.LOST)
+            kind = EventKind.LEASE_EXPIRED if entry.kind is Kind.EXPIRED else EventKind.LEASE_ABANDONED
+            self._leave(chain, chain.walks[lease.path], End.LOST, kind)
 
     def _given_back(self, entry: Entry) -> None:
         lease = self.leases.get(entry.by)
@@ -447,6 +496,8 @@ class State:
 
     def _hand_back(self, chain: Chain, path: Path) -> None:
         """The walker says that no step of its open slot was made."""
+        if path.lease is not None:
+            self._happen_on(path, EventKind.LEASE_GIVEN_BACK, chain)
         self._free(chain, path)
         if path.steps == 0:
             path.ended = not self.shared  # nobody goes on with a path that did not begin
@@ -465,10 +516,11 @@ class State:
         chain = self.chains[entry.chain]
         path = chain.walks.get(entry.path)
         if path is not None and not path.ended:
-            self._leave(chain, path, End(entry.value))
+            self._leave(chain, path, End(entry.value), lost=entry.value == End.LOST)
 
-    def _leave(self, chain: Chain, path: Path, end: End) -> None:
+    def _leave(self, chain: Chain, path: Path, end: End, kind: EventKind = EventKind.PATH_ENDED, **detail: Any) -> None:
         """Ends a path, and its lease. A chain whose last paths brought no transition is set aside."""
+        self._happen_on(path, kind, chain, **detail)
         self._free(chain, path)
         self._close_slot(chain, path, end)
         self.lost += end is End.LOST
@@ -496,6 +548,7 @@ class State:
 
     def _lost(self, entry: Entry) -> None:
         self.lost += 1
+        self._happen(EventKind.OBSERVATION_LOST, self.chains[entry.chain])
 
     # -- which chains are advanced, and until when
 
@@ -509,6 +562,7 @@ class State:
             self.aside += 1
             self.aim.tally(chain, 1)
             self.moved(chain)
+            self._happen(EventKind.SET_ASIDE, chain, reason=reason, ended=ended)
 
     def _taken_up(self, entry: Entry) -> None:
         chain = self.chains[entry.chain]
@@ -518,6 +572,8 @@ class State:
             self.aside -= 1
             self.aim.tally(chain, 1)
             self.moved(chain)
+            self._happen(EventKind.TAKEN_UP, chain)
+        self.over = False
         if self.stopped is not None and self.stopped[0] in _LACK_CHAINS:
             self.stopped = None
 
@@ -533,6 +589,20 @@ class State:
         if "budget" in given:
             endless, self.budget = (self.budget is None) != (given["budget"] is None), given["budget"]
             self._keep_error(lambda order: order.renew(self.pairs, self.horizon, always=endless))
+        self._extend()
+
+    def _extend(self) -> None:
+        """Notes the ends of an extended study: of an entry `EXTENDED`, and of the entries `AIM` that come with it."""
+        self.over = False
+        loss = self.aim.targets.get("loss")
+        last = self.events[-1]
+        if last.kind is EventKind.EXTENDED and last.number == self._entry.number - 1:
+            self.events.pop()
+            self.happened -= 1
+        self._happen(
+            EventKind.EXTENDED, budget=self.budget, target_loss=min(loss.values()) if isinstance(loss, dict) else loss,
+            deadline=self.deadline, target_width=self.aim.targets.get("width"),
+        )  # fmt: skip
 
     def _stopped(self, entry: Entry) -> None:
         given = unpacked(entry.more)
@@ -540,6 +610,7 @@ class State:
             self.stopped = given["reason"], given.get("text", "")
 
     def _ruled(self, entry: Entry) -> None:
+        self._happen(EventKind.RECOMPUTED, policy=unpacked(entry.more)["name"], old=self.version, new=entry.value)
         self.version = entry.value
 
     def _noted(self, entry: Entry) -> None:
@@ -548,6 +619,8 @@ class State:
     def _repeated(self, entry: Entry) -> None:
         self.repeated.append(Twins(entry.chain, entry.value, entry.path, unpacked(entry.more)["states"], 0.0))
         self.twins.clear()
+        more = {"path": entry.path, "repeats": entry.value, "states": unpacked(entry.more)["states"]}
+        self._happen(EventKind.REPEATED, self.chains[entry.chain], **more)
 
     @property
     def spoilt(self) -> bool:
@@ -563,9 +636,29 @@ class State:
         else:
             self.stopped = None
             self.aim.renew(self, entry.number, {given["of"]: given["target"]})
+            self._extend()
 
     def _bound(self, entry: Entry) -> None:
+        chain = self.chains[entry.chain]
+        before = chain.at_cut
         self.aim.bound(self, entry)
+        if chain.at_cut != before:
+            self._draw(entry, chain)
+
+    def _draw(self, entry: Entry, chain: Chain) -> None:
+        """Adds the line of a new bound, and one of the whole study if it has grown by 1 %, or is over."""
+        bound = math.inf if self.spoilt else chain.weight * chain.bound
+        moment = self.observations, entry.time / 1000
+        few = len(self.chains) <= FEW
+        if chain.at_cut[1] >= (1 if few and "loss" in self.aim.targets else LONG):
+            line = HistoryLine(entry.number, chain.number, *moment, chain.observations, bound, chain.variability)
+            self.history.setdefault(chain.number, []).append(line)
+        if self.observations >= self.drawn or (self.over and few):
+            self.drawn = self.observations + max(_LEAST_DRAWN, self.observations // 100, len(self.chains))
+            largest = math.inf if self.spoilt else max(one.weight * one.bound for one in self.chains)
+            variability = sum(one.variability for one in self.chains)
+            line = HistoryLine(entry.number, None, *moment, self.observations, largest, variability)
+            self.history.setdefault(None, []).append(line)
 
     def chosen_cut(self, chain: Chain, everything: int | None = None) -> Cut:
         """The cut whose counts are the chain's: that of a chain that is done, or else the one of the best bound."""

@@ -4,10 +4,14 @@ The aim, the budget, the deadline and chains that are set aside need no entry of
 and the clock. An entry says every other reason, which somebody found outside the fold.
 """
 
+from typing import TYPE_CHECKING
+
 from ..errors import NothingFree, StudyFinished
 from . import budget
-from .state import State
 from .views import StopReason
+
+if TYPE_CHECKING:
+    from .state import State
 
 __all__ = ["WAYS_ON", "check_asking", "check_telling", "finished", "nothing_free", "reason", "words"]
 
@@ -35,7 +39,7 @@ _REACHED = {
 }
 
 
-def reason(state: State, now: int | None = None) -> StopReason | None:
+def reason(state: "State", now: int | None = None) -> StopReason | None:
     """Why the study has stopped; None while it goes on. ``now``: None: whatever the deadline is."""
     if state.stopped is not None:
         return StopReason(state.stopped[0])
@@ -50,7 +54,7 @@ def reason(state: State, now: int | None = None) -> StopReason | None:
     return StopReason.ALL_SET_ASIDE if state.aside == len(state.chains) else None
 
 
-def _aim_reached(state: State) -> StopReason | None:
+def _aim_reached(state: "State") -> StopReason | None:
     """The reason if every chain has reached the aim, or if none can."""
     if state.spoilt:
         endless = state.budget is None and state.deadline is None
@@ -61,7 +65,7 @@ def _aim_reached(state: State) -> StopReason | None:
     return _REACHED[kind][state.aim.missed > 0]
 
 
-def _next_cost(state: State) -> float:
+def _next_cost(state: "State") -> float:
     """What the next observation costs; nothing if nobody knows."""
     if state.order is None or state.order.errors:
         return 0.0
@@ -69,7 +73,7 @@ def _next_cost(state: State) -> float:
     return 0.0 if chain is None else chain.cost
 
 
-def words(state: State, why: StopReason) -> str:
+def words(state: "State", why: StopReason) -> str:
     """The reason in words: they promise nothing if paths repeat each other, and say what is left of the budget."""
     found = why.words_without_bound if state.spoilt else why.words
     left = budget.left_over(state)
@@ -79,26 +83,26 @@ def words(state: State, why: StopReason) -> str:
     return found
 
 
-def finished(state: State, why: StopReason) -> StudyFinished:
+def finished(state: "State", why: StopReason) -> StudyFinished:
     """The error that says why a study has stopped, and what lets it go on."""
     return StudyFinished(f"the study is finished ({words(state, why)}); {WAYS_ON[why]} to go on", why)
 
 
-def check_asking(state: State, now: int) -> None:
+def check_asking(state: "State", now: int) -> None:
     """Raises ``StudyFinished`` if the study has stopped."""
     why = reason(state, now)
     if why is not None:
         raise finished(state, why)
 
 
-def check_telling(state: State) -> None:
+def check_telling(state: "State") -> None:
     """Raises ``StudyFinished`` if the study has stopped. A deadline that has passed stops asking, but not telling."""
     why = reason(state)
     if why is not None:
         raise finished(state, why)
 
 
-def nothing_free(state: State, now: int, without: int = 0) -> Exception:
+def nothing_free(state: "State", now: int, without: int = 0) -> Exception:
     """The error that says why no chain is free: the budget is used, or every chain is leased or set aside.
 
     ``without``: how many chains the caller leaves out.

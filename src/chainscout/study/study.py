@@ -581,7 +581,7 @@ class Study:
         ``after``: begins after the entry with this number; a negative number counts events from the end.
         ``limit``: the largest number of events.
         """
-        found: list[EventLine] = self._see(lambda state: list(state.events))
+        found = self._keeper.events(after)
         found = found[after:] if after < 0 else [event for event in found if event.number > after]
         return found[:limit]
 

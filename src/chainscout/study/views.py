@@ -41,6 +41,8 @@ class EventKind(StoredEnum):
     RECOMPUTED = "indices recomputed"
     PATH_ENDED = "path ended"
     OBSERVATION_LOST = "observation lost"
+    #: A path's latest observation was taken back, because another state was meant.
+    CORRECTED = "observation corrected"
     SET_ASIDE = "set aside"
     TAKEN_UP = "taken up"
     LEASE_EXPIRED = "lease expired"
