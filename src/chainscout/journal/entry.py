@@ -88,8 +88,8 @@ class Kind(IntEnum):
     #: A bound that somebody computed. It is an *input* of the fold: ratio, done and who is furthest follow from these
     #: entries. The first one for a (chain, value, by) counts. value: the cut, as the number
     #: of slots that were issued before this entry. by: aim, or 0 for the aims that the study was made with.
-    #: more: ``transitions``, ``bound``, ``ratio``? (null: infinite),
-    #: ``method``, ``version``.
+    #: more: ``transitions``, ``bound``, ``ratio``, ``error`` (of single probabilities; null: infinite), ``method``,
+    #: ``version``.
     BOUND = 18
     #: What a question's answer was, for curves and readers. value: the cut. by: aim (which has the question), or 0.
     #: more: ``question``?, ``estimate``, ``lower``, ``upper``, ``version``.

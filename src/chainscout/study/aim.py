@@ -135,9 +135,9 @@ class Aim:
         if entry.by != self.number or chain.done or chain.at_cut == look:
             return
         chain.at_cut = look
-        ratio, bound, place = given.get("ratio"), given.get("bound"), chain.draws.find(entry.value)
+        ratio, bound, error, place = *map(given.get, ("ratio", "bound", "error")), chain.draws.find(entry.value)
         chain.bound = math.inf if bound is None else bound
-        chain.error = given.get("error", math.inf)
+        chain.error = math.inf if error is None else error
         chain.variability = chain.weight * chain.plug_in()
         self.tally(chain, -1)
         chain.ratio = math.inf if ratio is None or state.spoilt else ratio

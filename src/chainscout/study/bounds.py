@@ -1,8 +1,9 @@
 """The bound of a chain's loss from the counts of one cut, as a study promises it."""
 
+import math
 from typing import NamedTuple
 
-from ..certificates import mixture, sharp
+from ..certificates import EXITS, mixture, sharp
 from ..counts import Counts
 from ..logarithm import log
 from .chain import Chain
@@ -39,6 +40,12 @@ class Found(NamedTuple):
     method: str
     #: The bounds of rows and entries on the same event; None: the method has none.
     sharper: sharp.Bounds | None = None
+
+    @property
+    def error(self) -> float:
+        """The largest error of a probability out of a state that was left `EXITS` times; infinite if none is known."""
+        entries = () if self.sharper is None else self.sharper.entries
+        return max((error for exits, error in entries if exits >= EXITS), default=math.inf)
 
 
 def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:

@@ -139,7 +139,7 @@ class Keeper:
             found = bounds.found(asked)
             self.do(
                 commands.bound, asked.name, asked.cut, transitions=found.transitions, value=found.bound,
-                ratio=found.ratio, method=found.method, aim=asked.aim,
+                ratio=found.ratio, method=found.method, error=found.error, aim=asked.aim,
             )  # fmt: skip
         for twins in self._alike():
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]

@@ -179,9 +179,15 @@ class State:
             why = stop.reason(self)
         except Exception:  # an error of the user's rule, which who asks gets
             return
-        if why is not None:
-            self.over = True
-            self._happen(EventKind.FINISHED, reason=why.value)
+        if why is None:
+            return
+        self.over = True
+        self._happen(EventKind.FINISHED, reason=why.value)
+        self._draw_all()
+        if len(self.chains) <= FEW:  # a small study that has stopped shows the bounds of its last moment
+            for chain in self.chains:
+                if chain.transitions > chain.at_cut[1] and chain.wanted is None and not chain.done:
+                    self.aim.want(self, chain, self._entry.number)
 
     # -- creation
 
@@ -647,18 +653,24 @@ class State:
 
     def _draw(self, entry: Entry, chain: Chain) -> None:
         """Adds the line of a new bound, and one of the whole study if it has grown by 1 %, or is over."""
-        bound = math.inf if self.spoilt else chain.weight * chain.bound
-        moment = self.observations, entry.time / 1000
         few = len(self.chains) <= FEW
         if chain.at_cut[1] >= (1 if few and "loss" in self.aim.targets else LONG):
-            line = HistoryLine(entry.number, chain.number, *moment, chain.observations, bound, chain.variability)
+            bound = math.inf if self.spoilt else chain.weight * chain.bound
+            moment = entry.number, chain.number, self.observations, entry.time / 1000
+            line = HistoryLine(*moment, chain.observations, bound, chain.variability)
             self.history.setdefault(chain.number, []).append(line)
         if self.observations >= self.drawn or (self.over and few):
-            self.drawn = self.observations + max(_LEAST_DRAWN, self.observations // 100, len(self.chains))
-            largest = math.inf if self.spoilt else max(one.weight * one.bound for one in self.chains)
-            variability = sum(one.variability for one in self.chains)
-            line = HistoryLine(entry.number, None, *moment, self.observations, largest, variability)
-            self.history.setdefault(None, []).append(line)
+            self._draw_all()
+
+    def _draw_all(self) -> None:
+        self.drawn = self.observations + max(_LEAST_DRAWN, self.observations // 100, len(self.chains))
+        bound = math.inf if self.spoilt else max(chain.weight * chain.bound for chain in self.chains)
+        moment = self._entry.number, None, self.observations, self._entry.time / 1000
+        line = HistoryLine(*moment, self.observations, bound, sum(chain.variability for chain in self.chains))
+        lines = self.history.setdefault(None, [])
+        if lines and lines[-1].number == line.number:
+            lines.pop()
+        lines.append(line)
 
     def chosen_cut(self, chain: Chain, everything: int | None = None) -> Cut:
         """The cut whose counts are the chain's: that of a chain that is done, or else the one of the best bound."""

@@ -409,7 +409,7 @@ class Study:
         if not self._keeper.journal.read_only:
             self._keeper.do(
                 commands.bound, name, asked.cut, transitions=found.transitions, value=found.bound, ratio=found.ratio,
-                method=found.method, aim=asked.aim,
+                method=found.method, error=found.error, aim=asked.aim,
             )  # fmt: skip
             self._keeper.settle()
         return found

@@ -57,16 +57,17 @@ def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], No
 
 def bound(
     state: State, now: int, name: str, cut: Cut, *, transitions: int, value: float, ratio: float | None, method: str,
-    aim: int = 0, version: int = 1,
+    error: float = math.inf, aim: int = 0, version: int = 1,
 ) -> tuple[list[Draft], None]:  # fmt: skip
     """A bound that was computed from a cut's counts. Nothing, if another process was faster, or the aim is a new one.
 
     ``transitions``: of the cut. ``ratio``: bound over target; None: the study has no target, or no bound holds.
+    ``error``: the largest error of a probability out of a state that was left `EXITS` times.
     """
     chain = labels.find(state, name)
     if chain.done or aim != state.aim.number or chain.at_cut == (cut.number, transitions):
         return [], None
-    numbers = {"bound": value, "ratio": math.inf if ratio is None else ratio}
+    numbers = {"bound": value, "ratio": math.inf if ratio is None else ratio, "error": error}
     finite = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
     more = packed(transitions=transitions, **finite, method=method, version=version)
     return [Draft(Kind.BOUND, chain.number, value=cut.number, by=aim, more=more)], None
