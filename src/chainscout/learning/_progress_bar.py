@@ -10,7 +10,6 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeR
 
 from ..numerals import bound
 from ..study import Study
-from ..study.portrait import following
 from ..study.settings import target_text
 from ..validation import printable
 
@@ -35,6 +34,8 @@ def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
     )
     console = get_console()
     if console.is_jupyter:  # a notebook shows the study itself
+        from ..study.portrait import following
+
         with following(study):
             yield _nothing
         return

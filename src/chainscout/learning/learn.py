@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
 
@@ -21,10 +21,12 @@ from ..journal.opening import Where, exists
 from ..policies import Policy
 from ..problems import Problem
 from ..sources import Factory, Repeating, Simulated, Source, convert
-from ..study import Browser, Study, StudySettings
+from ..study import Study, StudySettings
 from ..study.settings import UNDECLARED, open_chains
-from ..validation import printable, shown, whole_number
-from ._executor import Crew, Here
+from ..study.worker import check_may_wait
+from ..validation import Duration, printable, shown, whole_number
+from ..validation import seconds as in_seconds
+from ._driver import Driver
 from ._resume import resume
 
 __all__ = ["check_end", "learn", "run"]
@@ -57,6 +59,7 @@ def learn(
     worst: str | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
+    step_limit: Duration | None = None,
     progress: bool = True,
     seed: int = 0,
 ) -> Study:
@@ -64,6 +67,7 @@ def learn(
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
     is simulated. A source makes one observation at a time; ``sources.Factory`` makes several copies that work at once.
+    Sources that are ``async`` are awaited side by side, on an event loop in a thread of its own.
     ``where``: where the study is stored, as in Study.create. An existing study continues: a larger budget, a smaller
     target or a later deadline extends it; any other given setting must equal the study's own.
     ``states``: name → how many states there are, or their labels. If they are not given, the states of a simulated
@@ -72,27 +76,15 @@ def learn(
     many of its observations they contain.
     ``executor``: any concurrent.futures executor, with ``workers`` sources at work at once. Sources are sent to a
     process or Dask executor and back, so they must be picklable.
+    ``step_limit``: seconds, or words such as '30s', after which a step is given up. Its state counts as lost, and its
+    source begins anew when the step has really ended.
     ``progress``: whether a progress bar is shown.
     ``seed``: the seed of simulated chains.
     The other parameters are the fields of ``StudySettings``.
     """
-    settings = StudySettings(
-        budget=budget,
-        policy=policy,
-        delta=delta,
-        target_loss=target_loss,
-        deadline=deadline,
-        certificate=certificate,
-        weights=weights,
-        costs=costs,
-        paths=paths,
-        open_states=open_states,
-        warm_start=warm_start,
-        questions=questions,
-        target_width=target_width,
-        limit=limit,
-        worst=worst,
-    )
+    given = locals()
+    check_may_wait("learn", "await asyncio.to_thread(cs.learn, …)")
+    settings = StudySettings(**{field.name: given[field.name] for field in fields(StudySettings)})
     check_end(where, settings)
     for value, what, contents in ((states, "states", "states"), (warm_start, "warm_start", "Counts")):
         if value is not None and not isinstance(value, Mapping):
@@ -103,10 +95,10 @@ def learn(
             source.check()
         except InputError as error:
             raise InputError(f"the source of the chain {name!r} cannot be used: {error}") from None
-    at_once = _crew_size(executor, workers)
+    options = _checked_options(found, executor, workers, step_limit)
     study = _open_or_create(where, found, states, settings)
     try:
-        run(study, found, factories=factories, executor=executor, workers=at_once, progress=progress)
+        run(study, found, factories=factories, executor=executor, progress=progress, **options)
         _warn_of_chains_set_aside(study)
         if repeated := study.repeated_paths():
             warnings.warn(repeated[0], RepeatedPathsWarning, stacklevel=2)
@@ -157,8 +149,7 @@ def _open_or_create(
     try:
         names = study.names
         _check_sources(names, sources)
-        outlines = Browser(study).outlines()
-        _check_unused(sources, [names[number] for number, chain in enumerate(outlines) if chain.warm])
+        _check_unused(sources, study.settings.warm_start or ())
         resume(study, states, settings)
     except BaseException:
         study.close()
@@ -168,10 +159,12 @@ def _open_or_create(
 
 def _warn_of_chains_set_aside(study: Study) -> None:
     """Warns which chains are not sampled any more, why, and how to take them up again."""
-    reasons = Browser(study).set_aside()
+    reasons: dict[str, str] = study._see(
+        lambda state: {chain.name: chain.aside for chain in state.chains if chain.aside is not None}
+    )
     if not reasons:
         return
-    named = "; ".join(f"{name!r}: {printable(why.reason)}" for name, why in islice(reasons.items(), _MOST_NAMED))
+    named = "; ".join(f"{name!r}: {printable(reason)}" for name, reason in islice(reasons.items(), _MOST_NAMED))
     more = f"; and {len(reasons) - _MOST_NAMED:,} more" if len(reasons) > _MOST_NAMED else ""
     many = "1 chain was" if len(reasons) == 1 else f"{len(reasons):,} chains were"
     warnings.warn(
@@ -211,7 +204,8 @@ def _check_sources(names: Sequence[str], sources: Mapping[str, Source]) -> None:
     known = frozenset(names)
     strange = [name for name in sources if name not in known]
     if strange:
-        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}")
+        fixed = "its chains were fixed when it was made, and another study can have more"
+        raise InputError(f"sources were given for chains that the study does not have: {shown(strange)}: {fixed}")
 
 
 def _check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
@@ -226,11 +220,22 @@ def _check_unused(sources: Mapping[str, Source], warm: Iterable[str]) -> None:
             )
 
 
-def _crew_size(executor: Executor | None, workers: int | None) -> int:
-    """How many sources are at work at once."""
-    if workers is None:
-        return getattr(executor, "_max_workers", None) or 4
-    return whole_number(workers, "workers", meaning="sources at work at once")
+def _checked_options(
+    sources: Mapping[str, Source], executor: Executor | None, workers: int | None, step_limit: Duration | None
+) -> dict[str, Any]:
+    """How many sources are at work at once, and how many seconds a step may take.
+
+    If nobody says how many, all async sources are. Without an executor, other sources work one at a time.
+    """
+    limit = None if step_limit is None else in_seconds(step_limit, "step_limit", meaning="how long a step may take")
+    awaited = sum(source.is_awaited for source in sources.values())
+    if workers is not None:
+        workers = whole_number(workers, "workers", meaning="sources at work at once")
+    elif executor is not None:
+        workers = max(awaited, getattr(executor, "_max_workers", None) or 4)
+    if executor is None:
+        workers = (workers or awaited) if awaited else 1
+    return {"workers": workers, "step_limit": limit}
 
 
 def _chain_states(
@@ -269,27 +274,23 @@ def run(
     factories: Mapping[str, Factory] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
+    step_limit: Duration | None = None,
     progress: bool = True,
 ) -> None:
     """Advances sources until the study is finished. Closes all of them at the end, also after an error.
 
     An exception of a source that is not a ``SourceError`` ends the run. It is raised again with the chain's name.
 
-    ``factories``: make further sources of these chains, for workers on an executor.
+    ``factories``: make further sources of these chains, for several at work at once.
     """
-    from ._progress_bar import progress_bar
+    options = _checked_options(sources, executor, workers, step_limit)
+    bar: AbstractContextManager[Callable[[], None]] = nullcontext(_nothing)
+    if progress:
+        from ._progress_bar import progress_bar
 
-    with ExitStack() as stack:
-        for source in sources.values():
-            stack.callback(source.close)
-        shown_bar: AbstractContextManager[Callable[[], None]] = (
-            progress_bar(study) if progress else nullcontext(_nothing)
-        )
-        told = stack.enter_context(shown_bar)
-        if executor is None:
-            Crew(study, sources, {}, Here(), 1, told).run()
-        else:
-            Crew(study, sources, factories or {}, executor, _crew_size(executor, workers), told).run()
+        bar = progress_bar(study)
+    with bar as told:
+        Driver(study, sources, factories or {}, executor, told, **options).run()
 
 
 def _nothing() -> None:

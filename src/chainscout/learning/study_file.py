@@ -18,7 +18,9 @@ from ..journal.opening import check_place
 from ..problems.schema import Errors, chain_of, label, place_of
 from ..sources import Environment, Program, Recorded, Simulated, Source, read_recorded
 from ..study import StudySettings
-from ..study.settings import CHECKS, check_affordable, checked_budget, checked_name, closed_states
+from ..study.budget import check_affordable, checked_budget
+from ..study.labels import closed_states
+from ..study.settings import CHECKS, checked_name
 from ..validation import did_you_mean, real_number, seconds, seed_number
 from .learn import check_end
 
@@ -198,7 +200,7 @@ def _check_options(found: StudyFile, errors: Errors, wrong: set[str], priced: bo
             with errors.at(name):
                 check(given[name])
     with errors.at("budget"):
-        budget = checked_budget(given.get("budget"), priced)
+        budget = checked_budget(given.get("budget"), priced=priced)
         if bool(costs) == priced:
             check_affordable(budget, min((costs.get(name, 1.0) for name in found.sources), default=1.0))
     if "where" not in wrong:

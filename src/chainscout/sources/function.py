@@ -1,7 +1,7 @@
-"""Python functions, iterators and generator functions as sources."""
+"""Python functions, iterators and generator functions as sources, each also with ``async``."""
 
-from collections.abc import Callable, Hashable, Iterator
-from inspect import isgeneratorfunction
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any
 
 from ..chains import MarkovChain
@@ -27,9 +27,7 @@ class Function(Source):
 
     def restart(self) -> None:
         """Calls the function's own ``restart``, if it has one. Its next state begins a path in any case."""
-        restart = getattr(self._function, "restart", None)
-        if callable(restart):
-            restart()
+        _restart(self._function)
         self._fresh = True
 
 
@@ -85,6 +83,34 @@ class Restartable(Source):
         self._states = None
 
 
+class Awaited(Source):
+    """An async source: a coroutine function, an async iterator, or a function that returns a new one for every path."""
+
+    def __init__(self, begin: Callable[[], AsyncIterator[Hashable]], function: Any = None) -> None:
+        """``function``: its own ``restart`` is called, if it has one."""
+        self._begin = begin
+        self._function = function
+        self._states: AsyncIterator[Hashable] | None = None
+
+    async def advance(self) -> tuple[Hashable, bool]:
+        """The next state. After the end of an iterator, another one begins."""
+        fresh = self._states is None
+        if self._states is None:
+            self._states = self._begin()
+        try:
+            return await anext(self._states), fresh
+        except StopAsyncIteration:
+            if fresh:
+                raise SourceEnded("the iterator has no more states") from None
+            self._states = None
+            return await self.advance()
+
+    def restart(self) -> None:
+        """The next state begins a path."""
+        _restart(self._function)
+        self._states = None
+
+
 class Factory:
     """Makes sources of one chain, one for each worker. Each source walks its own paths.
 
@@ -114,6 +140,12 @@ def convert(thing: Any) -> Source:
         return thing
     if isgeneratorfunction(thing):
         return Restartable(thing)
+    if iscoroutinefunction(thing) or iscoroutinefunction(getattr(thing, "__call__", None)):  # noqa: B004
+        return Awaited(lambda: _values(thing), thing)
+    if isasyncgenfunction(thing):
+        return Awaited(thing)
+    if isinstance(thing, AsyncIterator):
+        return Awaited(lambda: thing)
     if callable(thing):
         return Function(thing)
     if isinstance(thing, Iterator):
@@ -122,3 +154,14 @@ def convert(thing: Any) -> Source:
         "a source must be a callable, an iterator, a MarkovChain, recorded states, or an object of "
         f"chainscout.sources, not {shown(thing)}"
     )
+
+
+def _restart(function: Any) -> None:
+    restart = getattr(function, "restart", None)
+    if callable(restart):
+        restart()
+
+
+async def _values(function: Callable[[], Awaitable[Hashable]]) -> AsyncIterator[Hashable]:
+    while True:
+        yield await function()

@@ -1,6 +1,7 @@
 """The common form of all sources of a chain's next state."""
 
-from collections.abc import Hashable
+from collections.abc import Awaitable, Hashable
+from inspect import iscoroutinefunction
 from typing import NamedTuple, Self
 
 from ..errors import InputError
@@ -30,7 +31,12 @@ class Source:
     def check(self) -> None:
         """Raises ``InputError`` if the source cannot work here. Nothing is started."""
 
-    def advance(self) -> tuple[Hashable, bool]:
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its ``advance`` is an ``async def``, which `learn` awaits on an event loop."""
+        return iscoroutinefunction(self.advance)
+
+    def advance(self) -> tuple[Hashable, bool] | Awaitable[tuple[Hashable, bool]]:
         """The next state, and whether it begins a new path (no transition led to it from the state before)."""
         raise NotImplementedError
 

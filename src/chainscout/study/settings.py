@@ -10,11 +10,13 @@ from ..counts import Counts
 from ..errors import InputError
 from ..policies import Policy
 from ..validation import did_you_mean, failure_probability, one_of, real_number, shown, unicode_text
+from . import labels
 from .questions import checked_limit, checked_width, checked_worst
+from .state import State
 
 __all__ = [
     "CHECKS", "UNDECLARED", "StudySettings", "check_known", "checked_name", "deadline_text", "numbers_by_chain",
-    "open_chains", "target_text", "targets",
+    "open_chains", "settings_of", "target_text", "targets",
 ]  # fmt: skip
 
 #: The certificates that a study can promise for its closed chains; the first one is the default.
@@ -78,6 +80,26 @@ class StudySettings:
         if self.policy is None and self.has_target:
             values["policy"] = policies.WITH_TARGET
         return replace(self, **{name: check(values.get(name)) for name, check in CHECKS.items()})
+
+
+def settings_of(state: State) -> StudySettings:
+    """The settings of a study that exists, as they are now. Its policy is a name."""
+    given, aims, chains = state.settings, state.aim.targets, state.chains
+    questions: dict[str, list[str]] = {}
+    for number, line, *_ in given["questions"]:
+        questions.setdefault(chains[number].name, []).append(line)
+    warm = {
+        chain.name: Counts.from_rows(chain.warm, labels.states(chain), observations=chain.prior, paths=0, last=None)
+        for chain in chains
+        if chain.prior
+    }
+    return StudySettings(
+        budget=state.budget, target_loss=aims.get("loss"), deadline=state.deadline, delta=state.delta,
+        certificate=given["method"], policy=given["policy"]["name"],
+        weights={chain.name: chain.weight for chain in chains}, costs={chain.name: chain.cost for chain in chains},
+        paths=given["paths"], open_states=[chain.name for chain in chains if chain.is_open], warm_start=warm,
+        questions=questions, target_width=aims.get("width"), limit=aims.get("limit"), worst=aims.get("worst"),
+    )  # fmt: skip
 
 
 _DEFAULTS: dict[str, Any] = {

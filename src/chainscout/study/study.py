@@ -9,6 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, overload
@@ -33,12 +34,12 @@ from .chain import Chain
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
-from .settings import StudySettings
+from .settings import StudySettings, settings_of
 from .state import MAIN, State
 from .views import ChainProgress, EventLine, LogLine, Progress, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
-from .worker import Worker
+from .worker import Worker, is_learners
 
 __all__ = ["Study"]
 
@@ -351,12 +352,12 @@ class Study:
         self._keeper.settle()
 
     @contextmanager
-    def _program(self, repeating: Set[str]) -> Iterator[str]:
-        """The mark of a call of ``learn`` for its workers. First the slots of calls that were killed are given up."""
+    def _program(self, repeating: Set[str]) -> Iterator[Callable[..., Worker]]:
+        """What makes the workers of a call of ``learn``. First the slots of calls that were killed are given up."""
         self._keeper.do(commands.give_up_gone, is_gone, repeating)
         self._keeper.settle()
         with running() as mark:
-            yield mark
+            yield partial(Worker, self._keeper, warns=False, program=mark)
 
     def worker(self, name: str, *, renews: bool = True) -> Worker:
         """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``."""
@@ -364,8 +365,9 @@ class Study:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
         if "\0" in name:
             raise InputError(f"a worker's name cannot have the character NUL in it, as in {shown(name)}")
-        if name == MAIN:
-            raise InputError(f"a worker's name cannot be {MAIN!r}, because the paths of plain tells have that name")
+        for taken, who in ((name == MAIN, "the paths of plain tells have"), (is_learners(name), "learn gives its own")):
+            if taken:
+                raise InputError(f"a worker's name cannot be {name!r}, because {who} that name")
         return Worker(self._keeper, unicode_text(name, "a worker's name"), renews=renews)
 
     # -- what is known
@@ -520,6 +522,12 @@ class Study:
     def finished(self) -> bool:
         """Whether there is nothing more to ask."""
         return self.stop_reason is not None
+
+    @property
+    def settings(self) -> StudySettings:
+        """The settings, as they are now. The policy is its name."""
+        found: StudySettings = self._see(settings_of)
+        return found
 
     @property
     def names(self) -> list[str]:

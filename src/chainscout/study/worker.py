@@ -1,6 +1,10 @@
 """Workers and their leases, for a study on a journal: who advances a path for a while."""
 
+import asyncio
+import inspect
 import math
+import re
+import sys
 import threading
 import time
 import weakref
@@ -11,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ..counts import MOST_TRANSITIONS
-from ..errors import Cancelled, ChainscoutError, ConnectionLost, InputError, LeaseLost, NothingFree, StudyFinished
+from ..errors import Cancelled, ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
 from ..journal.entry import End
 from ..markup import html_table
 from ..validation import Duration, printable, shown, whole_number
@@ -20,14 +24,36 @@ from . import commands, labels
 from .keeper import Keeper
 from .walker import Walker
 
-__all__ = ["Lease", "LeaseStatus", "Worker"]
+__all__ = ["LEARNERS", "Lease", "LeaseStatus", "Worker", "check_may_wait", "is_learners"]
 
 Result = TypeVar("Result")
 
+#: The name of the worker of `learn`; its further workers have a number behind it. Nobody else has such a name.
+LEARNERS = "learn"
 #: Seconds for which a change is tried again while the database is not reachable.
 _PATIENCE = 30.0
 #: Seconds between two searches for a free chain: at first, and at most.
 _POLL = (0.005, 0.25)
+
+
+def is_learners(name: str) -> bool:
+    """Whether only `learn` may call its worker so."""
+    return re.fullmatch(rf"{LEARNERS}( \d+)?", name) is not None
+
+
+def check_may_wait(what: str, instead: str) -> None:
+    """Raises ``InputError`` in a running event loop: everything that might end the wait would wait too.
+
+    A notebook runs its cells in an event loop of its own, which nothing else needs, so a cell may wait.
+    """
+    frame = None if asyncio._get_running_loop() is None else sys._getframe(1)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package in ("IPython", "ipykernel"):
+            return
+        if package == "asyncio" or frame.f_code.co_flags & inspect.CO_COROUTINE:
+            raise InputError(f"{what} would hold up the running event loop: write {instead}")
+        frame = frame.f_back
 
 
 class LeaseStatus(Enum):
@@ -113,11 +139,21 @@ class Worker:
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
-                self._keeper.settle()  # a look that is due may free a chain
+                if not self._keeper.settle():  # a look that is due may free a chain
+                    self._check_wait()
                 if limit is not None and time.monotonic() + pause > limit:
                     raise
+                check_may_wait("a worker that waits for a lease", "await asyncio.to_thread(worker.lease)")
             time.sleep(pause)
             pause = min(2 * pause, _POLL[1])
+
+    def _check_wait(self) -> None:
+        """Raises ``Held`` if all leases are the worker's own, because then nobody else ends the wait."""
+        with self._keeper.lock():
+            held = self._keeper.state().leases.values()
+            alone = held and all(lease.worker == self._walker.number for lease in held)
+        if alone:
+            raise Held(f"the worker {self.name!r} has the only leases of the study: it must tell them, not wait")
 
     def __iter__(self) -> "Iterator[Lease]":
         """One lease after the other, until the study is finished. Leaving the loop gives the last one back."""
