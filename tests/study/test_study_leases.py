@@ -13,8 +13,7 @@ from study_rules import FLOOR, RULE, RULES
 
 from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
 from chainscout.policies import Policy
-from chainscout.study import Study
-from chainscout.study._lease import LeaseStatus
+from chainscout.study import LeaseStatus, Study
 
 
 def test_workers_get_the_best_chain_with_what_is_pending(place):

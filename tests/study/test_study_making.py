@@ -104,7 +104,7 @@ def test_a_study_is_checked_before_it_is_made(place, change, words):
 
 def test_a_million_chains_share_one_list_of_labels():
     study = Study.create(None, {f"c{k}": ["on", "off"] for k in range(100)}, policy=RULE)
-    assert len({id(chain.labels) for chain in study._store.chains}) == 1
+    assert len({id(chain.labels) for chain in study._keeper.state().chains}) == 1
 
 
 def test_estimates_hold_for_all_chains_at_once(place):

@@ -46,7 +46,7 @@ def test_what_is_wrong_changes_nothing(place):
     assert (study.progress(), study.indices(), list(study.log())) == before
 
 
-def test_a_rule_that_fails_changes_nothing(place):
+def test_a_rule_that_fails_loses_no_observation_and_is_told_to_who_asks(place):
     def terms(row, exits, squares, constants):
         if exits == 5.0:
             raise ZeroDivisionError("a slip in a rule")
@@ -54,22 +54,44 @@ def test_a_rule_that_fails_changes_nothing(place):
 
     frail = Policy("frail", index=lambda sums, t, _: 1.0 / t, terms=terms)
     study = place.create({"a": 1}, policy=frail)
-    for _ in range(5):
+    worker = study.worker("rig", renews=False)
+    lease = worker.lease()
+    for _ in range(6):
         study.tell("a", 0)
-    before = study.progress(), study.indices(), list(study.log()), study.counts("a")
-    with pytest.raises(ZeroDivisionError):
-        study.tell("a", 0)
-    with pytest.raises(ZeroDivisionError):
-        study.tell_many([("a", 0)])
-    assert (study.progress(), study.indices(), list(study.log()), study.counts("a")) == before
+    for ask in (study.ask, lambda: study.ask(3), worker.lease):
+        with pytest.raises(ZeroDivisionError, match="a slip in a rule"):
+            ask()
+    assert (study.progress().observations, study.counts("a").transitions.tolist()) == (6, [[5]])
+    study.tell_many([("a", 0)])  # the terms of the row are computed again, and are right
+    lease.tell(0)
+    assert study.ask() == "a"
+    assert study.progress().observations == 8
+
+
+def test_a_rule_that_fails_after_a_workers_tell_fails_at_its_next_lease(place):
+    def index(sums, transitions, constants):
+        if transitions == 3.0:
+            raise ZeroDivisionError("a slip in a rule")
+        return 1.0
+
+    study = place.create({"a": 1}, policy=Policy("frail", index=index, terms=lambda *_: (0.0,)))
+    with study.worker("rig", renews=False) as worker:
+        leases = iter(worker)
+        next(leases).tell(0)
+        for _ in range(3):
+            next(leases).tell(0)
+        with pytest.raises(ZeroDivisionError):
+            next(leases)
+        assert study.progress().observations == 4
 
 
 def test_an_index_that_is_no_number_is_refused(place):
     study = place.create({"a": 2}, policy=Policy("nan", index=lambda sums, t, _: math.nan, terms=lambda *_: (0.0,)))
     study.tell("a", 0)
+    study.tell("a", 1)
     with pytest.raises(InputError, match="no number"):
-        study.tell("a", 1)
-    assert study.progress().observations == 1
+        study.ask()
+    assert study.progress().observations == 2
 
 
 def test_steps_make_a_retry_harmless(place):

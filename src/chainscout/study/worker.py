@@ -90,7 +90,7 @@ class Worker:
         self._walker.program = program
         self._leases: set[Lease] = set()
         #: The lease that `__iter__` gave last takes the next one when it is told.
-        self._next: Lease | BaseException | None = None
+        self._next: Lease | None = None
         self._closed = False
         #: The event that wakes the renewing thread, and the seconds for which that thread sleeps.
         self._waking = threading.Event()
@@ -163,7 +163,7 @@ class Worker:
                 lease._follows = True
                 yield lease
                 following, self._next = self._next, None
-                lease = following if isinstance(following, Lease) else self.lease()
+                lease = self.lease() if following is None else following
         finally:
             if lease is not None:
                 with suppress(LeaseLost):
@@ -302,7 +302,7 @@ class Lease:
 
     def tell_and_lease(
         self, state: Hashable, *, continuing: bool | Set[str] = False, observations: int | None = None
-    ) -> "Lease | ChainscoutError | None":
+    ) -> "Lease | Exception | None":
         """Tells one observation, and takes the worker's next lease in the same append.
 
         Returns the lease, or the error that says why there is none; None if that must be asked again.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Set
 from typing import NamedTuple
 
-from ...errors import Held, LeaseLost, NothingFree, StudyFinished
+from ...errors import LeaseLost
 from ...journal.entry import Draft, End, Kind, packed
 from ..chain import Chain, Path
 from ..draws import Status
@@ -51,7 +51,7 @@ def tell_and_lease(
     state: State, now: int, worker: Walker, token: int, name: str, given: Hashable, lasts: int, *, path: int, step: int,
     steps: int = 1, without: Set[str] = frozenset(), continuing: bool | Set[str] = False,
     observations: int | None = None, recall: Recall = nothing_recalled,
-) -> tuple[list[Draft], tuple[Told, Granted | StudyFinished | NothingFree | Held]]:  # fmt: skip
+) -> tuple[list[Draft], tuple[Told, Granted | Exception]]:  # fmt: skip
     """Tells one observation, and takes the worker's next lease in the same append: the lease is chosen after the tell.
 
     If there is no lease, its place has the error that says why, and the observation is told all the same.
@@ -64,7 +64,7 @@ def tell_and_lease(
     after = After(state, now, drafts)
     try:
         found, granted = _granted(after, worker, lasts, steps, False, None, without, continuing, None, told)
-    except (StudyFinished, NothingFree, Held) as error:
+    except Exception as error:  # a rule may raise any, and no observation is lost by it
         return after.drafts, (told, error)
     return found, (told, granted)
 
