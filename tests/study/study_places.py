@@ -53,9 +53,14 @@ def lease(study: Study, worker: str, seconds: float = 60.0, **options: Any) -> A
     return study.worker(worker, renews=False).lease(seconds, **{"wait": 0, **options})
 
 
+#: A moment that no real clock shows in these tests: a study's clock never goes back.
+LATER = 4e9
+
+
 def set_clock(study: Study, now: float) -> None:
-    """Lets the study's clock show ``now``, in seconds since 1970, for ever. It never shows less than before."""
-    study._keeper.journal.now = lambda: round(1000 * now)
+    """Lets the study's clock show ``now`` for ever: seconds since 1970, or a small number of seconds after `LATER`."""
+    moment = int(1000 * (now if now > LATER / 4 else LATER + now))
+    study._keeper.journal.now = lambda: moment  # type: ignore[method-assign]
 
 
 class Server:

@@ -8,7 +8,7 @@ import time
 import pytest
 from study_checks import check
 from study_driving import STATES, drive, nth_state
-from study_places import lease, set_clock
+from study_places import LATER, lease, set_clock
 from study_rules import FLOOR, RULE, RULES
 
 from chainscout.errors import Held, InputError, LeaseLost, NothingFree, OutOfStep, StudyFinished
@@ -198,8 +198,7 @@ def test_costs_are_promised_and_given_back(place):
     check(study, {"a": 2, "b": 2}, RULE)
     for held in leases:
         held.give_back()
-    with study._store.reading() as transaction:
-        assert transaction.study.reserved == 0.0
+    assert study._keeper.state().reserved == 0.0
     while (held := lease(study, "w", steps=3)) is not None:
         while held.steps:
             held.tell(0)
@@ -226,7 +225,7 @@ def test_a_worker_that_stays_with_a_chain_can_pay_for_it(place):
 
 
 def test_a_valid_holder_is_always_heard(place):
-    study = place.create(STATES, budget=100, policy=RULE, deadline=1000.0)
+    study = place.create(STATES, budget=100, policy=RULE, deadline=LATER + 1000.0)
     set_clock(study, 990.0)
     held = lease(study, "slow", seconds=60)
     set_clock(study, 1001.0)

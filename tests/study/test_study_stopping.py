@@ -6,7 +6,7 @@ import random
 import pytest
 from study_checks import check
 from study_driving import STATES, drive
-from study_places import lease, set_clock
+from study_places import LATER, lease, set_clock
 from study_rules import RULE
 
 from chainscout.errors import ChainscoutError, InputError, StudyFinished
@@ -84,7 +84,7 @@ def test_the_target_stops_the_study_on_fresh_certificates(place):
 
 
 def test_the_deadline_stops_the_study(place):
-    study = place.create({"a": 2}, policy=RULE, deadline=5000.0)
+    study = place.create({"a": 2}, policy=RULE, deadline=LATER + 5000.0)
     set_clock(study, 4999.0)
     study.tell(study.ask(), 0)
     set_clock(study, 5000.0)
@@ -95,7 +95,7 @@ def test_the_deadline_stops_the_study(place):
     assert study.progress().observations == 2
     with pytest.raises(StudyFinished, match="deadline"):
         study.tell("a", 1)
-    study.extend(deadline=6000.0)
+    study.extend(deadline=LATER + 6000.0)
     assert study.ask() == "a"
 
 
