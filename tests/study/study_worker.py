@@ -6,19 +6,22 @@ hold impossible transitions if it ever joined two paths. Workers are real proces
 imported everything once.
 """
 
+import itertools
 import multiprocessing
 import random
 import resource
 import signal
 import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from study_checks import check
 from study_rules import RULE
 
-from chainscout.errors import ChainscoutError, StudyFinished
-from chainscout.study import Study
+from chainscout.errors import ChainscoutError
+from chainscout.study import Study, keeper
 
 SIZES = {f"chain{k}": 2 + k % 4 for k in range(12)}
 
@@ -35,34 +38,47 @@ class Simulators:
         return self._states[chain]
 
 
+#: How a worker advances chains: by asking, and telling with path and step or without; by one lease after the other,
+#: each taken by itself, or with the tell before it.
+WAYS = ("ask", "plain", "lease", "walk")
+
+
+def moves(study: Study, name: str, way: str, number: int) -> Iterator[tuple[tuple[str, int, int], Callable[..., Any]]]:
+    """Chain, path and step of each observation that is to be made, and what tells it."""
+    if way in ("ask", "plain"):
+        for _ in range(number):
+            if study.finished:
+                break
+            chain = study.ask()
+            stands = study.chain(chain)
+            place = chain, stands.path, stands.step
+            yield place, partial(study.tell, chain) if way == "plain" else partial(named, study, place)
+        return
+    with study.worker(name) as worker:
+        leases = worker if way == "walk" else iter(lambda: worker.lease(5.0), None)
+        for lease in itertools.islice(leases, number):
+            yield (lease.chain, lease.path, lease.step), lease.tell
+
+
+def named(study: Study, place: tuple[str, int, int], state: int) -> None:
+    chain, path, step = place
+    study.tell(chain, state, path, step)
+
+
 def work(pipe: Any, where: Any, name: str, way: str, number: int, room: int | None) -> None:
     """The worker's process. ``room``: the size beyond which its files cannot grow, as on a full disk."""
+    keeper.TAIL = keeper.OBJECTS = 1  # a snapshot after every change
     try:
         if room is not None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         study, simulators = Study.open(where, RULE), Simulators(name)
         pipe.send("ready")
-        if way == "lease":
-            with study.worker(name) as worker:
-                for _ in range(number):
-                    lease = worker.lease(5.0)
-                    if lease is None:
-                        break
-                    state = simulators.advance(lease.chain)
-                    pipe.send((lease.chain, lease.path, lease.step, state))
-                    lease.tell(state)
-                    pipe.send("told")
-        else:
-            for _ in range(number):
-                try:
-                    chain = study.ask()
-                except StudyFinished:
-                    break
-                stands, state = study.chain(chain), simulators.advance(chain)
-                pipe.send((chain, stands.path, stands.step, state))
-                study.tell(chain, state, stands.path, stands.step)
-                pipe.send("told")
+        for place, tell in moves(study, name, way, number):
+            state = simulators.advance(place[0])
+            pipe.send((*place, state))
+            tell(state)
+            pipe.send("told")
         study.close()
         pipe.send("done")
     except ChainscoutError as error:
@@ -156,7 +172,7 @@ def is_sound(where: Any, written: list[Written]) -> Study:
     assert len(set(told)) == len(told), "two workers walked one path"
     assert paths == {place: states for worker in written for place, states in worker.told.items()}
     for name, size in SIZES.items():
-        for x, row in study.counts(name).rows().items():
+        for x, row in study.counts(name, everything=True).rows().items():
             assert {(y - x) % size for y in row} <= {0, 1}, "a transition was counted that no simulator can make"
     study.audit()
     check(study, SIZES, RULE)

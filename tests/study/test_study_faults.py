@@ -1,19 +1,15 @@
 """Real processes that are killed, crowded and starved; what was acknowledged is there, once, and the study goes on."""
 
 import random
-import shutil
-import sqlite3
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 from study_rules import RULE
-from study_worker import SIZES, Worker, Written, goes_on, is_sound
+from study_worker import SIZES, WAYS, Worker, Written, goes_on, is_sound
 
-from chainscout.errors import ConnectionLost, LeaseLost
-from chainscout.store.sql import sqlite_files
+from chainscout.errors import LeaseLost
 from chainscout.study import Study
 
 
@@ -21,7 +17,7 @@ def killed_at_random(where, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     written: list[Written] = []
     for n in range(kills):
-        worker = Worker(where, f"worker {n}", rng.choice(["ask", "lease"]))
+        worker = Worker(where, f"worker {n}", rng.choice(WAYS))
         time.sleep(rng.uniform(0.0, 0.25))
         written.append(worker.kill())
     study = is_sound(where, written)
@@ -41,8 +37,8 @@ def test_a_writer_is_killed_at_any_moment(where):
 
 
 @pytest.mark.soak
-def test_a_writer_is_killed_at_two_hundred_moments(where):
-    killed_at_random(where, 200, seed=2)
+def test_a_writer_is_killed_at_a_thousand_moments(where):
+    killed_at_random(where, 1000, seed=2)
 
 
 def gather(workers: list[Worker]) -> list[Written]:
@@ -127,14 +123,12 @@ def test_postgres_is_restarted_under_load(own_server):
 
 
 def test_a_server_that_was_restarted_between_two_tells(own_server):
-    """Nothing was on its way, so the outcome is known; asking is repeated by itself."""
+    """The journal settles by itself what was stored: each observation is there once."""
     with Study.create(own_server.address(), SIZES, policy=RULE) as study:
         name, size = next(iter(SIZES.items()))
         for step in range(3 * size):
             study.tell(name, step % size)
         own_server.restart()
-        with pytest.raises(ConnectionLost, match="nothing was changed"):
-            study.tell(name, 0)
         study.tell(name, 0)
         study.tell(name, 1)
         own_server.restart()
@@ -178,73 +172,3 @@ def test_a_process_that_opens_a_study_again_loses_nothing(tmp_path):
     with Study.open(where) as study:
         assert study.progress().observations == told
         study.audit()
-
-
-def test_a_study_is_opened_while_a_check_point_of_another_process_is_under_way(tmp_path):
-    """The file says 'open' then, and the write lock may be held for long: whoever opens the study waits its turn."""
-    where = tmp_path / "study.db"
-    with Study.create(where, {"a": 2}, budget=10) as study:
-        study.tell("a", 0)
-        other = sqlite3.connect(where, isolation_level=None, check_same_thread=False)
-        ((mark,),) = other.execute("PRAGMA user_version").fetchall()
-        other.execute(f"PRAGMA user_version = {sqlite_files.following(mark)}")
-        other.execute("BEGIN IMMEDIATE")
-        timer = threading.Timer(2.5, lambda: other.execute("ROLLBACK"))
-        timer.start()
-        began = time.monotonic()
-        with Study.open(where) as again:
-            assert time.monotonic() - began > 2
-            assert again.progress().observations == 1
-        timer.join()
-        other.close()
-
-
-def test_check_points_that_are_cut_off_one_after_the_other_leave_a_study_that_opens(tmp_path):
-    """A kill between the mark and the check point leaves the mark in the log: the counts must not part for ever."""
-    where = tmp_path / "study.db"
-    with Study.create(where, {"a": 2}, budget=100) as study:
-        database = study._store.database
-        for state in range(6):
-            study.tell("a", state % 2)
-            database._open = stopped  # where a check point would open its second connection
-            with pytest.raises(Stopped):
-                database._checkpoint(time.monotonic() + 10)
-            del database._open
-            shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-{state}"))  # as a kill leaves it
-    for state in range(6):
-        with Study.open(tmp_path.with_name(f"{tmp_path.name}-{state}") / "study.db") as study:
-            assert study.progress().observations == state + 1
-            study.audit()
-
-
-def test_a_check_point_that_ends_late_does_not_undo_the_marks_of_later_ones(tmp_path):
-    """Between the check point and its end the lock is free, and a slow process finds others' check points done."""
-    where = tmp_path / "study.db"
-    with Study.create(where, {"a": 2}, budget=100) as slow, Study.open(where) as quick:
-        slow.tell("a", 0)
-        queue, turns = slow._store.database._queue, []
-
-        def late(statement, end):
-            turns.append(statement)
-            if len(turns) == 3:  # the check point is made, and its end waits for its turn
-                for state in (0, 1, 1):
-                    quick.tell("a", state)
-                    quick._store.database._checkpoint(time.monotonic() + 10)
-            queue(statement, end)
-
-        slow._store.database._queue = late
-        slow._store.database._checkpoint(time.monotonic() + 10)
-        del slow._store.database._queue
-        assert len(turns) == 3
-        copy = tmp_path.with_name(f"{tmp_path.name}-left")
-        shutil.copytree(tmp_path, copy)
-    with Study.open(copy / "study.db") as study:
-        assert study.progress().observations == 4
-
-
-class Stopped(Exception):
-    pass
-
-
-def stopped():
-    raise Stopped
