@@ -29,6 +29,8 @@ Command = Callable[Concatenate[State, int, Given], tuple[list[Draft], Result]]
 TAIL, OBJECTS = 20_000, 5
 #: So many entries are folded without the garbage collector.
 _MANY = 1_000
+#: So many bounds are computed at once.
+_AT_ONCE = 1_000
 
 
 class Keeper:
@@ -135,23 +137,28 @@ class Keeper:
         if state is not None and not state.aim.looks and not state.twins:
             return False
         head = None if state is None else state.head
-        while (asked := self._due()) is not None:
-            found = bounds.found(asked)
-            self.do(
-                commands.bound, asked.name, asked.cut, transitions=found.transitions, value=found.bound,
-                ratio=found.ratio, method=found.method, error=found.error, aim=asked.aim,
-            )  # fmt: skip
+        while asked := self._due():
+            self.note_bounds(asked)
         for twins in self._alike():
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
             if surprise(iter(states), twins.needed) >= twins.needed:
                 self.do(commands.repeat, twins)
         return self._state is None or self._state.head != head
 
-    def _due(self) -> bounds.Due | None:
+    def note_bounds(self, asked: Sequence[bounds.Due]) -> list[bounds.Found]:
+        """Computes bounds outside of the lock, and notes them."""
+        found = bounds.found(asked)
+        for due, one in zip(asked, found, strict=True):
+            self.do(
+                commands.bound, due.name, due.cut, transitions=one.transitions, value=one.bound, ratio=one.ratio,
+                method=one.method, error=one.error, aim=due.aim,
+            )  # fmt: skip
+        return found
+
+    def _due(self) -> list[bounds.Due]:
         with self._lock:
             state = self._catch_up(read=False)
-            number = min(state.aim.looks, default=None)
-            return None if number is None else bounds.due(state, state.chains[number])
+            return [bounds.due(state, state.chains[number]) for number in sorted(state.aim.looks)[:_AT_ONCE]]
 
     def _alike(self) -> list[Twins]:
         """The pairs of paths that began alike since the last call."""

@@ -398,23 +398,15 @@ class Study:
 
     def bounds(self) -> dict[str, Found]:
         """The bound of each chain's loss at this moment. Each is noted, so it may end its chain."""
-        names: list[str] = self._see(lambda state: list(state.names))
-        return {name: self._bound(name) for name in names}
-
-    def _bound(self, name: str) -> Found:
-        def look(state: State) -> Due:
-            chain = state.names[name]
-            return due(state, chain, state.chosen_cut(chain))
-
-        asked: Due = self._see(look)
-        found = computed(asked)
-        if not self._keeper.journal.read_only:
-            self._keeper.do(
-                commands.bound, name, asked.cut, transitions=found.transitions, value=found.bound, ratio=found.ratio,
-                method=found.method, error=found.error, aim=asked.aim,
-            )  # fmt: skip
+        asked: list[Due] = self._see(
+            lambda state: [due(state, chain, state.chosen_cut(chain)) for chain in state.chains]
+        )
+        if self._keeper.journal.read_only:
+            found = computed(asked)
+        else:
+            found = self._keeper.note_bounds(asked)
             self._keeper.settle()
-        return found
+        return {one.name: bound for one, bound in zip(asked, found, strict=True)}
 
     def certificate(self) -> StudyCertificate:
         """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
