@@ -119,7 +119,7 @@ def status(where: str, chain: str | None) -> None:
 @click.argument("chain")
 @click.argument("question")
 @click.option("--delta", type=float, help="The probability that the bounds fail. Without it, the study's.")
-@click.option("--method", help="replay, row-likelihood, delta or posterior. Without it, what the log allows.")
+@click.option("--method", help="replay or row-likelihood. Without it, what the log allows.")
 @click.option("--asked", type=int, help="Read only draws issued after this number: the question was asked then.")
 @click.option("--losses", default="checked", help="checked, or independent of all that was drawn.")
 def answer(where: str, chain: str, question: str, **options: Any) -> None:
