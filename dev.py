@@ -266,6 +266,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "test-interop": test_interop,
     "test-lowest": test_lowest,
     "test-gpu": test_gpu,
+    "trials": trials,
     "soak": soak,
     "coverage": coverage,
     "lint": lint,
