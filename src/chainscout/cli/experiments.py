@@ -71,7 +71,7 @@ def write(results: "Results", out: Path) -> None:
 
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        results.save(out / "run.nc")
+        results.save(out / "run.npz")
         (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
         try:
             figure = results.figure()
@@ -95,7 +95,7 @@ def _directory(out: Path | None, resume: bool) -> Path | None:
         raise InputError(f"{out} holds no interrupted run to go on with")
     if tasks.exists() and not resume:
         raise InputError(f"{out} holds an interrupted run: go on with it by --resume, or choose another directory")
-    if (out / "run.nc").exists() and not resume:
+    if (out / "run.npz").exists() and not resume:
         raise InputError(f"{out} holds a finished run: choose another directory")
     return tasks
 

@@ -187,7 +187,7 @@ def backup(file: str, copy: str, without_log: bool) -> None:
 @click.option(
     "--format",
     "kind",
-    help="json, csv, npz, toml (a problem file), or for model checkers prism, tra, drn or umb; without it, what the"
+    help="json, csv, npz, toml (a problem file), or for model checkers prism, drn or umb; without it, what the"
     " name of the file ends in, or json.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
@@ -220,8 +220,8 @@ def export(where: str, kind: str | None, out: Path | None, chain: str | None, st
 @click.argument("where", metavar="WHERE")
 @click.option("--out", type=click.Path(path_type=Path), default="report.html", help="The file.")
 def report(where: str, out: Path) -> None:
-    """Write a page of a study or of a saved experiment (run.nc): one file, nothing is loaded from elsewhere."""
-    if Path(where).suffix == ".nc":
+    """Write a page of a study or of a saved experiment (run.npz): one file, nothing is loaded from elsewhere."""
+    if Path(where).suffix == ".npz":
         from ..experiment import Results
         from ..report.experiments import experiment_page
 

@@ -5,7 +5,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,18 +121,14 @@ _WHOLE: dict[str, Callable[[Study], bytes]] = {
     "toml": _export_toml,
 }
 #: The names of all formats. Those of model checkers hold one chain.
-FORMATS = (*_WHOLE, *(suffix[1:] for suffix in formats.SUFFIXES))
+FORMATS = (*_WHOLE, *(suffix[1:] for suffix in formats.WRITTEN))
 
 
 def content(study: Study, kind: str, *, chain: str | None = None, start: Hashable = None) -> bytes:
     """The content of a file of this format."""
     if kind in _WHOLE:
         return _of_all(study, kind, chain, start)
-    found = formats.files(_model(study, chain, start), Path(f"model.{kind}"))
-    if len(found) > 1:
-        names = " and ".join(file.suffix for file in found)
-        raise InputError(f"this format is several files, {names}: name one to write them")
-    return found.popitem()[1]
+    return formats.content(_model(study, chain, start), f".{kind}")
 
 
 def write(
@@ -152,8 +147,7 @@ def write(
     if chosen in _WHOLE:
         write_file(where, _of_all(study, chosen, chain, start))
     else:
-        for file, data in formats.files(_model(study, chain, start), where).items():
-            write_file(file, data)
+        write_file(where, formats.content(_model(study, chain, start), where.suffix))
 
 
 def _of_all(study: Study, kind: str, chain: str | None, start: Hashable) -> bytes:
