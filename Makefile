@@ -2,11 +2,11 @@
 PYTHON ?= python3
 EXTRAS ?=
 
-.PHONY: help demo extra setup test test-system test-interop test-lowest test-gpu soak coverage lint docs dist bench bench-gpu clean
+.PHONY: help demo extra setup test test-system test-interop test-lowest test-gpu trials soak coverage lint docs dist bench bench-gpu clean
 .NOTPARALLEL: # targets share environments
 
 help:
 	@$(PYTHON) dev.py --help
 
-demo extra setup test test-system test-interop test-lowest test-gpu soak coverage lint docs dist bench bench-gpu clean:
+demo extra setup test test-system test-interop test-lowest test-gpu trials soak coverage lint docs dist bench bench-gpu clean:
 	@$(PYTHON) dev.py $@ $(if $(filter extra,$@),$(EXTRAS))

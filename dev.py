@@ -153,6 +153,11 @@ def test_interop() -> int:
     return run([str(development()), *PYTEST, "-m", "interop"], peer)
 
 
+def trials() -> int:
+    """put the paper's claims on trial, in under a minute"""
+    return run([str(development()), "-m", "trials"])
+
+
 def test_gpu() -> int:
     """compare the GPU engine with the CPU's at full size, in .venv-gpu"""
     return run([str(with_gpu()), "-m", "pytest", "-rP", "-m", "gpu", "tests/test_gpu_device.py"])
@@ -177,10 +182,10 @@ UNCOMPILED = (
     "tests/test_mixture.py",
     "tests/test_entrywise.py",
     "tests/test_certificate_coverage.py",
-    "tests/test_verification_paths.py",
-    "tests/test_verification_findings.py",
-    "tests/test_verification_trials.py",
-    "tests/test_verification_command.py",
+    "tests/test_trials_paths.py",
+    "tests/test_trials_findings.py",
+    "tests/test_trials.py",
+    "tests/test_trials_command.py",
 )
 
 
@@ -261,6 +266,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "test-interop": test_interop,
     "test-lowest": test_lowest,
     "test-gpu": test_gpu,
+    "trials": trials,
     "soak": soak,
     "coverage": coverage,
     "lint": lint,

@@ -123,21 +123,18 @@ def widths() -> None:
                                 width(counts, question),
                                 box_width(counts, question, size) if simple else math.nan,
                                 direct_width(made, question) if within else math.nan,
-                                width(paths, question, "delta"),
-                                width(paths, question, "posterior"),
                             ]
                         )
                 for question, truth in questions(name):
                     middle = np.median(np.array(found[str(question)]), axis=0)
                     cells = ["–" if math.isnan(w) else f"{w:.3g}" for w in middle]
-                    over = "–" if math.isnan(middle[4]) or middle[4] == 0 else f"{middle[0] / middle[4]:.2f}"
                     said = str(question).split(" given")[0]
                     said = "cost, " + said[said.index(" from ") + 1 :] if said.startswith("cost") else said
-                    rows.append((name, way, f"{length:,}", said, f"{truth:.4g}", *cells, over))
+                    rows.append((name, way, f"{length:,}", said, f"{truth:.4g}", *cells))
                     print(rows[-1], flush=True)
     columns = (
         "chain", "sampled", "transitions", "question", "truth", "replay", "rows' likelihood", "box model",
-        "direct counting", "delta method", "posterior", "replay / delta method",
+        "direct counting",
     )  # fmt: skip
     record("Widths of answers", f"{COMMAND} widths", columns, rows, ("numpy",))
 

@@ -21,5 +21,5 @@ for row in results.differences():
         print(f"{row['policy']} against {row['against']}: {interval}, {row['better']} is better")
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-results.save(out / "run.nc")
+results.save(out / "run.npz")
 results.figure().savefig(out / "loss.svg")

@@ -49,7 +49,7 @@ def main() -> None:
             checkpoint="unlike-run",  # when the script runs again, it reads finished tasks from there
             progress=True,
         )
-    results.save("unlike.nc")
+    results.save("unlike.npz")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ compute-sanitizer --tool racecheck python tests/gpu_every_kernel.py
 
 import chainscout as cs
 from chainscout import engine
-from chainscout.verification import paths
+from trials import paths
 
 OPTIONS = [
     ("ba-mc", {}),

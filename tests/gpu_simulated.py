@@ -15,7 +15,7 @@ import numpy as np
 import chainscout as cs
 from chainscout import engine, policies
 from chainscout.engine import gpu
-from chainscout.verification import paths
+from trials import paths
 
 
 def terms(row, exits, squares, constants):

@@ -186,7 +186,7 @@ def test_where_paths_start_is_refused_unless_starts_are_declared_alike():
     paths = Paths.from_walks([walk(MATRIX, 30, np.random.default_rng(3)) for _ in range(30)], 3)
     words = "name the start .*'from STATE'.* or declare .*starts_alike=True, 'given starts alike'"
     for question in ("reach 2 within 5", "time to 2", "cost 2=1 over 3 steps", cs.Cost({2: 1}, discount=0.5)):
-        for method in (None, "replay", "delta", "posterior"):
+        for method in (None, "replay"):
             with pytest.raises(InputError, match=words):
                 cs.answer(paths, question, method=method)
         with pytest.raises(InputError, match=words):
@@ -215,7 +215,7 @@ def test_where_paths_start_is_refused_unless_starts_are_declared_alike():
 def test_a_declaration_that_the_data_refute_is_refused_by_every_method(line, fact, words):
     paths, question = walked(4000), f"{line} given {fact}"
     data = [(CHAIN, None), (paths.counts(), None), (paths, None)]
-    data += [(paths, method) for method in ("replay", "row-likelihood", "delta", "posterior")]
+    data += [(paths, method) for method in ("replay", "row-likelihood")]
     for known, method in data:
         with pytest.raises(InputError, match=words):
             cs.answer(known, question, method=method)
@@ -591,44 +591,6 @@ def test_several_questions_share_delta():
     assert [answer.delta for answer in found] == [0.1 / 2, 0.1 / 6]
 
 
-def test_methods_without_a_guarantee_say_so_and_are_refused_on_few_exits():
-    paths = walked(4000)
-    for method in ("delta", "posterior"):
-        for question in ("reach down from idle within 5", "cost down=1 from idle discounted 0.9"):
-            answer = cs.answer(paths, question, method=method)
-            assert not answer.guaranteed
-            assert "not guaranteed" in answer.notes[0]
-            assert answer.lower < answer.estimate < answer.upper
-            assert answer.width < cs.answer(paths, question).width
-        with pytest.raises(InputError, match=r"at least 10 exits in every row on the way: the row of '\w+' .* has \d"):
-            cs.answer(walked(30), "reach down from idle within 5", method=method)
-    with pytest.raises(InputError, match="where paths start"):
-        cs.answer(paths.counts(), "reach down within 5", method="delta")
-
-
-def test_declared_absorbing_states_are_absorbing_for_every_method():
-    """A state that is never left has no exits: neither method may guess its row."""
-    rng = np.random.default_rng(0)
-    walks = [["s"] * int(rng.integers(1, 4)) + ["trap"] for _ in range(400)]
-    paths = Paths.from_walks(walks, ["s", "trap"])
-    question = "cost trap=1 from s over 6 steps given trap absorbing"
-    found = {method: cs.answer(paths, question, method=method) for method in ("replay", "delta", "posterior")}
-    assert found["delta"].width == pytest.approx(found["posterior"].width, rel=0.2)
-    assert found["replay"].lower < found["delta"].estimate < found["replay"].upper
-
-
-def test_the_delta_method_has_the_spread_of_repeated_estimates():
-    """The gradient is right: its standard error is that of plug-in values over 120 walks, to 25 %."""
-    walks = [walked(600, seed) for seed in range(120)]
-    for question in ("reach down from idle within 5", "time to down from idle", "share of down",
-                     "reach down before busy from idle", "cost down=1 from idle over 9 steps",
-                     "cost down=1 from busy discounted 0.9"):  # fmt: skip
-        found = [cs.answer(paths, question, method="delta") for paths in walks]
-        spread = np.std([answer.estimate for answer in found])
-        stated = np.mean([answer.width for answer in found]) / (2 * 1.959964)
-        assert stated == pytest.approx(spread, rel=0.25), question
-
-
 @pytest.mark.parametrize(
     ("data", "question", "options", "words"),
     [
@@ -671,7 +633,6 @@ def test_an_answer_prints_as_a_person_wants_to_read_it():
     assert text.splitlines()[0].startswith("reach down from idle within 5: 0.1")
     assert "with probability 0.95 (replay, " in text
     assert str(cs.answer(CHAIN, "time to down from idle")) == "time to down from idle: 34 (exact)"
-    assert "not guaranteed (delta)" in str(cs.answer(walked(4000), "share of down", method="delta"))
     assert cs.answer(Paths.from_walks([["a"]], ["a", "b"]), "time to b from a").width == math.inf
 
 

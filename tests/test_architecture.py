@@ -31,7 +31,6 @@ LAYERS = [
     {"policies", "logs", "sources", "journal"},
     {"engine", "study"},
     {"experiment", "learning"},
-    {"verification"},
     {"report"},
     {"dashboard"},
     {"cli"},

@@ -37,7 +37,7 @@ def test_the_job_for_slurm_runs_where_srun_starts_its_workers(tmp_path: Path) ->
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    found = cs.Results.load(next((tmp_path / "chainscout-run").glob("*.nc")))
+    found = cs.Results.load(next((tmp_path / "chainscout-run").glob("*.npz")))
     expected = cs.compare(cs.problems.get("two-state"), replications=24)
     assert found.loss.tobytes() == expected.loss.tobytes()
 

@@ -58,9 +58,9 @@ def written(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 def test_the_table_is_printed_and_files_are_written(written: tuple[Path, str]) -> None:
     out, printed = written
-    assert sorted(file.name for file in out.iterdir()) == ["loss.png", "loss.svg", "report.html", "run.nc"]
+    assert sorted(file.name for file in out.iterdir()) == ["loss.png", "loss.svg", "report.html", "run.npz"]
     assert printed.splitlines()[-1] == str(out / "report.html")
-    results = cs.Results.load(out / "run.nc")
+    results = cs.Results.load(out / "run.npz")
     for row in results.summary():
         shown = f"{cell(row['n·E[max L]/Λ'])} ± {row['± n·E[max L]/Λ']:.2g}"
         assert re.search(rf"{re.escape(row['policy'])}.*{row['budget']}.*{re.escape(shown)}", printed)
@@ -121,12 +121,12 @@ def test_a_wrong_use_is_one_sentence(arguments: list[str], words: str, tmp_path:
 
 def test_directories_are_not_overwritten(written: tuple[Path, str], tmp_path: Path) -> None:
     out, _ = written
-    before = (out / "run.nc").read_bytes()
+    before = (out / "run.npz").read_bytes()
     done = run("unlike", "--out", str(out))
     assert (done.exit_code, "holds a finished run" in done.stderr) == (2, True)
     done = run("unlike", "--out", str(out), "--resume")
     assert (done.exit_code, "holds no interrupted run" in done.stderr) == (2, True)
-    assert (out / "run.nc").read_bytes() == before
+    assert (out / "run.npz").read_bytes() == before
     (tmp_path / "file").write_text("")
     done = run("unlike", "--policies", "uniform", "--budgets", "9", "--replications", "4", "--out", f"{tmp_path}/file")
     assert done.exit_code == 1
@@ -180,7 +180,7 @@ def test_the_page_loads_and_runs_nothing(written: tuple[Path, str]) -> None:
 def test_the_page_shows_names_as_they_are_and_the_library_s_numbers(written: tuple[Path, str]) -> None:
     out, _ = written
     page = Page((out / "report.html").read_text(encoding="utf-8"))
-    results = cs.Results.load(out / "run.nc")
+    results = cs.Results.load(out / "run.npz")
     assert page.cells[0] == "Experiment: <img src=x onerror=y>"
     assert set(results.problem.names) <= set(page.cells)
     for row in results.summary():
@@ -198,7 +198,7 @@ def test_the_page_shows_names_as_they_are_and_the_library_s_numbers(written: tup
 def test_a_run_gives_the_same_files_again(written: tuple[Path, str], hostile: Path, tmp_path: Path) -> None:
     options = ["--policies", "uniform,static:weights=1/2/3/4,oracle", "--budgets", "40,400", "--replications", "20"]
     assert run(str(hostile), *options, "--out", str(tmp_path)).exit_code == 0
-    for name in ("run.nc", "report.html", "loss.svg"):
+    for name in ("run.npz", "report.html", "loss.svg"):
         assert (tmp_path / name).read_bytes() == (written[0] / name).read_bytes(), name
 
 
@@ -251,7 +251,7 @@ def test_ctrl_c_keeps_finished_tasks_and_resume_gives_the_same_bits(tmp_path: Pa
     done = run(*LONG, "--out", str(out), "--resume")
     assert done.exit_code == 0, done.output
     assert not (out / "tasks").exists()
-    resumed = cs.Results.load(out / "run.nc")
+    resumed = cs.Results.load(out / "run.npz")
     assert resumed.loss.tobytes() == whole.loss.tobytes()
     assert resumed.pulls.tobytes() == whole.pulls.tobytes()
 
@@ -282,7 +282,7 @@ def test_a_local_cluster_and_ctrl_c_on_it(tmp_path: Path, whole: cs.Results) -> 
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert cs.Results.load(out / "run.nc").loss.tobytes() == whole.loss.tobytes()
+    assert cs.Results.load(out / "run.npz").loss.tobytes() == whole.loss.tobytes()
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense:x:y", "ftp://somewhere:1"])

@@ -73,7 +73,7 @@ def test_an_answer_from_data_that_a_check_rejects_says_first_that_no_bound_appli
     assert not cs.answer(cs.Paths.from_walks([ORDER[:since]], STATES), QUESTION).holds
 
 
-@pytest.mark.parametrize("method", ["replay", "row-likelihood", "delta", "posterior"])
+@pytest.mark.parametrize("method", ["replay", "row-likelihood"])
 def test_every_method_says_it(method):
     assert not cs.answer(cs.Paths.from_walks([ORDER], STATES), QUESTION, method=method).holds
 

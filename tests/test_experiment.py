@@ -54,8 +54,8 @@ def test_options_are_kept_as_plain_numbers(
     for option, value in plain.items():
         assert results.settings[option] == value
         assert type(results.settings[option]) is type(value)
-    results.save(tmp_path / "run.nc")
-    assert cs.Results.load(tmp_path / "run.nc").settings == results.settings
+    results.save(tmp_path / "run.npz")
+    assert cs.Results.load(tmp_path / "run.npz").settings == results.settings
 
 
 def test_it_is_what_the_engine_gives(unlike: cs.Problem) -> None:

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 import chainscout as cs
 from chainscout.errors import FileError, InputError
-from chainscout.formats import SUFFIXES, Model
+from chainscout.formats import READ, Model
 from chainscout.formats.model import _RESERVED, _WORDS
 
 NAMES = st.one_of(
@@ -36,7 +36,7 @@ def chains(draw):
         return cs.MarkovChain(matrix, initial=first / first.sum())
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", READ)
 @settings(max_examples=40, deadline=None)
 @given(chain=chains())
 def test_a_chain_reads_back(tmp_path_factory, suffix, chain):
@@ -61,7 +61,7 @@ def test_labels_are_names_that_checkers_take(states):
             assert (label == state) == (state not in _WORDS | _RESERVED)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", READ)
 def test_an_interval_model_is_not_a_chain(tmp_path, suffix):
     study = cs.Study.create(None, chains={"north": ["idle", "busy"]}, budget=10)
     for state in ("idle", "busy", "busy", "idle"):
@@ -75,15 +75,19 @@ def test_the_intervals_of_a_study(tmp_path):
     study = cs.Study.create(None, chains={"north": ["idle", "busy"], "south": 3}, budget=10)
     for state in ("busy", "idle", "busy", "busy", "idle"):
         study.tell("north", state)
-    study.export(tmp_path / "north.tra", chain="north")
+    study.export(tmp_path / "north.drn", chain="north")
     known = study.estimate("north")
-    lines = [line.split() for line in (tmp_path / "north.tra").read_text().splitlines()]
-    assert lines[0] == ["2", "4"]
-    for x, y, interval in lines[1:]:
-        low, high = interval.strip("[]").split(",")
-        assert float(low) == known.lower[int(x), int(y)]
-        assert float(high) == known.upper[int(x), int(y)]
-    assert (tmp_path / "north.lab").read_text() == '0="init" 1="deadlock" 2="idle" 3="busy"\n0: 2\n1: 0 3\n'
+    x = -1
+    for line in (tmp_path / "north.drn").read_text().splitlines()[12:]:
+        if line.startswith("state"):
+            x += 1
+            assert line.split()[1:] == [["0", "idle"], ["1", "init", "busy"]][x]
+        elif ":" in line:
+            y, interval = line.split(" : ")
+            low, high = interval.strip("[]").split(",")
+            assert float(low) == known.lower[x, int(y)]
+            assert float(high) == known.upper[x, int(y)]
+    assert x == 1
     study.export(tmp_path / "start.prism", chain="north", start="idle")
     program = (tmp_path / "start.prism").read_text()
     assert "init s=0 endinit" in program
@@ -100,7 +104,7 @@ def test_what_cannot_be_exported(tmp_path):
         ("model.drn", {"chain": "south"}, "may have others than those seen"),
         ("model.drn", {"chain": "north", "start": "down"}, "unknown state 'down'"),
         ("model.json", {"chain": "north"}, "has all chains: chain is for the formats of model checkers"),
-        ("model.jani", {}, "the end of the file's name must be one of json, csv, npz, toml, jsonl, prism, tra, drn, umb"),
+        ("model.jani", {}, "the end of the file's name must be one of json, csv, npz, toml, jsonl, prism, drn, umb"),
     ):
         with pytest.raises(InputError, match=re.escape(sentence)):
             study.export(tmp_path / path, **given_)
@@ -109,43 +113,27 @@ def test_what_cannot_be_exported(tmp_path):
         cs.problems.get("gilbert-elliott").save(tmp_path / "all.drn")
 
 
-HEAD = "dtmc\nmodule m\n s : [0..1];\n"
+HEAD = "@type: DTMC\n@nr_states\n{}\n@model\n"
+ONE = HEAD.format(1) + "state 0\n"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.prism", "mdp\n", "line 1: 'mdp' is not of the form that is read"),
-        ("a.prism", "dtmc\nmodule m\nendmodule\n", "there is no variable for the state"),
-        ("a.prism", HEAD + " [] s=0 -> 0.5:(s'=0) + 0.5:(s'=2);\n", "line 4: the states are numbered from 0 to 1"),
-        ("a.prism", HEAD + " t : [0..1];\n", "line 4: there is a second variable, 't'"),
-        ("a.prism", HEAD + " [] s=0 -> p:(s'=0);\n", "line 4: a probability must be a number or a fraction, not 'p'"),
-        ("a.prism", HEAD + " [] s<1 -> 1:(s'=0);\n", 'line 4: "[] s<1'),
-        ("a.prism", HEAD + " [] s=0 -> 1:(s'=0);\n [] s=0 -> 1:(s'=1);\n", "line 5: the state 0 has a second command"),
-        ("a.prism", HEAD + " [] s=0 -> 1:(s'=0);\nendmodule\n", "the row of 1 sums to 0"),
-        ("a.prism", HEAD + ' label "x" = s>0;\n', "line 4: a condition must be like s=1|s=2"),
-        ("a.tra", "2 2 3\n", "begins with two numbers"),
-        ("a.tra", "", "this file is empty"),
-        ("a.tra", "1 2\n0 0 1\n", "it says 2 transitions, and 1 follow"),
-        ("a.tra", "1 1\n0 1 1\n", "line 2: a transition is two states from 0 to 0 and a probability"),
-        ("a.tra", "1 2\n0 0 0.5\n0 0 0.5\n", "line 3: the transition 0 to 0 is there twice"),
-        ("a.tra", "1 1\n0 0 1/0\n", "line 2: a probability must be a number or a fraction, not '1/0'"),
+        ("a.drn", "", "this file is empty"),
         ("a.drn", "@type: MDP\n@model\n", "the type must be DTMC, a Markov chain, not 'MDP'"),
         ("a.drn", "@type: DTMC\n@nr_states\n1\n", "has the lines @nr_states and @model"),
-        ("a.drn", "@type: DTMC\n@nr_states\n1\n@model\nstate 1\n", "line 5: the states are numbered from 0 to 0"),
-        ("a.drn", "@type: DTMC\n@nr_states\n1\n@model\nstate 0\n action 0\n action 1\n", "line 7: the state 0 has two"),
-        (
-            "a.drn",
-            "@type: DTMC\n@nr_states\n1\n@model\nhello\n",
-            "line 5: a line is a state, an action or a transition",
+        ("a.drn", HEAD.format(1) + "state 1\n", "line 5: the states are numbered from 0 to 0"),
+        ("a.drn", ONE + " action 0\n action 1\n", "line 7: the state 0 has two"),
+        ("a.drn", HEAD.format(1) + "hello\n", "line 5: a line is a state, an action or a transition"),
+        ("a.drn", HEAD.format(99999999), "with 1 to 16,384 states, and this file says 99,999,999"),
+        ("a.drn", HEAD.format(0), "and this file says 0"),
+        ("a.drn", HEAD.format(2) + "state 0\n 0 : 1\n", "the row of 1 sums to 0"),
+        ("a.drn", ONE + " 0 : 0.5\n 0 : 0.5\n", "line 7: the transition 0 to 0 is there twice"),
+        *(
+            ("a.drn", f"{ONE} 0 : {wrong}\n", f"line 6: a probability must be a number or a fraction, not '{wrong}'")
+            for wrong in ("1/0", "1e999", "nan", "-1", "p")
         ),
-        ("a.tra", "1000000000000 0\n", "with 1 to 16,384 states, and this file says 1,000,000,000,000"),
-        ("a.tra", "0 0\n", "and this file says 0"),
-        ("a.drn", "@type: DTMC\n@nr_states\n99999999\n@model\n", "and this file says 99,999,999"),
-        ("a.prism", "dtmc\nmodule m\n s : [0..99999999];\nendmodule\n", "and this file says 100,000,000"),
-        ("a.tra", "1 1\n0 0 1e999\n", "must be a number or a fraction, not '1e999'"),
-        ("a.tra", "1 1\n0 0 nan\n", "must be a number or a fraction, not 'nan'"),
-        ("a.tra", "1 1\n0 0 -1\n", "must be a number or a fraction, not '-1'"),
         ("a.umb", "no archive", "this is not a UMB file"),
     ],
 )
@@ -158,16 +146,9 @@ def test_a_wrong_file_is_refused_at_its_place(tmp_path, name, content, sentence)
     assert "\n" not in str(caught.value)
 
 
-def test_wrong_labels_are_refused_at_their_place(tmp_path):
-    (tmp_path / "a.tra").write_text("1 1\n0 0 1\n")
-    for content, sentence in (("x\n", "line 1: a .lab file begins"), ('0="init"\n0: 1\n', "line 2: a line is a state")):
-        (tmp_path / "a.lab").write_text(content)
-        with pytest.raises(FileError, match=re.escape(f"a.lab: {sentence}")):
-            cs.Problem.load(tmp_path / "a.tra")
-
-
 def test_a_file_without_labels_has_numbered_states(tmp_path):
-    (tmp_path / "a.tra").write_text("2 3\n0 0 1/4\n0 1 3/4\n1 1 1\n")
-    assert cs.Problem.load(tmp_path / "a.tra")["a"] == cs.MarkovChain([[0.25, 0.75], [0, 1]])
+    lines = ["@type: DTMC", "@nr_states", "2", "@model", "state 0", " 0 : 1/4", " 1 : 3/4", "state 1", " 1 : 1"]
+    (tmp_path / "a.drn").write_text("\n".join(lines))
+    assert cs.Problem.load(tmp_path / "a.drn")["a"] == cs.MarkovChain([[0.25, 0.75], [0, 1]])
     with pytest.raises(FileError, match="this file cannot be read: No such file"):
         cs.Problem.load(tmp_path / "b.umb")

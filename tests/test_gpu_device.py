@@ -14,7 +14,7 @@ from numba import cuda
 import chainscout as cs
 from chainscout import engine, policies
 from chainscout.engine import gpu
-from chainscout.verification import paths
+from trials import paths
 
 pytestmark = pytest.mark.gpu
 

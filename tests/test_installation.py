@@ -133,5 +133,5 @@ main(["compare", "two-state", "--policies", "uniform", "--budgets", "20", "--rep
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("True True\n1\n")
     assert (tmp_path / "study.html").is_file()
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["report.html", "run.nc"]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["report.html", "run.npz"]
     assert "loss.svg and loss.png are left out: a figure needs an optional dependency" in done.stderr

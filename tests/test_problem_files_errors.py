@@ -3,12 +3,10 @@
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_samples import CSV_TEXT
 
 from chainscout import MarkovChain
 from chainscout.errors import FileError, InputError
@@ -22,24 +20,19 @@ BAD_FILES = {
     "odd suffix": (
         "p.yaml",
         b"format: 1",
-        "ends in .toml, .* or .umb, or is a directory, not '.yaml'",
+        "ends in .toml, .json, .drn or .umb, not '.yaml'",
     ),
     "no suffix": (
         "p",
         b"format = 1",
-        "ends in .toml, .* or .umb, or is a directory, not ''",
+        "ends in .toml, .json, .drn or .umb, not ''",
     ),
     "empty TOML": ("p.toml", b" \n", "this file is empty"),
     "empty JSON": ("p.json", b"", "this file is empty"),
-    "empty CSV": ("p.csv", b"", "this file is empty"),
-    "blank CSV": ("p.csv", b'""\n', "line 1, column 1: a probability must be a number, not ''"),
     "binary TOML": ("p.toml", b"\x89PNG\r\n\x1a\n\0\0", "not a text file in UTF-8: byte 0"),
     "binary JSON": ("p.json", b'{"format": "\xff', "not a text file in UTF-8: byte 12"),
-    "binary CSV": ("p.csv", b"0.5,\xfe", "not a text file in UTF-8: byte 4"),
-    "zeros as CSV": ("p.csv", b"\0\0\0", "line 1.*: (this is not CSV|a probability must be a number)"),
     "truncated TOML": ("p.toml", b"format = 1\n[chains.a", r"not TOML: .*\(at (line 2, column \d+|end of document)\)"),
     "truncated JSON": ("p.json", b'{\n"format": 1,', "line 2, column 1[34]: this is not JSON"),
-    "truncated CSV": ("p.csv", b'0.5,0.5\n0.5,"0.5', "line 2: this is not CSV"),
     "deep TOML": ("p.toml", b"a = " + b"[" * 100_000, "nested too deeply"),
     "deep JSON": ("p.json", b"[" * 100_000, "nested too deeply"),
     "key twice in TOML": ("p.toml", b"format = 1\nformat = 1\n", r"not TOML: .*line 2"),
@@ -62,14 +55,6 @@ BAD_FILES = {
     ),
     "unknown key": ("p.toml", b"format = 1\nx = 3\n[chains.a]\nmatrix = [[1]]", "x: unknown key; .* format, name"),
     "NaN in JSON": ("p.json", b'{"format": 1, "chains": {"a": {"matrix": [[NaN]]}}}', "chains.a.matrix: .* is nan"),
-    "CSV row sum": ("p.csv", b"state,a,b\na,1,0\nb,.5,.6\n", "line 3: row 'b' sums to 1.1"),
-    "CSV word": ("p.csv", b"state,a\na,one\n", "line 2, column 2: a probability must be a number, not 'one'"),
-    "CSV underscore": ("p.csv", b"1_0\n", "line 1, column 1: a probability must be a number, not '1_0'"),
-    "CSV NaN": ("p.csv", b"nan\n", "line 1: row 0 holds probabilities, but that of 0 is nan"),
-    "CSV ragged": ("p.csv", b"1,0\n0,1,0\n", "line 2: row 1 has 3 entries"),
-    "CSV header alone": ("p.csv", b"state\n", "matrix: a transition matrix must have at least one state"),
-    "CSV rows in another order": ("p.csv", b"state,a,b\nb,1,0\na,0,1\n", "line 1: the header's labels must be those"),
-    "CSV labels twice": ("p.csv", b"state,a,a\na,1,0\na,0,1\n", "states: states must be unique"),
 }
 BAD_CHAINS = {
     "unknown key": ("matrix = [[1]]\nx = 1", "x: unknown key; .* states, initial, tolerance, matrix"),
@@ -126,41 +111,6 @@ def test_every_error_of_a_file_is_told_at_once(tmp_path):
     assert sorted(places) == sorted([*expected, "chains.c.matrix", "chains.c.matrix"])
 
 
-def test_every_error_of_a_directory_is_told_at_once(tmp_path):
-    (tmp_path / "a.csv").write_text("state,u,v\nu,0.5,0.6\nv,x,0\n")
-    (tmp_path / "b.csv").write_bytes(b"\xff")
-    (tmp_path / "c.csv").write_text(CSV_TEXT)
-    (tmp_path / "e.csv").write_text("1\n")
-    (tmp_path / "problem.toml").write_text(
-        "format = 1\n[chains.a]\nmatrix = [[1]]\n[chains.b]\n[chains.c]\nstates = ['good', 'poor']\ninitial = [1]\n"
-        "[chains.d]\n"
-    )
-    with pytest.raises(FileError) as caught:
-        Problem.load(tmp_path)
-    lines = [line.removeprefix(f"{tmp_path}{os.sep}") for line in str(caught.value).splitlines()]
-    starts = [
-        "problem.toml: chains.a.matrix: unknown key",
-        "problem.toml: chains.d: the directory has no file d.csv",
-        "problem.toml: chains: the directory has a file e.csv",
-        "problem.toml: chains.c.initial: the initial law",
-        "a.csv: line 3, column 2: a probability must be a number, not 'x'",
-        "a.csv: line 2: row 'u' sums to 1.1",
-        "b.csv: this is not a text file",
-        "c.csv: the labels ['good', 'bad'] are not the states",
-    ]
-    assert len(lines) == len(starts)
-    assert all(any(line.startswith(start) for line in lines) for start in starts), lines
-
-
-def test_a_directory_with_a_bad_note_or_without_tables(tmp_path):
-    with pytest.raises(FileError, match=r"must hold at least one \.csv file, and this one holds none"):
-        Problem.load(tmp_path)
-    (tmp_path / "a.csv").write_text("0.5\n")
-    (tmp_path / "problem.toml").write_text("format = ")
-    with pytest.raises(FileError, match=r"problem.toml: this is not TOML: (?s:.*)a.csv: line 1: row 0 sums to 0.5"):
-        Problem.load(tmp_path)
-
-
 def test_too_many_errors_are_counted(tmp_path):
     rows = [["x"] * 10] * 10
     (tmp_path / "p.json").write_text(json.dumps({"format": 1, "chains": {"a": {"matrix": rows}}}))
@@ -173,25 +123,16 @@ def test_too_many_errors_are_counted(tmp_path):
 
 def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
-    with pytest.raises(
-        FileError, match=r"pipe\.toml: a problem is read from a file or a directory, and this is neither"
-    ):
-        Problem.load(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    for name in ("pipe.toml", "folder.toml"):
+        with pytest.raises(FileError, match=rf"{name}: a problem is read from a file, and this is none"):
+            Problem.load(tmp_path / name)
     with pytest.raises(FileError, match=r"cannot be read: .*null"):
         Problem.load("a\0b.toml")
     with pytest.raises(FileError, match="cannot be read: File name too long"):
         Problem.load("x" * 5_000 + ".toml")
     with pytest.raises(InputError, match="path must be a string or a path, not None"):
         Problem.load(None)
-
-
-def test_an_unreadable_directory(tmp_path, monkeypatch):
-    def refuse(_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", refuse)
-    with pytest.raises(FileError, match="this directory cannot be read: Permission denied"):
-        Problem.load(tmp_path)
 
 
 ALMOST = st.sampled_from(

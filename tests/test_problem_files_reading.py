@@ -1,10 +1,10 @@
-"""Problem files as people write them: the documented examples, labels, tables, notes."""
+"""Problem files as people write them: the documented examples."""
 
 import re
 from pathlib import Path
 
 import pytest
-from problem_samples import CHANNEL, CSV_TEXT
+from problem_samples import CHANNEL
 
 from chainscout import MarkovChain
 from chainscout.errors import FileError, RenormalisedWarning
@@ -19,7 +19,6 @@ def documented(language):
 
 def test_the_documented_examples(tmp_path):
     toml, json_text = documented("toml"), documented("json")
-    bare, labelled, _ = documented("text")
     (tmp_path / "p.toml").write_text(*toml)
     with pytest.warns(RenormalisedWarning, match=r"p.toml: chains.south.matrix: rows were divided .* 0.001"):
         problem = Problem.load(tmp_path / "p.toml")
@@ -27,11 +26,6 @@ def test_the_documented_examples(tmp_path):
     assert problem["south"].matrix[0] == pytest.approx([1 / 3] * 3, rel=1e-15)
     (tmp_path / "p.json").write_text(*json_text)
     assert Problem.load(tmp_path / "p.json")["north"] == MarkovChain(CHANNEL.matrix, None, ["good", "bad"])
-    (tmp_path / "bare.csv").write_text(bare)
-    (tmp_path / "labelled.csv").write_text(labelled)
-    assert Problem.load(tmp_path / "bare.csv") == Problem({"bare": MarkovChain(CHANNEL.matrix)})
-    assert labelled == CSV_TEXT
-    assert Problem.load(tmp_path / "labelled.csv")["labelled"].states == ("good", "bad")
 
 
 def test_the_documented_errors(tmp_path, monkeypatch):
@@ -43,33 +37,3 @@ def test_the_documented_errors(tmp_path, monkeypatch):
     with pytest.raises(FileError) as caught:
         Problem.load("channels.toml")
     assert sorted(str(caught.value).splitlines()) == sorted(documented("text")[-1].splitlines())
-
-
-def test_a_directory_without_a_note_is_in_alphabetical_order(tmp_path):
-    (tmp_path / "b.csv").write_text(CSV_TEXT)
-    (tmp_path / "a.csv").write_text("\ufeff.5, 0.5\n\n1e0,0\n")
-    (tmp_path / "notes.txt").write_text("ignored")
-    problem = Problem.load(str(tmp_path))
-    assert problem.names == ("a", "b")
-    assert problem["a"] == MarkovChain([[0.5, 0.5], [1, 0]])
-    assert problem["b"].states == ("good", "bad")
-
-
-def test_integer_labels_in_a_table(tmp_path):
-    (tmp_path / "a.csv").write_text("state,3,-1\n3,.5,.5\n-1,.5,.5\n")
-    (tmp_path / "b.csv").write_text("state,3,01\n3,.5,.5\n01,.5,.5\n")
-    problem = Problem.load(tmp_path)
-    assert problem["a"].states == (3, -1)
-    assert problem["b"].states == ("3", "01")
-
-
-def test_a_note_gives_order_and_initial_laws_and_tolerances(tmp_path):
-    (tmp_path / "b.csv").write_text("0.333,0.666\n.5,.5\n")
-    (tmp_path / "a.csv").write_text(CSV_TEXT)
-    (tmp_path / "problem.toml").write_text(
-        'format = 1\nname = "q"\n[chains.b]\ntolerance = 0.01\n[chains.a]\ninitial = [1, 0]\n'
-    )
-    with pytest.warns(RenormalisedWarning, match=r"b.csv: rows were divided"):
-        problem = Problem.load(tmp_path)
-    assert (problem.names, problem.name) == (("b", "a"), "q")
-    assert problem["a"] == CHANNEL

@@ -15,7 +15,7 @@ from chainscout.errors import InputError
 from chainscout.random import Walk, alias
 from chainscout.random.splitmix import GOLDEN, MASK, mix, mix_gamma, sample, stream
 from chainscout.sources import Environment
-from chainscout.verification import Effort
+from trials import Effort
 
 #: The first outputs of SplitMix64 from the seed 1234567 (Vigna's public-domain C, splitmix64.c).
 PUBLISHED = (
@@ -219,7 +219,7 @@ SEEDED = {
     "simulated": lambda seed: [cs.simulated(UNLIKE, seed=seed)["chain-0"].advance() for _ in range(2)],
     "learn": lambda seed: [line.state for line in cs.learn(UNLIKE, 30, seed=seed, progress=False).log()],
     "environment": lambda seed: Environment("FrozenLake-v1", seed=seed).advance(),
-    "verify": lambda seed: Effort(seed=seed) and None,
+    "trials": lambda seed: Effort(seed=seed) and None,
 }
 REPLICATED = {
     "trace": lambda number: trace(UNLIKE, "scout", 60, number, Options(engine="python"))[0].tolist(),

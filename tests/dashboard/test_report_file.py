@@ -73,9 +73,9 @@ def test_the_page_of_a_study_shows_the_library_s_numbers(where: Path, tmp_path: 
 
 def test_the_page_of_an_experiment_shows_its_summary(tmp_path: Path) -> None:
     results = experiment.compare(PROBLEM, ["uniform", "oracle"], [100, 200], 20, engine="python", progress=False)
-    results.save(tmp_path / "run.nc")
+    results.save(tmp_path / "run.npz")
     out = tmp_path / "report.html"
-    done = CliRunner().invoke(main, ["report", str(tmp_path / "run.nc"), "--out", str(out)])
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "run.npz"), "--out", str(out)])
     assert done.exit_code == 0, done.output
     text = out.read_text(encoding="utf-8")
     page = Reader(text)
@@ -165,7 +165,7 @@ def test_charts() -> None:
     ("words", "status", "sentence"),
     [
         (["nothing.db"], 1, "chainscout: there is no study at nothing.db"),
-        (["nothing.nc"], 1, "chainscout: there is no file nothing.nc"),
+        (["nothing.npz"], 1, "chainscout: there is no file nothing.npz"),
     ],
 )
 def test_what_is_not_there(

@@ -15,38 +15,13 @@ MODES = {"least": UncertaintyResolutionMode.MINIMIZE, "largest": UncertaintyReso
 
 
 def built(file: Path, exact: bool) -> Any:
-    """The model of a file. Storm has no reader of PRISM's explicit files: they are told to it as DRN, line by line."""
+    """The model of a file."""
     value_type = float if exact else Interval
     if file.suffix == ".prism":
         return stormpy.build_model[value_type](stormpy.io.parse_prism_program(str(file)))
     if file.suffix == ".umb":
         return stormpy.build_model_from_umb(str(file))
-    if file.suffix == ".tra":
-        file = as_drn(file, exact)
     return stormpy.build_model_from_drn[value_type](str(file))
-
-
-def as_drn(file: Path, exact: bool) -> Path:
-    """The same model as DRN, written by nothing but these lines."""
-    head, *transitions = file.read_text().splitlines()
-    names, *states = file.with_suffix(".lab").read_text().splitlines()
-    labels = dict(part.split("=") for part in names.split())
-    size = int(head.split()[0])
-    assert int(head.split()[1]) == len(transitions)
-    lines = ["@type: DTMC", f"@value_type: {'double' if exact else 'double-interval'}", "@parameters", ""]
-    lines += ["@reward_models", "", "@nr_states", str(size), "@nr_choices", str(size), "@model"]
-    for x, line in enumerate(states):
-        state, _, numbers = line.partition(":")
-        assert int(state) == x
-        lines.append(" ".join(["state", str(x), *(labels[number].strip('"') for number in numbers.split())]))
-        lines.append("\taction 0")
-        for transition in transitions:
-            source, target, value = transition.split(maxsplit=2)
-            if int(source) == x:
-                lines.append(f"\t\t{target} : {value}")
-    found = file.with_suffix(".told.drn")
-    found.write_text("\n".join(lines) + "\n")
-    return found
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import chainscout as cs
-from chainscout.formats import SUFFIXES
+from chainscout.formats import WRITTEN
 
 pytestmark = pytest.mark.interop
 
@@ -69,10 +69,10 @@ def test_bounded_reachability_over_intervals(tmp_path, observations):
     found = study.estimate("machine")
     asked = []
     formulas = {'P=? [F<=25 "down"]': (25, []), 'P=? [!"blocked" U<=7 "down"]': (7, [2])}
-    for suffix in SUFFIXES:
+    for suffix in WRITTEN:
         study.export(tmp_path / f"model{suffix}")
         asked.append({"file": str(tmp_path / f"model{suffix}"), "exact": False, "formulas": list(formulas)})
-    for suffix, answer in zip(SUFFIXES, storm(asked), strict=True):
+    for suffix, answer in zip(WRITTEN, storm(asked), strict=True):
         assert answer["initial"] == ["idle"], suffix
         for formula, (steps, avoided) in formulas.items():
             for mode in ("least", "largest"):
@@ -92,7 +92,7 @@ def test_a_lower_bound_of_zero_is_refused_where_there_is_no_limit_of_steps(tmp_p
     assert "graph-preservation" in answer["values"][f"{formula} least"]
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", WRITTEN)
 def test_exact_values(tmp_path, suffix):
     file = tmp_path / f"machine{suffix}"
     cs.Problem({"machine": CHAIN}).save(file)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from chainscout.store import backup
 from study_checks import check
 from study_rules import RULE
 from study_worker import SIZES, Simulators, Worker, goes_on, is_sound
 
 from chainscout.errors import FileError
-from chainscout.store import backup
 from chainscout.study import Study
 
 pytestmark = pytest.mark.soak

@@ -12,11 +12,11 @@ from chainscout.counts import Counts
 from chainscout.errors import BarePathsWarning, InputError, LeaseLost, NothingFree, OutOfStep, OverBudget, StudyFinished
 from chainscout.journal.entry import Kind
 from chainscout.study import keeper as _keeper
-from chainscout.study.study import Study
-from chainscout.study.worker import LeaseStatus
 from chainscout.study.settings import StudySettings
 from chainscout.study.snapshot import packed_state
+from chainscout.study.study import Study
 from chainscout.study.views import StopReason
+from chainscout.study.worker import LeaseStatus
 
 CHAINS = {"north": ["idle", "busy", "down"], "south": 4}
 SETTINGS = StudySettings(budget=60, policy="scout")

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chainscout.store.sql import codec
 
 from chainscout.errors import InputError
 from chainscout.policies import Policy
-from chainscout.store.sql import codec
 from chainscout.study import Study
 
 

@@ -11,12 +11,12 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import rich.console
+from chainscout.learning._position import Position
 
 import chainscout as cs
 from chainscout import sources
 from chainscout.errors import InputError, SetAsideWarning
 from chainscout.learning import _progress_bar, read_study_file
-from chainscout.learning._position import Position
 from chainscout.problems import get
 from chainscout.sources import Recorded, simulated
 from chainscout.study import Browser, Study

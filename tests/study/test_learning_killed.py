@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 
 import pytest
+from chainscout.study._lease import Worker
 
 import chainscout as cs
 from chainscout.errors import LeaseLost
 from chainscout.study import Study, _program
-from chainscout.study._lease import Worker
 
 MATRIX = [[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.5, 0.25, 0.25]]
 STATES = dict.fromkeys("ab", 3)

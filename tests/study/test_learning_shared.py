@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from chainscout.store import exists
 from learning_sources import CHAIN, RECORDED, recorded
 from study_checks import replayed_counts
 from study_places import set_clock
@@ -16,7 +17,6 @@ import chainscout as cs
 from chainscout.errors import InputError, NothingFree, SourceError
 from chainscout.random import Walk
 from chainscout.sources import Environment, Place, Program, Source
-from chainscout.store import exists
 from chainscout.study import Browser, Study
 
 

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chainscout.store import backup
+from chainscout.store.sql import sqlite, sqlite_files
 from study_checks import check
 from study_rules import RULE
 from study_worker import SIZES, Simulators, Worker, goes_on, is_sound
 
 from chainscout.counts import Counts
 from chainscout.errors import FileError, InputError
-from chainscout.store import backup
-from chainscout.store.sql import sqlite, sqlite_files
 from chainscout.study import Browser, Study
 
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from chainscout.study._questions import contenders, shares
 from study_places import set_clock
 
 import chainscout as cs
 from chainscout.errors import ChainscoutError, FileError, InputError, PolicyWarning, StudyFinished
 from chainscout.study import StopReason
-from chainscout.study._questions import contenders, shares
 
 MATRIX = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.4, 0.0, 0.6]])
 QUESTIONS = [

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from ..chains import MarkovChain
 from ..counts import Counts
@@ -15,9 +14,9 @@ from ..errors import InputError
 from ..frames import frame
 from ..markup import html_table
 from ..numerals import Lower, Upper, ends, near, sure
-from ..paths import LOST, START, Paths
+from ..paths import LOST, Paths
 from ..validation import failure_probability, one_of, printable, shown, whole_number
-from . import exact, plug_in, robust
+from . import exact, robust
 from ._intervals import Interval, interval
 from ._terms import (
     ARRIVED,
@@ -37,7 +36,7 @@ from .replay import AWAITED, BLOCKED, Decks, decks_of
 __all__ = ["METHODS", "Answer", "answer", "from_decks", "unchecked", "vacuous"]
 
 #: The methods that can give an answer.
-METHODS = ("exact", "replay", "row-likelihood", "delta", "posterior")
+METHODS = ("exact", "replay", "row-likelihood")
 
 #: How losses are treated: they are checked as far as the record shows, or the user declares them harmless.
 _LOSSES = ("checked", "independent")
@@ -207,11 +206,9 @@ def unchecked(
                 return _replayed(data, terms, delta, asked is not None, losses == "independent")
             if method == "replay":
                 raise InputError(f"these paths cannot be replayed: {data.unordered}")
-            found = _from_counts(data.counts(), terms, delta, None, None)
+            found = _from_counts(data.counts(), terms, delta, None)
             return replace(found, notes=(f"not replayed: {data.unordered}", *found.notes))
-        begun = data.target[(data.source == START) & (data.target >= 0)]
-        starts = np.bincount(begun, minlength=data.size) / len(begun) if len(begun) else None
-        return _from_counts(data.counts(), terms, delta, method, starts)
+        return _from_counts(data.counts(), terms, delta, method)
     if isinstance(data, Counts):
         if data.correlated:
             raise InputError(
@@ -220,7 +217,7 @@ def unchecked(
         terms = terms_of(question, data.states, open_states=data.open_states)
         rows = data.rows()
         check_declarations(terms, lambda x: rows.get(x, {}))
-        return _from_counts(data, terms, delta, method, None)
+        return _from_counts(data, terms, delta, method)
     raise InputError(f"a question is answered for a MarkovChain, Paths or Counts, not for {shown(data)}")
 
 
@@ -343,19 +340,12 @@ def _waiting(decks: Decks, terms: Terms, found: Interval) -> tuple[str, ...]:
     return (f"the replay waits for {row}{standing}{no_start}",)
 
 
-def _from_counts(
-    counts: Counts, terms: Terms, delta: float, method: str | None, starts: npt.NDArray[np.float64] | None
-) -> Answer:
+def _from_counts(counts: Counts, terms: Terms, delta: float, method: str | None) -> Answer:
     if method in ("exact", "replay"):
         raise InputError(f"counts have no order, so that they cannot be answered by {method!r}")
     known = _certain(terms)
     if known is not None:
         return Answer(terms.question, known, known, known, delta, True, "row-likelihood")
-    if method in ("delta", "posterior"):
-        compute = plug_in.delta_method if method == "delta" else plug_in.posterior
-        estimate, low, high = compute(counts, terms, delta, starts)
-        note = "not guaranteed: it may hold at one look at data of which there are many, and fails more often otherwise"
-        return Answer(terms.question, estimate, low, high, delta, False, method, notes=(note,))
     if terms.start in (UNKNOWN, WHERE_PATHS_START) and not isinstance(terms.question, LongRunShare):
         raise InputError("counts without their order do not say where paths start: give the question a start")
     low, high = vacuous(terms)

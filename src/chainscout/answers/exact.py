@@ -1,4 +1,4 @@
-"""The exact answer for a known matrix, by linear algebra, and its derivative, for the delta method."""
+"""The exact answer for a known matrix, by linear algebra."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ from ..errors import InputError
 from ._terms import ARRIVED, LAW, ON, Terms
 from .question import Cost, LongRunShare, PassageTime, Reach
 
-__all__ = ["gradient", "start_law", "value", "values"]
+__all__ = ["start_law", "value", "values"]
 
 _Array = npt.NDArray[np.float64]
 
@@ -98,48 +98,3 @@ def _passage(matrix: _Array, terms: Terms) -> _Array:
 
 def _stationary(matrix: _Array, terms: Terms) -> _Array:
     return MarkovChain(matrix, states=list(terms.states)).stationary
-
-
-def gradient(matrix: _Array, terms: Terms, start: _Array | None = None) -> _Array:
-    """∂(answer)/∂P(x,y) along rows that keep their sum, for all x and y."""
-    question = terms.question
-    size = terms.size
-    if isinstance(question, LongRunShare):
-        law = _stationary(matrix, terms)
-        share = (terms.kind == ARRIVED).astype(np.float64)
-        potential = np.linalg.solve(np.eye(size) - matrix + law[None, :], share)
-        return np.asarray(law[:, None] * potential[None, :])
-    first = start_law(terms, start)
-    on = terms.kind == ON
-    if isinstance(question, Reach) and question.within is not None:
-        moving = np.where(on[:, None], matrix, 0.0)
-        arrived = (terms.kind == ARRIVED).astype(np.float64)
-        return _summed(moving, arrived * ~on, arrived, first * on, question.within)
-    if isinstance(question, Cost) and question.steps is not None:
-        return _summed(matrix, terms.cost, np.zeros(size), first, question.steps)
-    after = values(matrix, terms)
-    if isinstance(question, Cost):
-        assert question.discount is not None
-        occupied = np.linalg.solve(np.eye(size) - question.discount * matrix.T, first)
-        return np.asarray(question.discount * occupied[:, None] * after[None, :])
-    going = on & np.isfinite(after)
-    if isinstance(question, Reach):
-        going &= _leads_to(matrix, terms.kind == ARRIVED, on)
-    occupied = np.zeros(size)
-    if going.any():
-        inner = np.eye(int(going.sum())) - matrix[np.ix_(going, going)]
-        occupied[going] = np.linalg.solve(inner.T, first[going])
-    return np.asarray(occupied[:, None] * np.where(np.isfinite(after), after, 0.0)[None, :])
-
-
-def _summed(matrix: _Array, added: _Array, last: _Array, first: _Array, steps: int) -> _Array:
-    """Σ_t (where the walk is after t steps) × (what is to come after step t + 1)."""
-    to_come = [last]
-    for _ in range(steps - 1):
-        to_come.append(matrix @ to_come[-1] + added)
-    found = np.zeros(matrix.shape)
-    place = first
-    for after in reversed(to_come[:steps]):
-        found += place[:, None] * after[None, :]
-        place = place @ matrix
-    return found

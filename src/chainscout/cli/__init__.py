@@ -12,15 +12,15 @@ from .._version import __version__
 from ..errors import ChainscoutError, FileError
 from .advancing import ask, give_back, renew, take_up, tell
 from .demonstration import demo
-from .experiments import compare, verify
+from .experiments import compare
 from .logs import count
 from .problems import inspect, plan
 from .rendering import echo
 from .studies import answer, audit, backup, diagnose, export, extend, learn, new, report, restore, serve, status
 
 
-class Commands(click.Group):
-    """A group of commands. An error of the library becomes one line and an exit status."""
+class OneLineErrors(click.Command):
+    """A command whose errors of the library become one line and an exit status."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -43,6 +43,10 @@ class Commands(click.Group):
             os._exit(130)
 
 
+class Commands(OneLineErrors, click.Group):
+    """A group of such commands."""
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="chainscout")
 def main() -> None:
@@ -50,7 +54,7 @@ def main() -> None:
 
 
 for command in (
-    demo, inspect, plan, compare, verify,
+    demo, inspect, plan, compare,
     new, learn, extend, ask, tell, renew, give_back, take_up, status, answer, diagnose, audit, backup, export, restore,
     count, report, serve,
 ):  # fmt: skip

@@ -1,9 +1,7 @@
-"""``compare`` and ``verify``: policies against each other, and the paper's claims on trial."""
+"""``compare``: policies against each other."""
 
 import re
-import shlex
 from contextlib import nullcontext
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +71,7 @@ def write(results: "Results", out: Path) -> None:
 
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        results.save(out / "run.nc")
+        results.save(out / "run.npz")
         (out / PAGE).write_text(report.experiment_page(results), encoding="utf-8", errors="replace")
         try:
             figure = results.figure()
@@ -97,7 +95,7 @@ def _directory(out: Path | None, resume: bool) -> Path | None:
         raise InputError(f"{out} holds no interrupted run to go on with")
     if tasks.exists() and not resume:
         raise InputError(f"{out} holds an interrupted run: go on with it by --resume, or choose another directory")
-    if (out / "run.nc").exists() and not resume:
+    if (out / "run.npz").exists() and not resume:
         raise InputError(f"{out} holds a finished run: choose another directory")
     return tasks
 
@@ -111,39 +109,3 @@ def split_budgets(text: str) -> list[int]:
     except (ValueError, OverflowError):
         pass
     raise InputError(f"budgets must be whole numbers separated by commas, not {text!r}")
-
-
-@click.command(cls=JsonCommand)
-@click.option("--quick/--full", "quick", default=True, help="Under a minute, or the documentation's run.")
-@click.option("--scale", type=float, default=1.0, help="Multiplies all numbers of replications.")
-@click.option("--seed", type=int, default=0)
-@click.option("--engine", default="auto", help="cpu, gpu or auto: a full run takes the GPU if there is one.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the table there, as Markdown.")
-@click.pass_context
-def verify(context: click.Context, quick: bool, scale: float, seed: int, engine: str, out: Path | None) -> None:
-    """Put the paper's claims on trial: claim, setting, measured figure with interval, verdict.
-
-    Claims that are known to fail are expected to. The exit status is 1 if a verdict is not the expected one.
-    """
-    from .. import engine as engines
-    from .. import verification
-    from ..experiment import versions
-    from ..report import verification as report
-    from ..validation import one_of
-
-    # A quick run takes less time than compiling the kernels of a GPU.
-    one_of(engine, "engine", ("python", "cpu", "gpu", engines.AUTO))
-    used = "cpu" if quick and engine == engines.AUTO else engines.resolved(engine)
-    effort = verification.Effort(full=not quick, scale=scale, seed=seed, engine=used)
-    findings = verification.verify(effort, lambda about: echo(f"{about} …", err=True))
-    shown = report.table(findings, effort, verification.DELTA)
-    if out is not None:
-        words = ["chainscout", "verify", "--quick" if quick else "--full"]
-        words += [f"--scale={scale:g}"] * (scale != 1) + [f"--seed={seed}"] * (seed != 0)
-        words += [f"--engine={engine}"] * (engine != engines.AUTO) + [f"--out={out}"]
-        with_what = ", ".join(f"{name} {version}" for name, version in versions().items())
-        made_by = f"Made by `{shlex.join(words)}` on {date.today().isoformat()}; {with_what}, engine {used}."
-        with writing(out):
-            out.write_text(report.markdown(shown, made_by), encoding="utf-8")
-    show([shown], report.records(findings, effort))
-    context.exit(int(any(finding.surprising(effort.thorough) for finding in findings)))

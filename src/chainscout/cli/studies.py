@@ -119,7 +119,7 @@ def status(where: str, chain: str | None) -> None:
 @click.argument("chain")
 @click.argument("question")
 @click.option("--delta", type=float, help="The probability that the bounds fail. Without it, the study's.")
-@click.option("--method", help="replay, row-likelihood, delta or posterior. Without it, what the log allows.")
+@click.option("--method", help="replay or row-likelihood. Without it, what the log allows.")
 @click.option("--asked", type=int, help="Read only draws issued after this number: the question was asked then.")
 @click.option("--losses", default="checked", help="checked, or independent of all that was drawn.")
 def answer(where: str, chain: str, question: str, **options: Any) -> None:
@@ -202,8 +202,8 @@ def _say_copied(copy: str) -> None:
 @click.option(
     "--format",
     "kind",
-    help="json, csv, npz, toml (a problem file), jsonl (the journal, for 'restore'), or for model checkers prism, tra,"
-    " drn or umb; without it, what the name of the file ends in, or json.",
+    help="json, csv, npz, toml (a problem file), jsonl (the journal, for 'restore'), or for model checkers prism, drn"
+    " or umb; without it, what the name of the file ends in, or json.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; without it, standard output.")
 @click.option("--chain", help="The chain of a model checker's file.")
@@ -235,8 +235,8 @@ def export(where: str, kind: str | None, out: Path | None, chain: str | None, st
 @click.argument("where", metavar="WHERE")
 @click.option("--out", type=click.Path(path_type=Path), default="report.html", help="The file.")
 def report(where: str, out: Path) -> None:
-    """Write a page of a study or of a saved experiment (run.nc): one file, nothing is loaded from elsewhere."""
-    if Path(where).suffix == ".nc":
+    """Write a page of a study or of a saved experiment (run.npz): one file, nothing is loaded from elsewhere."""
+    if Path(where).suffix == ".npz":
         from ..experiment import Results
         from ..report.experiments import experiment_page
 

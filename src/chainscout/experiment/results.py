@@ -157,7 +157,7 @@ class Results:
         return table.reset_index()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a netCDF file (classic format: xarray and every netCDF reader open it)."""
+        """Writes a file of NumPy's (``.npz``)."""
         from .files import save
 
         save(self, path)

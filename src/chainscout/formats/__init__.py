@@ -1,39 +1,26 @@
-"""Files of model checkers: the PRISM language, PRISM's explicit files, Storm's DRN, UMB (docs/model-checkers.md)."""
+"""Files of model checkers: the PRISM language, Storm's DRN, UMB (docs/model-checkers.md)."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from ..chains import MarkovChain
-from . import drn, explicit, prism, umb
+from . import drn, prism, umb
 from .model import Model
 
-__all__ = ["SUFFIXES", "Model", "files", "read"]
+__all__ = ["READ", "WRITTEN", "Model", "content", "read"]
 
-_WRITERS: dict[str, dict[str, Callable[[Model], str | bytes]]] = {
-    ".prism": {".prism": prism.text},
-    ".tra": {".lab": explicit.labels_text, ".tra": explicit.transitions_text},
-    ".drn": {".drn": drn.text},
-    ".umb": {".umb": umb.content},
-}
-#: The endings of the names of these files.
-SUFFIXES = tuple(_WRITERS)
+_WRITERS: dict[str, Callable[[Model], str | bytes]] = {".prism": prism.text, ".drn": drn.text, ".umb": umb.content}
+#: The endings of the names of files that are written, and of those that are read.
+WRITTEN = tuple(_WRITERS)
+READ = (".drn", ".umb")
 
 
-def files(model: Model, where: Path) -> dict[Path, bytes]:
-    """The files of a model, and their content."""
-    found = {}
-    for suffix, write in _WRITERS[where.suffix].items():
-        content = write(model)
-        found[where.with_suffix(suffix)] = content.encode() if isinstance(content, str) else content
-    return found
+def content(model: Model, suffix: str) -> bytes:
+    """The content of a file with this ending."""
+    found = _WRITERS[suffix](model)
+    return found.encode() if isinstance(found, str) else found
 
 
 def read(where: Path, text: Callable[[Path], str]) -> MarkovChain:
     """The chain in a file. ``text`` returns the text of a file, or raises an error."""
-    if where.suffix == ".umb":
-        return umb.read(str(where))
-    if where.suffix == ".tra":
-        labels = where.with_suffix(".lab")
-        return explicit.read(str(where), text(where), str(labels), text(labels) if labels.exists() else None)
-    reader = prism.read if where.suffix == ".prism" else drn.read
-    return reader(str(where), text(where))
+    return umb.read(str(where)) if where.suffix == ".umb" else drn.read(str(where), text(where))

@@ -1,4 +1,4 @@
-"""Finds a problem by one word: a file, a directory, or the name of a built-in problem."""
+"""Finds a problem by one word: a file, or the name of a built-in problem."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from .problem import Problem
 
 
 def find(text: str, folder: Path | None = None) -> Problem:
-    """The built-in problem of that name, or the problem in a file or directory; a path is relative to ``folder``."""
+    """The built-in problem of that name, or the problem in a file; a path is relative to ``folder``."""
     name = text.partition(":")[0]
     if name in catalogue.names():
         return catalogue.get(text)
     where = Path(text) if folder is None else folder / text
-    if where.exists() or where.suffix in {".toml", ".json", ".csv"}:
+    if where.exists() or where.suffix in {".toml", ".json"}:
         return Problem.load(where)
     known = catalogue.names()
     hint = did_you_mean(name, known)

@@ -48,18 +48,13 @@ class Problem:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Problem":
-        """The problem in a ``.toml`` or ``.json`` file, a ``.csv`` matrix, or a directory of CSV matrices.
-
-        A model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file has one chain, named after the file.
-        """
+        """The problem in a ``.toml`` or ``.json`` file, or the one chain of a model checker's ``.drn`` or ``.umb``."""
         from .reading import load
 
         return load(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a ``.toml``, ``.json`` or ``.csv`` file, or (no suffix) a new directory of CSV matrices.
-
-        A problem of one chain can be a model checker's ``.prism``, ``.tra``, ``.drn`` or ``.umb`` file.
+        """Writes a ``.toml`` or ``.json`` file, or one chain for model checkers: ``.prism``, ``.drn`` or ``.umb``.
 
         All or nothing: an interrupted save leaves the old file unchanged.
         """

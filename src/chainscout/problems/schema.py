@@ -49,17 +49,12 @@ class Head(_Strict):
     chains: dict[str, Any]
 
 
-class ChainNotes(_Strict):
-    """A chain without its matrix, which a directory keeps in a CSV file."""
+class ChainEntry(_Strict):
+    """A chain of a file."""
 
     states: list[Annotated[str | int, PlainValidator(label)]] | None = None
     initial: list[float] | None = None
     tolerance: float | None = None
-
-
-class ChainEntry(ChainNotes):
-    """A chain of a TOML or JSON file."""
-
     matrix: list[list[float]]
 
 
@@ -98,7 +93,7 @@ class Errors:
         return set()
 
 
-def check_document(data: Any, errors: Errors, model: type[ChainNotes]) -> dict[str, dict[str, Any]]:
+def check_document(data: Any, errors: Errors) -> dict[str, dict[str, Any]]:
     """The chains' entries of a file, without wrong keys and values. Each of these is added to ``errors``."""
     if not isinstance(data, dict):
         errors.add("", f"a problem file holds a table of keys at its top, not {shown(data)}")
@@ -112,25 +107,19 @@ def check_document(data: Any, errors: Errors, model: type[ChainNotes]) -> dict[s
         place = place_of("chains", name)
         if not name:
             errors.add(place, "a chain's name must be a non-empty string, not ''")
-        wrong = errors.check(model, entry, place)
+        wrong = errors.check(ChainEntry, entry, place)
         entries[name] = {key: entry[key] for key in entry if key not in wrong} if isinstance(entry, dict) else {}
     return entries
 
 
-def chain_of(
-    entry: dict[str, Any], place: str, errors: Errors, table: Errors | None = None, lines: Sequence[int] = ()
-) -> MarkovChain | None:
-    """The chain of a checked entry, or None if it has no matrix or an error was added.
-
-    For a matrix in a CSV file, ``table`` collects the errors of that file, and ``lines`` are the lines of its rows.
-    """
+def chain_of(entry: dict[str, Any], place: str, errors: Errors) -> MarkovChain | None:
+    """The chain of a checked entry, or None if it has no matrix or an error was added."""
     if "matrix" not in entry:
         return None
     rows, states, tolerance = entry["matrix"], entry.get("states"), entry.get("tolerance")
-    reports = (errors, table or errors)
-    before = sum(len(report.lines) for report in reports)
+    before = len(errors.lines)
     if not rows:
-        reports[1].add(place_of("matrix", within=place), "a transition matrix must have at least one state, not none")
+        errors.add(place_of("matrix", within=place), "a transition matrix must have at least one state, not none")
         return None
     for key in ("states", "initial", "tolerance"):
         if entry.get(key) is not None:
@@ -139,10 +128,10 @@ def chain_of(
             except InputError as error:
                 errors.add(_within(place, key), str(error))
     labels = states if states is not None and len(states) == len(rows) else range(len(rows))
-    matrix = "" if table else _within(place, "matrix")
-    for row, sentence in _row_errors(rows, labels, ROW_TOLERANCE if tolerance is None else tolerance):
-        reports[1].add(f"line {lines[row]}" if lines else matrix, sentence)
-    if sum(len(report.lines) for report in reports) > before:
+    matrix = _within(place, "matrix")
+    for sentence in _row_errors(rows, labels, ROW_TOLERANCE if tolerance is None else tolerance):
+        errors.add(matrix, sentence)
+    if len(errors.lines) > before:
         return None
     if tolerance is None:
         return MarkovChain(rows, entry.get("initial"), states)
@@ -150,7 +139,7 @@ def chain_of(
         warnings.simplefilter("always")
         chain = MarkovChain.from_table(rows, tolerance=tolerance, initial=entry.get("initial"), states=states)
     for warning in caught:
-        warnings.warn(reports[1].line(matrix, str(warning.message)), RenormalisedWarning, stacklevel=2)
+        warnings.warn(errors.line(matrix, str(warning.message)), RenormalisedWarning, stacklevel=2)
     return chain
 
 
@@ -191,21 +180,21 @@ def _entry(name: str, chain: MarkovChain) -> dict[str, Any]:
     return entry | {"matrix": chain.matrix.tolist()}
 
 
-def _row_errors(rows: list[list[float]], labels: Sequence[Any], tolerance: float) -> Iterator[tuple[int, str]]:
-    """Each row that is not a probability law over the states, with a sentence."""
+def _row_errors(rows: list[list[float]], labels: Sequence[Any], tolerance: float) -> Iterator[str]:
+    """A sentence for each row that is not a probability law over the states."""
     for x, row in enumerate(rows):
         name = shown(labels[x])
         if len(row) != len(rows):
-            yield x, f"row {name} has {len(row)} entries, but a matrix of {len(rows)} rows needs {len(rows)} in each"
+            yield f"row {name} has {len(row)} entries, but a matrix of {len(rows)} rows needs {len(rows)} in each"
             continue
         values = np.array(row, dtype=np.float64)
         bad = np.flatnonzero(~((values >= 0) & (values <= 1 + tolerance))).tolist()
         for y in bad:
-            yield x, f"row {name} holds probabilities, but that of {shown(labels[y])} is {values[y]:g}"
+            yield f"row {name} holds probabilities, but that of {shown(labels[y])} is {values[y]:g}"
         total = 1.0 if bad else float(values.sum())
         if abs(total - 1) > tolerance:
             hint = "; a table that is off by rounding needs a 'tolerance'" if tolerance == ROW_TOLERANCE else ""
-            yield x, f"row {name} sums to {total:.12g}, but each row must sum to one within {tolerance:g}{hint}"
+            yield f"row {name} sums to {total:.12g}, but each row must sum to one within {tolerance:g}{hint}"
 
 
 #: pydantic's kinds of errors, in the words of a person who wrote the file.

@@ -5,7 +5,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,7 +123,7 @@ _WHOLE: dict[str, Callable[[Study], bytes]] = {
 #: The format of the journal itself: a line for each entry.
 _JOURNAL = "jsonl"
 #: The names of all formats. Those of model checkers hold one chain.
-FORMATS = (*_WHOLE, _JOURNAL, *(suffix[1:] for suffix in formats.SUFFIXES))
+FORMATS = (*_WHOLE, _JOURNAL, *(suffix[1:] for suffix in formats.WRITTEN))
 
 
 def content(study: Study, kind: str, *, chain: str | None = None, start: Hashable = None) -> bytes:
@@ -134,11 +133,7 @@ def content(study: Study, kind: str, *, chain: str | None = None, start: Hashabl
         return "".join(backup.lines(study._keeper.pages())).encode()
     if kind in _WHOLE:
         return _of_all(study, kind, chain, start)
-    found = formats.files(_model(study, chain, start), Path(f"model.{kind}"))
-    if len(found) > 1:
-        names = " and ".join(file.suffix for file in found)
-        raise InputError(f"this format is several files, {names}: name one to write them")
-    return found.popitem()[1]
+    return formats.content(_model(study, chain, start), f".{kind}")
 
 
 def write(
@@ -160,8 +155,7 @@ def write(
     elif chosen in _WHOLE:
         write_file(where, _of_all(study, chosen, chain, start))
     else:
-        for file, data in formats.files(_model(study, chain, start), where).items():
-            write_file(file, data)
+        write_file(where, formats.content(_model(study, chain, start), where.suffix))
 
 
 def _of_all(study: Study, kind: str, chain: str | None, start: Hashable) -> bytes:

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import MarkovChain
-from ..guarantees import beta
-from ..problems import Problem
+from chainscout.chains import MarkovChain
+from chainscout.guarantees import beta
+from chainscout.problems import Problem
+
 from . import heights, paths
 from .findings import FAILS, HOLDS, Finding, Measured, at_most, mean, never, once_seen, proportion
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..certificates.mixture import combine, largest_excess, smoothing_excess
-from ..certificates.paper import STATED, entry, factors, index, row_terms
-from ..chains import MarkovChain
-from ..compile import bound, call, compiled, is_off
-from ..counts import smoothing
-from ..guarantees import beta, event_c_width
-from ..policies.policy import replaced
-from ..problems import Problem
-from ..random import MASK, alias, mix, sample, stream
+from chainscout.certificates.mixture import combine, largest_excess, smoothing_excess
+from chainscout.certificates.paper import STATED, entry, factors, index, row_terms
+from chainscout.chains import MarkovChain
+from chainscout.compile import bound, call, compiled, is_off
+from chainscout.counts import smoothing
+from chainscout.guarantees import beta, event_c_width
+from chainscout.policies.policy import replaced
+from chainscout.problems import Problem
+from chainscout.random import MASK, alias, mix, sample, stream
 
 Array = npt.NDArray[np.float64]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, linregress
 from scipy.stats import t as student
-from verification_samples import around, finding
+from trial_samples import around, finding
 
-from chainscout.verification import findings
-from chainscout.verification.findings import FAILS, HOLDS, NOT_REACHED, VACUOUS, Measured
+from trials import findings
+from trials.findings import FAILS, HOLDS, NOT_REACHED, VACUOUS, Measured
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 8), (3, 10), (10, 10), (1, 4_000)])

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..chains import MarkovChain
-from ..engine import gpu
-from ..random import alias
+from chainscout.chains import MarkovChain
+from chainscout.engine import gpu
+from chainscout.random import alias
+
 from .paths import Known, Laws, Space, follow, walk
 
 #: Paths of one launch.

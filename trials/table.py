@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..numerals import cell
-from ..verification import Effort, Finding
-from .tables import Columns, Table
+from chainscout.numerals import cell
+from chainscout.report.tables import Columns, Table
+
+from .findings import Finding
+from .suite import Effort
 
 COLUMNS: Columns = {
     "claim": "claim",

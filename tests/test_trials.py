@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from simulation import COMPILED
-from verification_samples import CHAINS, ENGINE, rows, tiny
+from trial_samples import CHAINS, ENGINE, rows, tiny
 
 from chainscout import problems
 from chainscout.chains import MarkovChain
@@ -16,9 +16,9 @@ from chainscout.counts import Counts
 from chainscout.guarantees import beta, theorem_1
 from chainscout.losses import loss
 from chainscout.problems import Problem
-from chainscout.verification import DELTA, bounds, instances, limits
-from chainscout.verification.findings import FAILS, HOLDS, LARGEST_LOSS, NOT_REACHED, VACUOUS
-from chainscout.verification.suite import NAMES
+from trials import DELTA, bounds, instances, limits
+from trials.findings import FAILS, HOLDS, LARGEST_LOSS, NOT_REACHED, VACUOUS
+from trials.suite import NAMES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -122,7 +122,7 @@ def test_the_documentation_has_the_table_of_a_full_run(found):
         assert re.search(r": \S+$", measured)
         assert interval == "computed" or " … " in interval
     command = shlex.split(re.search(r"^\*Made by `(.*?)` on \d{4}-\d\d-\d\d; chainscout", text, re.M)[1])
-    assert command[:3] == ["chainscout", "verify", "--full"]
+    assert command[:4] == ["python", "-m", "trials", "--full"]
     assert "every verdict is the expected one" in text
     page = (DOCS / "verification.md").read_text(encoding="utf-8")
     assert "```{include} _generated/verification.md\n```" in page

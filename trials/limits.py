@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..experiment import compare
-from ..problems import Problem
+from chainscout.experiment import compare
+from chainscout.problems import Problem
+
 from .findings import (
     FAILS,
     HOLDS,

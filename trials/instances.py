@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..chains import MarkovChain
-from ..problems import Problem
+from chainscout.chains import MarkovChain
+from chainscout.problems import Problem
 
 
 def coins(*leaving: float) -> Problem:

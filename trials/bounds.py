@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import guarantees
-from ..experiment import compare
-from ..numerals import sure
-from ..problems import Problem
+from chainscout import guarantees
+from chainscout.experiment import compare
+from chainscout.numerals import sure
+from chainscout.problems import Problem
+
 from .findings import (
     HOLDS,
     LARGEST_LOSS,

@@ -6,9 +6,9 @@ import numpy as np
 from simulation import COMPILED
 
 from chainscout.problems import Problem
-from chainscout.report import verification as report
-from chainscout.verification import bounds, events, instances, limits
-from chainscout.verification.findings import Finding, Measured
+from trials import bounds, events, instances, limits
+from trials import table as report
+from trials.findings import Finding, Measured
 
 ENGINE = "cpu" if COMPILED else "python"
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from .. import problems
-from ..engine.gpu import LAUNCH_LANES
-from ..validation import real_number, seed_number
+from chainscout import problems
+from chainscout.engine.gpu import LAUNCH_LANES
+from chainscout.validation import real_number, seed_number
+
 from . import bounds, events, limits
 from .findings import Finding
 from .instances import coins, slow_and_fast

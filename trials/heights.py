@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..certificates import sharp
-from ..compile import bound, call, compiled, is_off
-from ..counts import Counts, smoothing
-from ..policies.policy import replaced
-from ..problems import Problem
+from chainscout.certificates import sharp
+from chainscout.compile import bound, call, compiled, is_off
+from chainscout.counts import Counts, smoothing
+from chainscout.policies.policy import replaced
+from chainscout.problems import Problem
+
 from .paths import laws_of, walk_path
 
 Array = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from verification_samples import CHAINS, ENGINE
+from trial_samples import CHAINS, ENGINE
 
 from chainscout import engine, problems
 from chainscout.certificates import mixture, paper, sharp
@@ -12,7 +12,7 @@ from chainscout.chains import MarkovChain
 from chainscout.counts import Counts
 from chainscout.guarantees import lemma_8, on_event_c
 from chainscout.losses import loss
-from chainscout.verification import heights, paths
+from trials import heights, paths
 
 
 def simulated(matrix, observations, seed):
