@@ -76,6 +76,7 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
 
     With - for the chain, lines 'CHAIN STATE' are read from standard input.
     """
+    renewed = {}
     with opened(where) as study:
         if chain == "-":
             if state is not None or any(value is not None and value is not False for value in options.values()):
@@ -87,10 +88,16 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
                 raise InputError("tell needs a chain and a state")
             if options["begin"] and (options["path"] is not None or options["step"] is not None):
                 raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
-            study.tell(chain, study.state_from_text(chain, state), **options)
+            found = study.state_from_text(chain, state)
+            if options["begin"] and options["token"] is not None:  # the lease has another token from here on
+                options |= {"begin": False, "token": study.restart(chain, token=options["token"]).token}
+                renewed = {"token": options["token"]}
+                if not is_json():
+                    echo(f"the token of the lease is {options['token']} now", err=True)
+            study.tell(chain, found, **options)
         progress, over = study.progress(), finished(study)
     number = progress.observations
-    answer = {"observations": number, "stop_reason": progress.stop_reason}
+    answer = {"observations": number, "stop_reason": progress.stop_reason, **renewed}
     say(answer, f"{number:,} observation{'s' * (number != 1)}{over}")
 
 

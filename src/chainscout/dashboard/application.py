@@ -24,7 +24,7 @@ from .guard import MOST_BODY
 from .interface import Conflict, NoQuery, Part, Read, StreamQuery, Write, checked, parsed
 from .openapi import document
 from .streams import Hub
-from .work import Latest, change, in_thread, to_json
+from .work import Latest, change, in_thread, sentence, to_json
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -171,7 +171,7 @@ def failed(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": error.detail, "kind": "Refused"}, error.status_code, headers=error.headers)
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     kind = "InputError" if isinstance(error, errors.InputError) else type(error).__name__
-    return JSONResponse({"error": str(error) or "this took too long", "kind": kind}, status)
+    return JSONResponse({"error": sentence(error), "kind": kind}, status)
 
 
 def _attached(name: str) -> dict[str, str]:

@@ -7,11 +7,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from functools import partial
-from itertools import pairwise
+from itertools import zip_longest
 
 from ..errors import ChainscoutError
 from ..report.study_data import Happening
-from .work import Latest, Moment, in_thread, to_json
+from .work import Latest, Moment, in_thread, sentence, to_json
 
 #: The most streams at once.
 MOST_STREAMS = 256
@@ -67,13 +67,12 @@ class Hub:
                 version, message = self._version, self._message
                 try:
                     news = await self._since(number)
-                except ChainscoutError:  # the message below says so; the events follow when the study can be read
+                except (ChainscoutError, TimeoutError):  # the message below says so; the events follow when the study can be read
                     news = []
-                for event, following in pairwise([*news, None]):
-                    assert event is not None
+                for event, following in zip_longest(news, news[1:]):
                     number = event.number
-                    is_last = following is None or following.number > number
-                    place = b"id: %d\n" % number if is_last else b""  # of several events of one entry, none is left out
+                    is_split = following is not None and following.number == number  # events of one entry stay together
+                    place = b"" if is_split else b"id: %d\n" % number
                     yield b"event: happened\n%sdata: %s\n\n" % (place, to_json(event))
                 yield message
         finally:
@@ -100,10 +99,10 @@ class Hub:
             if self._moment is not None and self._moment.mark == moment.mark:
                 return
             overview = await self._latest.answer("overview", lambda report: to_json(report.overview()))
-        except ChainscoutError as error:
+        except (ChainscoutError, TimeoutError) as error:
             if self._moment is not None or not self._message:
                 self._moment = None
-                text = json.dumps({"error": str(error), "kind": type(error).__name__}).encode()
+                text = json.dumps({"error": sentence(error), "kind": type(error).__name__}).encode()
                 self._tell(b"event: failed\ndata: %s\n\n" % text)
             return
         self._moment = moment

@@ -66,6 +66,11 @@ async def change(work: Callable[[], Answer]) -> Answer:
     return await done
 
 
+def sentence(error: Exception) -> str:
+    """What is wrong, in words."""
+    return str(error) or "this took too long"
+
+
 def to_json(value: Any) -> bytes:
     """Records of ``report``, one or several, as JSON."""
     return pydantic_core.to_json(value, inf_nan_mode="null")

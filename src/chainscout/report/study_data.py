@@ -462,7 +462,12 @@ class StudyReport:
 
     def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
         """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        return tuple(_happening(event, self.look.progress) for event in self.study.events(after, limit))
+        kept, number = self.look.events, self.look.progress.events
+        if not (-len(kept) <= after < 0 or len(kept) == number or 0 < kept[0].number <= after):
+            found = self.study.events(after, limit)
+        else:
+            found = list(kept[after:] if after < 0 else (event for event in kept if event.number > after))
+        return tuple(_happening(event, self.look.progress) for event in found[:limit])
 
 
 def facts(study: Overview) -> list[tuple[str, Any]]:
