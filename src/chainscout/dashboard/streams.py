@@ -67,7 +67,10 @@ class Hub:
                 version, message = self._version, self._message
                 try:
                     news = await self._since(number)
-                except (ChainscoutError, TimeoutError):  # the message below says so; the events follow when the study can be read
+                except (
+                    ChainscoutError,
+                    TimeoutError,
+                ):  # the message below says so; the events follow when the study can be read
                     news = []
                 for event, following in zip_longest(news, news[1:]):
                     number = event.number

@@ -14,7 +14,7 @@ from .tables import Columns, Drawing, Series, Table
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
-    from ..study.views import QuestionLine
+    from ..study import QuestionLine
     from .study_data import StudyReport
 
 #: The columns of a lease, of a question, and of a check.

@@ -8,8 +8,7 @@ from typing import Any
 from ..counts import never_left
 from ..errors import InputError
 from ..numerals import Lower, Upper
-from ..study import Study
-from ..study.look import Look
+from ..study import Look, Study
 from ..study.plan import StudyPlan
 from .format import finite
 from .study_data import Overview, StudyReport
@@ -50,9 +49,11 @@ def _chains(report: StudyReport, overview: Overview) -> Table:
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
     lines = sorted(page.chains, key=attrgetter("number"))
-    for line in lines:
-        if line.unknown_rows and line.states <= MOST_STATES:
-            notes.append(f"{line.name}: {never_left(line.unknown_rows, line.states)}: nothing is known of them")
+    notes += [
+        f"{line.name}: {never_left(line.unknown_rows, line.states)}: nothing is known of them"
+        for line in lines
+        if line.unknown_rows and line.states <= MOST_STATES
+    ]
     weighted = {"weighted loss ≤": "certificate"} if overview.weighted else {}
     columns = {**COLUMNS, **weighted, "loss ≤": "loss", "as of transition": "certified"}
     return Table.of("chains", lines, columns, tuple(dict.fromkeys((*notes, *overview.notes))))

@@ -9,17 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..numerals import Bound, Given, Lower, Upper, cell, sure, upper
+from ..study import ChainLine, EventKind, EventLine, HistoryLine, LeaseLine, Progress, QuestionLine, StopReason
 from ..study.settings import UNDECLARED, deadline_text, target_text
-from ..study.views import (
-    ChainLine,
-    EventKind,
-    EventLine,
-    HistoryLine,
-    LeaseLine,
-    Progress,
-    QuestionLine,
-    StopReason,
-)
 from ..validation import printable
 from .format import duration, finite, label, moment, shown_index
 from .panels import PANELS, in_one_line
@@ -231,7 +222,7 @@ class Happening:
 
 
 class StudyReport:
-    """What a study shows at one moment: all numbers come from one look. A chain's matrix is estimated when it is shown."""
+    """What a study shows at one moment: one look. Only the matrix of a chain is estimated when somebody reads it."""
 
     def __init__(self, study: "Study", title: str) -> None:
         self.study = study

@@ -40,7 +40,7 @@ from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
 from .settings import StudySettings, settings_of
 from .state import MAIN, State
-from .views import ChainProgress, EventLine, LogLine, Progress, Step, StopReason
+from .views import ChainProgress, EventLine, LogLine, Progress, Restarted, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
 from .worker import Worker, is_learners
@@ -292,12 +292,13 @@ class Study:
         walker.number = following.walker
         return Step(following.path, 1)
 
-    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step:
+    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Restarted:
         """Ends the path. ``lost``: an observation was lost with it. ``token``: of the lease that holds the path."""
         end = End.LOST if lost else End.UNKNOWN
         if token is None:
-            return self.end_path(chain, end)
-        return Step(self._keeper.do(commands.end_path, self._walker(), chain, end, token=token).path, 1)
+            return Restarted(*self.end_path(chain, end), None)
+        following = self._keeper.do(commands.end_path, self._walker(), chain, end, token=token)
+        return Restarted(following.path, 1, following.token)
 
     def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
@@ -540,6 +541,10 @@ class Study:
     def look(self) -> Look:
         """Everything that is shown of the study, of one moment. Its bounds are those of the last looks at them."""
         return self._keeper.read(look_at, self._keeper.journal.notes(), self._shares)
+
+    def _mark(self) -> tuple[int, StopReason | None]:
+        """Another value whenever a look shows something else than before, clocks aside."""
+        return self._keeper.read(lambda state, now: (state.head.number, stop.reason(state, now)))
 
     @property
     def stop_reason(self) -> StopReason | None:
