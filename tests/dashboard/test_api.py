@@ -3,6 +3,7 @@
 import csv
 import io
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from dashboard_servers import Client, connect
 from dashboard_studies import HOSTILE, PROBLEM, advance, stored
 
 from chainscout import errors
+from chainscout.dashboard import work
 from chainscout.dashboard.work import to_json
 from chainscout.report.study_data import StudyReport
 from chainscout.study import Study
@@ -115,6 +117,7 @@ def test_a_study_that_cannot_be_read_any_more(tmp_path: Path) -> None:
         assert client.get("/api/study").status_code == 200
         with where.open("r+b") as file:
             file.truncate(5000)
+        time.sleep(work.FRESH)
         answer = client.get("/api/chains?page=2")
         assert answer.status_code == 503
         assert answer.json()["kind"] == "FileError"
