@@ -95,7 +95,8 @@ class Dashboard:
         async def answer(request: Request) -> Response:
             given = parsed(read.query, request.query_params)
             key = request.scope["path"], request.scope["query_string"]
-            body = await self._latest.answer(
+            moment = await self._latest.moment()
+            body = await moment.answer(
                 key, lambda report: encode(read.work(report, given, *request.path_params.values()))
             )
             return Response(body, media_type=kind)

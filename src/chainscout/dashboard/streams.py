@@ -10,8 +10,8 @@ from functools import partial
 from itertools import zip_longest
 
 from ..errors import ChainscoutError
-from ..report.study_data import Happening
-from .work import Latest, Moment, in_thread, sentence, to_json
+from ..report.study_data import StudyReport
+from .work import Latest, Moment, sentence, to_json
 
 #: The most streams at once.
 MOST_STREAMS = 256
@@ -54,7 +54,9 @@ class Hub:
                 await self._look()
                 if self._looking is None:  # no other stream was faster
                     self._looking = asyncio.create_task(self._go_on_looking())
-            version, number = -1, self._last() if after is None else after
+            version, number = -1, after
+            if number is None:
+                number = 0 if self._moment is None else _last(self._moment)
             while not self._closed:
                 if version == self._version:
                     try:
@@ -64,19 +66,13 @@ class Hub:
                         continue
                     if self._closed:
                         return
-                version, message = self._version, self._message
-                try:
-                    news = await self._since(number)
-                except (
-                    ChainscoutError,
-                    TimeoutError,
-                ):  # the message below says so; the events follow when the study can be read
-                    news = []
-                for event, following in zip_longest(news, news[1:]):
-                    number = event.number
-                    is_split = following is not None and following.number == number  # events of one entry stay together
-                    place = b"" if is_split else b"id: %d\n" % number
-                    yield b"event: happened\n%sdata: %s\n\n" % (place, to_json(event))
+                version, message, moment = self._version, self._message, self._moment
+                if moment is not None and number < (last := _last(moment)):
+                    try:
+                        yield await moment.answer(("happened", number), partial(_messages, after=number, last=last))
+                        number = last
+                    except (ChainscoutError, TimeoutError):  # the events follow when they can be read
+                        pass
                 yield message
         finally:
             self.open -= 1
@@ -101,7 +97,7 @@ class Hub:
             moment = await self._latest.moment()
             if self._moment is not None and self._moment.mark == moment.mark:
                 return
-            overview = await self._latest.answer("overview", lambda report: to_json(report.overview()))
+            overview = await moment.answer("overview", lambda report: to_json(report.overview()))
         except (ChainscoutError, TimeoutError) as error:
             if self._moment is not None or not self._message:
                 self._moment = None
@@ -117,18 +113,18 @@ class Hub:
         told, self._changed = self._changed, asyncio.Event()
         told.set()
 
-    def _last(self) -> int:
-        """The number of the last event."""
-        return 0 if self._moment is None else self._moment.report.look.events[-1].number
 
-    async def _since(self, number: int) -> list[Happening]:
-        """All events after the event ``number``."""
-        if self._moment is None or number >= self._last():
-            return []
-        found: list[Happening] = []
-        while True:
-            page = await in_thread(partial(self._moment.report.events, number, 1000))
-            found += page
-            if len(page) < 1000:
-                return found
-            number = page[-1].number
+def _last(moment: Moment) -> int:
+    """The number of the last event."""
+    return moment.report.look.events[-1].number
+
+
+def _messages(report: StudyReport, after: int, last: int) -> bytes:
+    """A message for each event after the entry ``after``, up to the entry ``last``."""
+    events = [event for event in report.events(after) if event.number <= last]
+    found = []
+    for event, following in zip_longest(events, events[1:]):
+        is_split = following is not None and following.number == event.number  # events of one entry stay together
+        place = b"" if is_split else b"id: %d\n" % event.number
+        found.append(b"event: happened\n%sdata: %s\n\n" % (place, to_json(event)))
+    return b"".join(found)

@@ -4,8 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pydantic_core
 
@@ -76,7 +77,8 @@ def to_json(value: Any) -> bytes:
     return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
-class Moment(NamedTuple):
+@dataclass(frozen=True)
+class Moment:
     """The study at one moment, and what was made from it."""
 
     #: Another one whenever the study has changed.
@@ -85,7 +87,16 @@ class Moment(NamedTuple):
     read: float
     report: StudyReport
     #: What was asked → the answer.
-    answers: dict[Hashable, asyncio.Future[bytes]]
+    _answers: dict[Hashable, asyncio.Future[bytes]] = field(default_factory=dict)
+
+    async def answer(self, asked: Hashable, work: Callable[[StudyReport], bytes]) -> bytes:
+        """What ``work`` makes of this moment. It is made once for all who ask the same."""
+        found = self._answers.get(asked)
+        if found is None:
+            if len(self._answers) >= MOST_KEPT:
+                self._answers.clear()
+            found = self._answers[asked] = asyncio.ensure_future(in_thread(partial(work, self.report)))
+        return await asyncio.shield(found)
 
 
 class Latest:
@@ -109,16 +120,6 @@ class Latest:
         self._known = await asyncio.shield(reading)
         return self._known
 
-    async def answer(self, asked: Hashable, work: Callable[[StudyReport], bytes]) -> bytes:
-        """What ``work`` makes of the moment. It is made once for all who ask the same."""
-        moment = await self.moment()
-        found = moment.answers.get(asked)
-        if found is None:
-            if len(moment.answers) >= MOST_KEPT:
-                moment.answers.clear()
-            found = moment.answers[asked] = asyncio.ensure_future(in_thread(partial(work, moment.report)))
-        return await asyncio.shield(found)
-
     def expire(self) -> None:
         """The study was changed here: the next reader sees that."""
         self._reading = None
@@ -127,6 +128,6 @@ class Latest:
         mark = self._study._mark()
         now = time.monotonic()
         if known is None or known.mark != mark or now > known.read + STALE:
-            known = Moment(mark, now, StudyReport(self._study, self._title), {})
+            known = Moment(mark, now, StudyReport(self._study, self._title))
         self._checked = time.monotonic()
         return known

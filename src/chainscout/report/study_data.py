@@ -451,14 +451,10 @@ class StudyReport:
             for line in self.look.leases[:limit]
         )
 
-    def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
-        """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        kept, number = self.look.events, self.look.progress.events
-        if not (-len(kept) <= after < 0 or len(kept) == number or 0 < kept[0].number <= after):
-            found = self.study.events(after, limit)
-        else:
-            found = list(kept[after:] if after < 0 else (event for event in kept if event.number > after))
-        return tuple(_happening(event, self.look.progress) for event in found[:limit])
+    def events(self, after: int | None = None, limit: int | None = None) -> tuple[Happening, ...]:
+        """The last events of this moment, oldest first; or those after the entry ``after``, as in `Study.events`."""
+        found = self.look.events if after is None else self.study.events(after, limit)
+        return tuple(_happening(event, self.look.progress) for event in found)
 
 
 def facts(study: Overview) -> list[tuple[str, Any]]:
