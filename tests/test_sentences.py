@@ -18,7 +18,6 @@ from chainscout.errors import InputError, StudyFinished
 from chainscout.report import studies
 from chainscout.report.study_data import StudyReport
 from chainscout.report.study_page import study_page
-from chainscout.study import Browser
 
 DOCS = Path(__file__).parents[1] / "docs"
 NUMBER = r"\d[\d,]*\.?\d*(?:e[+-]\d+)?"
@@ -100,7 +99,7 @@ def lazy(number: int) -> cs.Study:
 
 def test_a_stored_bound_is_as_of_its_transition() -> None:
     study = lazy(1_000)
-    line = Browser(study).line("a")
+    line = study.look().chain("a")
     assert line.certified < line.transitions
     assert line.certificate < study.certificate().max  # why an old bound may not be said of now
     for medium, text in every_medium(study).items():

@@ -5,7 +5,7 @@ from typing import Any
 
 import chainscout as cs
 from chainscout.sources import simulated
-from chainscout.study import Browser, Study
+from chainscout.study import Study
 
 TOKEN = "a_token_that_the_tests_know"
 PROBLEM = cs.problems.get("unlike")
@@ -34,7 +34,7 @@ def new_study(where: Path | None, budget: int | None = 2000, **settings: Any) ->
 
 def stored(study: Study) -> dict[str, float]:
     """Each chain's certificate as the study keeps it."""
-    return {line.name: line.certificate for line in Browser(study).page(limit=100)[1]}
+    return {line.name: line.certificate for line in study.look().chains}
 
 
 def advance(study: Study, number: int, seed: int = 0) -> None:

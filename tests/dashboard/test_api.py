@@ -3,6 +3,7 @@
 import csv
 import io
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from dashboard_servers import Client, connect
 from dashboard_studies import HOSTILE, PROBLEM, advance, stored
 
 from chainscout import errors
+from chainscout.dashboard import work
 from chainscout.dashboard.work import to_json
 from chainscout.report.study_data import StudyReport
 from chainscout.study import Study
@@ -115,6 +117,7 @@ def test_a_study_that_cannot_be_read_any_more(tmp_path: Path) -> None:
         assert client.get("/api/study").status_code == 200
         with where.open("r+b") as file:
             file.truncate(5000)
+        time.sleep(work.FRESH)
         answer = client.get("/api/chains?page=2")
         assert answer.status_code == 503
         assert answer.json()["kind"] == "FileError"
@@ -143,7 +146,7 @@ def test_asking_and_telling(writer: Client, where: Path) -> None:
             "kind": "InputError",
         }
         restarted = writer.post("/api/restart", json={"chain": chain, "lost": True})
-        assert restarted.json() == {"path": 2, "next_step": 1}
+        assert restarted.json() == {"path": 2, "next_step": 1, "token": None}
         assert study.progress().lost == 1
         assert writer.post("/api/tell", json={"chain": chain, "state": 1}).json() == {"path": 2, "next_step": 2}
         assert study.counts(chain).paths == 2
@@ -156,7 +159,7 @@ def test_leases(writer: Client, where: Path) -> None:
     (held,) = writer.get("/api/leases").json()
     assert (held["worker"], held["path"], held["promised"]) == ("Julia", 2, 2)
     told = {"chain": lease["chain"], "state": 0, "path": lease["path"], "step": lease["step"]}
-    for token, kind in ((None, "InputError"), ("0" * 32, "LeaseLost")):
+    for token, kind in ((None, "InputError"), (10**6, "LeaseLost")):
         refused = writer.post("/api/tell", json={**told, "token": token})
         assert (refused.status_code, refused.json()["kind"]) == (409, kind)
     for step, state in ((1, 0), (1, 0), (2, 3), (2, 3)):  # each of them twice: the second is a retry
@@ -180,8 +183,11 @@ def test_a_worker_goes_on_with_its_own_path(tmp_path: Path) -> None:
         again = client.post("/api/lease", json={"worker": "Julia"}).json()
         assert (again["path"], again["state"], again["step"]) == (1, 1, 2)
         restarted = client.post("/api/restart", json={"chain": "a", "token": again["token"]})
-        assert restarted.json() == {"path": 3, "next_step": 1}
-        assert client.post("/api/tell", json={"chain": "a", "state": 0, "token": again["token"]}).status_code == 200
+        token = restarted.json()["token"]
+        assert restarted.json() == {"path": 3, "next_step": 1, "token": token}
+        told = {"chain": "a", "state": 0, "token": token}
+        assert client.post("/api/tell", json={**told, "token": again["token"]}).json()["kind"] == "LeaseLost"
+        assert client.post("/api/tell", json=told).json() == {"path": 3, "next_step": 2}
         assert client.post("/api/lease", json={"worker": "Julia", "steps": 7}).json()["path"] == 3
         nothing = client.post("/api/lease", json={"worker": "R"})
         assert (nothing.status_code, nothing.json()["kind"]) == (409, "NothingFree")
@@ -198,7 +204,7 @@ def test_leases_are_renewed_and_given_back(writer: Client, where: Path) -> None:
         (held,) = StudyReport(study, "Study").leases()
         assert 4900 < held.seconds_left <= 5000
         for name, more in (("renew", {"seconds": 10}), ("give-back", {}), ("give-back", {"lost": True})):
-            refused = writer.post(f"/api/{name}", json={**key, "token": "0" * 32, **more})
+            refused = writer.post(f"/api/{name}", json={**key, "token": 10**6, **more})
             assert (refused.status_code, refused.json()["kind"]) == (409, "LeaseLost")
         assert study.progress().leases == 1
         assert writer.post("/api/give-back", json=key).status_code == 200
@@ -251,10 +257,11 @@ def test_a_finished_study_is_a_conflict(tmp_path: Path) -> None:
         ),
         ("/api/lease", b'{"worker": "", "seconds": 1}', 400, "'worker': string should have at least 1 character"),
         ("/api/renew", b'{"chain": "sticky"}', 400, "'token': field required"),
-        ("/api/renew", b'{"chain": "nobody", "token": "x"}', 404, "the study has no chain 'nobody'"),
-        ("/api/renew", b'{"chain": "sticky", "token": "x", "seconds": 0}', 400, "'seconds': input should be greater"),
-        ("/api/give-back", b'{"chain": "sticky", "token": "x"}', 409, "the lease of the chain 'sticky'"),
-        ("/api/give-back", b'{"chain": "sticky", "token": null}', 400, "'token': input should be a valid string"),
+        ("/api/renew", b'{"chain": "nobody", "token": 7}', 404, "the study has no chain 'nobody'"),
+        ("/api/renew", b'{"chain": "sticky", "token": 7, "seconds": 0}', 400, "'seconds': input should be greater"),
+        ("/api/give-back", b'{"chain": "sticky", "token": 7}', 409, "the lease of the chain 'sticky'"),
+        ("/api/give-back", b'{"chain": "sticky", "token": null}', 400, "'token': input should be a valid integer"),
+        ("/api/give-back", b'{"chain": "sticky", "token": "7"}', 400, "'token': input should be a valid integer"),
         ("/api/restart", b'{"chain": "sticky", "lost": 1}', 400, "'lost': input should be a valid boolean"),
         ("/api/tell", b"x" * 65_537, 413, "a request has at most 65,536 bytes"),
     ],

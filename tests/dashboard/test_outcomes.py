@@ -3,7 +3,6 @@
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,6 +13,10 @@ from chainscout.store.sql.sqlite import Sqlite
 from dashboard_servers import Client, connect
 
 from chainscout.dashboard import work
+from chainscout.errors import OutcomeUnknown
+from chainscout.journal.entry import Entry, Head
+from chainscout.journal.journal import Command
+from chainscout.journal.sqlite import SqliteJournal
 from chainscout.study import Study
 
 
@@ -69,29 +72,49 @@ def test_what_is_answered_503_is_never_applied(hurried: Client, where: Path) -> 
     assert observations(where) == before + 1
 
 
-def test_an_outcome_that_is_not_known_is_said_and_a_retry_is_safe(
+def test_what_has_begun_is_answered_when_it_has_ended(
     hurried: Client, where: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk takes longer than a request may."""
     before = observations(where)
     asked = hurried.post("/api/ask", json={}).json()
     told = {"chain": asked["chains"][0], "state": 1, "path": asked["path"], "step": asked["step"]}
-    monkeypatch.setattr(work, "PATIENCE", 0.5)
-    slow, commit = threading.Event(), Sqlite.commit
+    monkeypatch.setattr(work, "PATIENCE", 0.3)
+    append = SqliteJournal._append
 
-    def late(self: Sqlite) -> None:
-        if not self.read_only and not slow.is_set():
-            slow.set()
-            time.sleep(1.0)
-        commit(self)
+    def late(self: SqliteJournal, head: Head, command: Command) -> list[Entry]:
+        time.sleep(1.0)
+        return append(self, head, command)
 
-    monkeypatch.setattr(Sqlite, "commit", late)
-    answer = hurried.post("/api/tell", json=told)
-    assert (answer.status_code, answer.json()["kind"]) == (504, "Unknown")
+    monkeypatch.setattr(SqliteJournal, "_append", late)
+    waiting = ("POST", "/api/ask", {"json": {}})
+    (answer, seconds), (refused, _) = hurried.together(("POST", "/api/tell", {"json": told}), waiting)
+    assert (answer.status_code, answer.json()["next_step"]) == (200, asked["step"] + 1)
+    assert seconds >= 1.0
+    assert (refused.status_code, refused.json()["kind"]) == (503, "Busy")
+    assert observations(where) == before + 1
+
+
+def test_an_outcome_that_is_not_known_is_said_and_a_retry_is_safe(
+    hurried: Client, where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database goes away after it has stored the change, and before it says so."""
+    asked = hurried.post("/api/ask", json={}).json()
+    assert hurried.post("/api/tell", json={"chain": asked["chains"][0], "state": 0}).status_code == 200
+    before = observations(where)
+    asked = hurried.post("/api/ask", json={}).json()
+    told = {"chain": asked["chains"][0], "state": 1, "path": asked["path"], "step": asked["step"]}
+    append = SqliteJournal._append
+
+    def lost(self: SqliteJournal, head: Head, command: Command) -> list[Entry]:
+        append(self, head, command)
+        raise OutcomeUnknown("the connection was lost: it is not known whether the change was stored")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteJournal, "_append", lost)
+        answer = hurried.post("/api/tell", json=told)
+    assert (answer.status_code, answer.json()["kind"]) == (504, "OutcomeUnknown")
     assert "not known" in answer.json()["error"]
-    assert "path and step" in answer.json()["error"]
-    time.sleep(1.0)
-    monkeypatch.setattr(work, "PATIENCE", 4.0)
     assert hurried.post("/api/tell", json=told).status_code == 200
     assert observations(where) == before + 1
 

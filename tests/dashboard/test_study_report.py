@@ -14,7 +14,7 @@ from chainscout.errors import InputError, SetAsideWarning
 from chainscout.report import studies
 from chainscout.report.format import duration, label
 from chainscout.report.study_data import StudyReport
-from chainscout.study import Browser, Progress, Study
+from chainscout.study import Study
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -40,11 +40,11 @@ def replayed(study: Study, chain: str, transitions: int) -> tuple[Counts, float 
 
 
 def test_overview(study: Study) -> None:
-    report = StudyReport(study, "Study")
-    empty = report.overview()
+    empty = StudyReport(study, "Study").overview()
     assert (empty.state, empty.certificate, empty.seconds_left, empty.last) == ("empty", None, None, None)
     assert "nothing is certified yet" in " ".join(empty.notes)
     advance(study, 1100)
+    report = StudyReport(study, "Study")
     overview = report.overview()
     assert overview.state == "running"
     assert (overview.observations, overview.used, overview.budget, overview.unit) == (1100, 1100, 2000, "observations")
@@ -159,6 +159,7 @@ def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
     lines = {line.name: line for line in report.page().chains}
     assert {name: line.certified for name, line in lines.items()} == {"warm": 4, "open": 0}
     study.tell_many([(name, state) for k in range(100) for name, state in (("warm", k % 2), ("open", "abcd"[k % 4]))])
+    report = StudyReport(study, "Study")
     lines = {line.name: line for line in report.page().chains}
     assert {name: line.certified for name, line in lines.items()} == {"warm": 108, "open": 105}
     for curve in report.curves().curves:
@@ -211,24 +212,24 @@ def test_a_chain_that_is_asked_for_is_drawn_in_any_case() -> None:
     assert len(report.drawings(tuple(range(9))).shares) == 9
 
 
-def test_shares_and_curves_while_somebody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After every look at the whole, the study grows. No share is above one, and no curve goes back."""
+def test_a_report_is_of_one_moment() -> None:
+    """The study grows between any two parts of a report. All parts are of the moment at which the report was made."""
     study = Study.create(None, {"a": 2, "b": 2})
     study.tell_many([("a", t % 2) for t in range(500)])
-    report, progress = StudyReport(study, "Study"), study.progress
+    report = StudyReport(study, "Study")
 
-    def then_more() -> Progress:
-        found = progress()
-        study.tell_many([("a", t % 2) for t in range(500)])
-        return found
-
-    monkeypatch.setattr(study, "progress", then_more)
-    for _ in range(3):
-        lines = [report.page().chains[0], report.chain(0).line]
-        assert [line.share for line in lines] == [1.0, 1.0]
+    def parts() -> list[object]:
+        study.tell_many([(name, t % 2) for t in range(500) for name in "ab"])
         curve = report.curves((0,)).curves[0]
         assert set(curve.share) == {1.0}
         assert list(curve.observations) == sorted(set(curve.observations))
+        return [report.overview(), report.page(), report.chain(0).line, curve, report.leases(), report.events()]
+
+    first = parts()
+    assert parts() == first
+    assert first[0].observations == first[3].observations[-1] == 500
+    assert [line.share for line in first[1].chains] == [1.0, 0.0]
+    assert StudyReport(study, "Study").overview().observations == 2500
 
 
 def test_the_only_chain_has_all_observations_at_every_point() -> None:
@@ -246,14 +247,15 @@ def test_few_lines_of_history(tmp_path: Path) -> None:
     study.tell_many([(name, (t * t // 7) % 5) for t in range(1000) for name in PROBLEM.names])
     for _ in range(20):
         study.tell_many([(name, (t * t // 3) % 5) for t in range(100) for name in PROBLEM.names])
-    whole = Browser(study).history(None)
+    look = study.look()
+    whole = look.history(None)
     assert [line.observations for line in whole] == [3000, *range(3300, 9001, 300)]
     assert [line.own for line in whole] == [line.observations for line in whole]
-    own = Browser(study).history(0)
+    own = look.history(0)
     numbers = [line.own for line in own]
     assert numbers == [1000, 1300, 1700, 2200, 2800]  # a quarter more
-    assert Browser(study).history(0, own[-2].number) == own[-1:]
-    assert whole[-1].variability == pytest.approx(sum(Browser(study).history(k)[-1].variability for k in range(3)))
+    assert look.history(0, own[-2].number) == own[-1:]
+    assert whole[-1].variability == pytest.approx(sum(look.history(k)[-1].variability for k in range(3)))
 
 
 def test_search_sort_and_pages(study: Study, tmp_path: Path) -> None:
@@ -283,11 +285,12 @@ def test_many_chains_without_a_target(place: str, tmp_path: Path) -> None:
     """Certificates of many chains are kept from 100 transitions on, and then order them."""
     where = None if place == "memory" else tmp_path / "study.db"
     study = Study.create(where, {f"chain {k}": 2 for k in range(501)}, budget=100_000)
-    report = StudyReport(study, "Study")
-    assert report.overview().certificate is None
-    assert "nothing is certified yet" in " ".join(report.overview().notes)
+    empty = StudyReport(study, "Study").overview()
+    assert empty.certificate is None
+    assert "nothing is certified yet" in " ".join(empty.notes)
     study.tell_many([(f"chain {k}", (t * k) % 2) for k in range(501) for t in range(95 + k % 40)])
     exact = study.certificate().loss
+    report = StudyReport(study, "Study")
     assert report.overview().certificate is None
     kept = sorted((name for name in exact if int(name[6:]) % 40 > 5), key=exact.__getitem__)
     page = report.page(sort="certificate", size=200)
@@ -295,6 +298,7 @@ def test_many_chains_without_a_target(place: str, tmp_path: Path) -> None:
     last = report.page(sort="certificate", size=200, page=3)
     assert (last.total, last.pages, [line.certified for line in last.chains][-60:]) == (501, 3, [0] * 60)
     study.tell_many([(f"chain {k}", t % 2) for k in range(501) for t in range(10)])
+    report = StudyReport(study, "Study")
     assert report.overview().certificate == max(
         line.certificate for k in range(1, 4) for line in report.page(size=200, page=k).chains
     )
@@ -316,6 +320,7 @@ def test_leases_events_and_the_end(tmp_path: Path) -> None:
     assert report.page(lease.chain).chains[0].leases == 1
     lease.abandon()
     advance(study, 40)
+    report = StudyReport(study, "Study")
     overview = report.overview()
     assert (overview.state, overview.stop_reason, overview.lost) == ("finished", "budget", 1)
     assert overview.seconds_left is None
@@ -401,7 +406,7 @@ def test_an_iterator_that_has_ended_is_reported_as_that():
     with pytest.warns(SetAsideWarning, match="the iterator has no more states"):
         study = cs.learn({"a": iter([0, 1, 0]), "b": iter([0])}, states={"a": 2, "b": 2}, budget=30, progress=False)
     said = [f"chain {name!r} was set aside: the iterator has no more states" for name in ("b", "a")]
-    assert sorted(studies.set_aside(study)) == sorted(said)
+    assert sorted(studies.set_aside(study.look())) == sorted(said)
     shown = [event.detail for event in StudyReport(study, "x").events() if event.kind == "set aside"]
     assert shown == ["reason the iterator has no more states"] * 2
     everything = " ".join([*studies.status(study)[0].notes, *StudyReport(study, "x").overview().notes])

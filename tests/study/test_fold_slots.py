@@ -450,12 +450,37 @@ def test_only_a_harder_aim_takes_done_back():
     assert chain.wanted is not None
 
 
-def test_every_chain_done_ends_the_study():
+#: What checks say that find nothing.
+NOTHING = {"results": [], "waiting": 0, "remarks": [], "blamed": []}
+
+
+def test_every_chain_done_ends_the_study_once_the_checks_have_been_made():
     study = aiming()
     look(study, "a", 0.9)
     look(study, "b", 0.9)
-    assert stop.reason(study.state) is StopReason.TARGET_LOSS
     assert study.state.aim.behind == 0
+    assert stop.reason(study.state) is None, "no study stops on bounds that do not hold"
+    study.do(commands.check, study.state.observations, NOTHING, {})
+    assert stop.reason(study.state) is StopReason.TARGET_LOSS
+    study.do(commands.check, study.state.observations, NOTHING, {})
+    assert study.entries[-2].kind is not Kind.CHECKED, "once is enough"
+
+
+def test_a_chain_that_the_checks_speak_against_has_not_reached_the_aim():
+    study = aiming()
+    look(study, "a", 0.9)
+    look(study, "b", 0.9)
+    study.do(commands.check, study.state.observations, NOTHING, {"a": ("order", "no bound holds")})
+    chain = study.state.names["a"]
+    assert (chain.done, chain.ratio, chain.latched, chain.aside) == (False, math.inf, None, "no bound holds")
+    assert study.state.doubts == {"a": "no bound holds"}
+    assert study.state.aim.missed == 1
+    study.do(commands.check, study.state.observations, NOTHING, {"a": ("order", "no bound holds")})
+    assert stop.reason(study.state) is StopReason.TARGET_LOSS_OF_THE_REST
+    study.do(commands.extend, target_loss=0.4)
+    study.do(commands.check, study.state.observations, NOTHING, dict.fromkeys("ab", ("order", "no bound holds")))
+    if not study.state.aim.is_unverified(2):
+        assert stop.reason(study.state) is StopReason.TARGET_LOSS_OF_THE_REST
 
 
 def test_of_two_bounds_for_one_look_the_first_one_counts():

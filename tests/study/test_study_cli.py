@@ -72,7 +72,8 @@ def test_leases(lab):
     lease = answer("ask", lab, "--lease", "robot", "--seconds", "30")
     token = lease.pop("token")
     assert lease == {"chain": "north", "path": 1, "state": None, "step": 1, "steps": 1}
-    assert "has ended" in run("tell", lab, "north", "idle", "--token", "guess", status=1)
+    assert "has ended" in run("tell", lab, "north", "idle", "--token", "9999", status=1)
+    assert "'guess' is not a valid integer" in run("tell", lab, "north", "idle", "--token", "guess", status=2)
     assert "has ended" in run("tell", lab, "south", "1", "--token", token, status=1)
     place = ("--path", "1", "--step", "1")
     for _ in range(2):  # the second is a retry
@@ -159,6 +160,17 @@ def test_a_lease_is_renewed_and_given_back(lab):
         assert "Missing option '--token'" in run(command, lab, "north", status=2)
         assert "(did you mean north?)" in run(command, lab, "nroth", *token, status=2)
     assert "--seconds (how long a lease lasts)" in run("renew", lab, "north", *token, "--seconds", "0", status=2)
+
+
+def test_a_path_that_begins_under_a_lease_gives_the_lease_another_token(north):
+    lease = answer("ask", north, "--lease", "robot", "--steps", "3")
+    assert answer("tell", north, "north", "idle", "--token", lease["token"])["observations"] == 1
+    begun = answer("tell", north, "north", "busy", "--token", lease["token"], "--begin")
+    assert begun["token"] != lease["token"]
+    assert "has ended" in run("tell", north, "north", "down", "--token", lease["token"], status=1)
+    assert "token" not in answer("tell", north, "north", "down", "--token", begun["token"])
+    with Study.open(north, read_only=True) as study:
+        assert [(line.path, line.state) for line in study.log()] == [(1, "idle"), (2, "busy"), (2, "down")]
 
 
 def test_a_lease_whose_worker_cannot_go_on_is_given_back(lab):

@@ -22,7 +22,7 @@ def _seconds(ctx: click.Context, option: click.Parameter, value: float | str) ->
 
 
 _how_long = partial(click.option, "--seconds", type=duration, default="60", callback=_seconds)
-_token = click.option("--token", required=True, help="The token of the lease, as 'ask --lease' printed it.")
+_token = click.option("--token", type=int, required=True, help="The token of the lease, as 'ask --lease' printed it.")
 
 
 @click.command(cls=StudyCommand)
@@ -69,13 +69,14 @@ def _say_where(chain: str, path: int, state: Any) -> None:
 @click.argument("state", required=False)
 @click.option("--path", type=int, help="The number of the path that the state continues.")
 @click.option("--step", type=int, help="The observation's number in its path. Telling the same again is harmless.")
-@click.option("--token", help="The token of the lease that the path belongs to.")
+@click.option("--token", type=int, help="The token of the lease that the path belongs to.")
 @click.option("--begin", is_flag=True, help="The state begins a new path, because the process was started anew.")
 def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
     """Store an observation. It continues the path of all calls without a token, unless --begin is given.
 
     With - for the chain, lines 'CHAIN STATE' are read from standard input.
     """
+    renewed = {}
     with opened(where) as study:
         if chain == "-":
             if state is not None or any(value is not None and value is not False for value in options.values()):
@@ -87,10 +88,16 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
                 raise InputError("tell needs a chain and a state")
             if options["begin"] and (options["path"] is not None or options["step"] is not None):
                 raise InputError("--begin starts a path, whose number the study gives: leave out --path and --step")
-            study.tell(chain, study.state_from_text(chain, state), **options)
+            found = study.state_from_text(chain, state)
+            if options["begin"] and options["token"] is not None:  # the lease has another token from here on
+                options |= {"begin": False, "token": study.restart(chain, token=options["token"]).token}
+                renewed = {"token": options["token"]}
+                if not is_json():
+                    echo(f"the token of the lease is {options['token']} now", err=True)
+            study.tell(chain, found, **options)
         progress, over = study.progress(), finished(study)
     number = progress.observations
-    answer = {"observations": number, "stop_reason": progress.stop_reason}
+    answer = {"observations": number, "stop_reason": progress.stop_reason, **renewed}
     say(answer, f"{number:,} observation{'s' * (number != 1)}{over}")
 
 
@@ -98,7 +105,7 @@ def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
 @click.argument("chain")
 @_token
 @_how_long(help="How long the lease lasts from now on, as 60 or 5min.")
-def renew(where: str, chain: str, token: str, seconds: float) -> None:
+def renew(where: str, chain: str, token: int, seconds: float) -> None:
     """Hold a lease for longer."""
     with opened(where) as study:
         study.renew(chain, token, seconds)
@@ -109,7 +116,7 @@ def renew(where: str, chain: str, token: str, seconds: float) -> None:
 @click.argument("chain")
 @_token
 @click.option("--lost", is_flag=True, help="The worker cannot go on: its path ends, as when a lease runs out.")
-def give_back(where: str, chain: str, token: str, lost: bool) -> None:
+def give_back(where: str, chain: str, token: int, lost: bool) -> None:
     """End a lease before its time is over."""
     with opened(where) as study:
         study.give_back(chain, token, lost=lost)

@@ -281,7 +281,6 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
     from ..learning import learn as learn_study
     from ..learning import read_study_file
     from ..report import studies
-    from ..study import Browser
     from ..study.portrait import ending
     from ..validation import whole_number
 
@@ -307,21 +306,19 @@ def learn(file: Path, quiet: bool, workers: int | None) -> None:
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
     with study:
-        repeated = study.repeated_paths()
-        for note in repeated[:1]:
+        look = study.look()
+        for note in look.repeated[:1]:
             echo(f"chainscout: {note}; a source must not repeat itself when it starts again", err=True)
-        aside = studies.set_aside(study)
-        for sentence in aside:
+        for sentence in studies.set_aside(look):
             echo(sentence, err=True)
-        if aside:
+        if look.aside:
             echo(f"'chainscout take-up {found.where} CHAIN' takes a chain up again", err=True)
         show(studies.status(study))
-        state = study.progress()
-        reasons = Browser(study).set_aside().values()
-        nothing_works = len(reasons) == state.chains and not all(why.ended for why in reasons)
+        state = look.progress
+        nothing_works = len(look.aside) == state.chains and not all(why.ended for why in look.aside.values())
         if not is_json():
             echo(ending(study))
-    if repeated or nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
+    if look.repeated or nothing_works or (state.stop_reason is not None and state.stop_reason.leaves_out):
         raise SystemExit(1)
 
 
@@ -350,7 +347,5 @@ def _questions(
 
 def finished(study: "Study") -> str:
     """The end of a sentence about a study that may have stopped."""
-    from ..study import Browser
-
-    ending = Browser(study).ending()
+    ending = study.look().ending
     return "" if ending is None else f"; finished ({ending})"

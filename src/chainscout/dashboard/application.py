@@ -21,10 +21,10 @@ from ..report.study_page import study_page
 from ..study.export import COLUMNS, as_csv, entries
 from . import interface
 from .guard import MOST_BODY
-from .interface import MOST_LINES, Conflict, NoQuery, Part, Read, StreamQuery, Write, checked, parsed
+from .interface import Conflict, NoQuery, Part, Read, StreamQuery, Write, checked, parsed
 from .openapi import document
 from .streams import Hub
-from .work import Recent, Unknown, change, in_thread, to_json
+from .work import Latest, change, in_thread, sentence, to_json
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -46,7 +46,6 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.OutcomeUnknown, 504),
     (errors.ChainscoutError, 503),
     (TimeoutError, 503),
-    (Unknown, 504),
 )
 
 
@@ -69,9 +68,8 @@ class Dashboard:
         """``study`` is open for reading, and ``writing`` is open for changes."""
         self._study = study
         self._title = title
-        self.report = StudyReport(study, title)
-        self.hub = Hub(self.report, self._signature)
-        self._recent = Recent()
+        self._latest = Latest(study, title)
+        self.hub = Hub(self._latest)
         self._writable = writing is not None
         routes = [
             Route("/", self.page),
@@ -85,26 +83,40 @@ class Dashboard:
             Route("/download/{number:int}/matrix.csv", self.download_matrix),
         ]
         if writing is not None:
-            routes += [Route(write.path, _writer(write, writing), methods=["POST"]) for write in interface.WRITES]
+            routes += [Route(write.path, self._writer(write, writing), methods=["POST"]) for write in interface.WRITES]
         kinds: list[Any] = [HTTPException, *(kind for kind, _ in STATUS)]
         self.application = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, failed))
-
-    def _signature(self) -> Any:
-        progress = self._study.progress()
-        return progress.observations, progress.events, progress.leases, progress.stop_reason, progress.lost
 
     def _reader(
         self, read: Read | Part, encode: Callable[[Any], bytes], kind: str
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Answers a request that changes nothing, with the answer of a moment ago if there is one."""
+        """Answers a request that changes nothing."""
 
         async def answer(request: Request) -> Response:
             given = parsed(read.query, request.query_params)
             key = request.scope["path"], request.scope["query_string"]
-            body = await self._recent.get(
-                key, lambda: encode(read.work(self.report, given, *request.path_params.values()))
+            moment = await self._latest.moment()
+            body = await moment.answer(
+                key, lambda report: encode(read.work(report, given, *request.path_params.values()))
             )
             return Response(body, media_type=kind)
+
+        return answer
+
+    def _writer(self, write: Write, study: "Study") -> Callable[[Request], Awaitable[Response]]:
+        """Answers a request that may change the study."""
+
+        async def answer(request: Request) -> Response:
+            given = checked(write.body, await _body(request))
+            try:
+                done = await change(lambda: write.work(study, given))
+            except errors.UnknownChain:
+                raise
+            except errors.InputError as error:
+                raise Conflict(str(error)) from None
+            finally:
+                self._latest.expire()
+            return Response(done.model_dump_json(), media_type="application/json")
 
         return answer
 
@@ -133,29 +145,12 @@ class Dashboard:
 
     async def download_chains(self, request: Request) -> Response:
         """GET /download/chains.csv."""
-        return _csv("chains.csv", _chain_lines(self.report))
+        return _csv("chains.csv", _chain_lines((await self._latest.moment()).report))
 
     async def download_matrix(self, request: Request) -> Response:
         """GET /download/{number}/matrix.csv."""
-        number = request.path_params["number"]
-        line = await in_thread(lambda: self.report.browser.line(number))
+        line = (await self._latest.moment()).report.look.chain(request.path_params["number"])
         return _csv("matrix.csv", matrix_lines(self._study, line.name))
-
-
-def _writer(write: Write, study: "Study") -> Callable[[Request], Awaitable[Response]]:
-    """Answers a request that may change the study."""
-
-    async def answer(request: Request) -> Response:
-        given = checked(write.body, await _body(request))
-        try:
-            done = await change(lambda: write.work(study, given))
-        except errors.UnknownChain:
-            raise
-        except errors.InputError as error:
-            raise Conflict(str(error)) from None
-        return Response(done.model_dump_json(), media_type="application/json")
-
-    return answer
 
 
 async def _body(request: Request) -> bytes:
@@ -177,7 +172,7 @@ def failed(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": error.detail, "kind": "Refused"}, error.status_code, headers=error.headers)
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     kind = "InputError" if isinstance(error, errors.InputError) else type(error).__name__
-    return JSONResponse({"error": str(error) or "this took too long", "kind": kind}, status)
+    return JSONResponse({"error": sentence(error), "kind": kind}, status)
 
 
 def _attached(name: str) -> dict[str, str]:
@@ -189,13 +184,9 @@ def _csv(name: str, lines: Iterator[bytes]) -> Response:
 
 
 def _chain_lines(report: StudyReport) -> Iterator[bytes]:
-    """Every chain as comma-separated values, a page at a time."""
+    """Every chain as comma-separated values."""
     yield as_csv([[field.name for field in fields(Line)]])
-    number, pages = 1, 1
-    while number <= pages:
-        page = report.page(page=number, size=MOST_LINES)
-        yield as_csv(tuple(asdict(line).values()) for line in page.chains)
-        number, pages = number + 1, page.pages
+    yield from (as_csv([asdict(line).values()]) for line in map(report.line, report.look.chains))
 
 
 def matrix_lines(study: "Study", chain: str) -> Iterator[bytes]:

@@ -133,7 +133,7 @@ def _whole_number(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_whole_number)]
 Name = Field(min_length=1, max_length=20_000)
-Token = Field(default=None, max_length=100)
+Token = Annotated[Whole, Field(ge=1, le=MOST)]
 
 
 class Ask(Given):
@@ -149,7 +149,7 @@ class Tell(Given):
     state: str | Whole
     path: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
     step: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
-    token: str | None = Token
+    token: Token | None = None
 
 
 class TakeLease(Given):
@@ -164,7 +164,7 @@ class Renew(Given):
     """A lease to hold for longer: ``seconds`` from now on."""
 
     chain: str = Name
-    token: str = Field(max_length=100)
+    token: Token
     seconds: float = Field(default=60.0, gt=0, le=86_400)
 
 
@@ -172,7 +172,7 @@ class GiveBack(Given):
     """A lease to end; ``lost``: its worker cannot go on, and its path ends."""
 
     chain: str = Name
-    token: str = Field(max_length=100)
+    token: Token
     lost: bool = False
 
 
@@ -181,7 +181,7 @@ class Restart(Given):
 
     chain: str = Name
     lost: bool = False
-    token: str | None = Token
+    token: Token | None = None
 
 
 # -- answers to them
@@ -206,7 +206,7 @@ class Leased(Place):
     """A lease. Its ``token`` goes with every observation that is told under it."""
 
     chain: str
-    token: str
+    token: int
     steps: int
 
 
@@ -220,6 +220,12 @@ class Told(BaseModel):
 
     path: int | None
     next_step: int | None
+
+
+class Restarted(Told):
+    """Where the next observation belongs, and the token that goes with it if the path is walked under a lease."""
+
+    token: int | None
 
 
 class Failure(BaseModel):
@@ -338,11 +344,16 @@ def _done(method: str, study: Study, given: Any) -> Told:
     return Told(path=place.path, next_step=place.step)
 
 
+def _restart(study: Study, given: Restart) -> Restarted:
+    place = study.restart(**given.model_dump())
+    return Restarted(path=place.path, next_step=place.step, token=place.token)
+
+
 WRITES = (
     Write("/api/ask", "which chains to advance next; changes nothing", Ask, Asked, _ask),
     Write("/api/tell", "one observation, durable before the answer", Tell, Told, partial(_done, "tell")),
     Write("/api/lease", "leases the next step of the worker's own path of the best chain", TakeLease, Leased, _lease),
     Write("/api/renew", "holds a lease for longer", Renew, Told, partial(_done, "renew")),
     Write("/api/give-back", "ends a lease", GiveBack, Told, partial(_done, "give_back")),
-    Write("/api/restart", "ends a path: the next observation begins another", Restart, Told, partial(_done, "restart")),
+    Write("/api/restart", "ends a path: the next observation begins another", Restart, Restarted, _restart),
 )

@@ -22,7 +22,8 @@ FAILURES = {
     413: "the body is too large",
     415: "the body is not JSON",
     503: "the study cannot be read, or too much is asked at once; nothing was changed, now or later",
-    504: "whether the change was stored is not known; to tell it again is safe with its path and step",
+    504: "the database went away and nobody knows whether the change was stored; to tell it again is safe with its path"
+    " and step",
 }
 
 

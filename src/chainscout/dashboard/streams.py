@@ -5,38 +5,32 @@ Starlette has no server-sent events, and packages that add them leave it to thei
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
+from itertools import zip_longest
 
 from ..errors import ChainscoutError
-from ..report.study_data import Happening, StudyReport
-from .work import in_thread, to_json
+from ..report.study_data import StudyReport
+from .work import Latest, Moment, sentence, to_json
 
 #: The most streams at once.
 MOST_STREAMS = 256
 #: Seconds between two looks at the study, and between two messages that keep a stream alive.
 LOOK = 0.25
 ALIVE = 15.0
-#: The most events that are kept for streams that are behind.
-KEPT = 2_000
 
 
 class Hub:
     """Looks at the study while any stream is open, and sends what is new to all streams."""
 
-    def __init__(self, report: StudyReport, signature: Callable[[], Any]) -> None:
-        self._report = report
-        #: Gives a value that is cheap to read and changes whenever the study does.
-        self._signature = signature
+    def __init__(self, latest: Latest) -> None:
+        self._latest = latest
+        #: The moment that was sent last; None while the study cannot be read.
+        self._moment: Moment | None = None
         #: Set when there is something new, and then replaced, so that streams do not queue for a lock.
         self._changed = asyncio.Event()
         self._version = 0
-        self._latest = b""
-        self._failed = False
-        self._number = 0
-        self._events: deque[Happening] = deque(maxlen=KEPT)
+        self._message = b""
         self._looking: asyncio.Task[None] | None = None
         self.open = 0
         self._closed = False
@@ -57,10 +51,12 @@ class Hub:
         self.open += 1
         try:
             if self._looking is None:
-                known = await self._look(None)
+                await self._look()
                 if self._looking is None:  # no other stream was faster
-                    self._looking = asyncio.create_task(self._go_on_looking(known))
-            version, number = -1, self._number if after is None else after
+                    self._looking = asyncio.create_task(self._go_on_looking())
+            version, number = -1, after
+            if number is None:
+                number = 0 if self._moment is None else _last(self._moment)
             while not self._closed:
                 if version == self._version:
                     try:
@@ -70,15 +66,14 @@ class Hub:
                         continue
                     if self._closed:
                         return
-                version = self._version
-                try:
-                    news = await self._since(number)
-                except ChainscoutError:  # the message below says so; the events follow when the study can be read
-                    news = []
-                for event in news:
-                    number = event.number
-                    yield b"event: happened\nid: %d\ndata: %s\n\n" % (number, to_json(event))
-                yield self._latest
+                version, message, moment = self._version, self._message, self._moment
+                if moment is not None and number < (last := _last(moment)):
+                    try:
+                        yield await moment.answer(("happened", number), partial(_messages, after=number, last=last))
+                        number = last
+                    except (ChainscoutError, TimeoutError):  # the events follow when they can be read
+                        pass
+                yield message
         finally:
             self.open -= 1
             if self.open == 0 and self._looking is not None:
@@ -91,49 +86,45 @@ class Hub:
             async with asyncio.timeout(ALIVE):
                 await self._changed.wait()
 
-    async def _go_on_looking(self, known: Any) -> None:
+    async def _go_on_looking(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            known = await self._look(known)
+            await self._look()
 
-    async def _look(self, known: Any) -> Any:
+    async def _look(self) -> None:
         """Looks once, and sends what is new to all streams."""
         try:
-            found = await in_thread(self._signature)
-            if found == known and not self._failed:
-                return found
-            overview = await in_thread(self._report.overview)
-            news = await in_thread(lambda: self._report.events(self._number or -1, KEPT))
-        except ChainscoutError as error:
-            if not self._failed:
-                self._failed = True
-                text = json.dumps({"error": str(error), "kind": type(error).__name__}).encode()
+            moment = await self._latest.moment()
+            if self._moment is not None and self._moment.mark == moment.mark:
+                return
+            overview = await moment.answer("overview", lambda report: to_json(report.overview()))
+        except (ChainscoutError, TimeoutError) as error:
+            if self._moment is not None or not self._message:
+                self._moment = None
+                text = json.dumps({"error": sentence(error), "kind": type(error).__name__}).encode()
                 self._tell(b"event: failed\ndata: %s\n\n" % text)
-            return known
-        self._failed = False
-        for event in news:
-            if event.number > self._number:
-                self._events.append(event)
-                self._number = event.number
-        self._tell(b"event: study\ndata: %s\n\n" % to_json(overview))
-        return found
+            return
+        self._moment = moment
+        self._tell(b"event: study\ndata: %s\n\n" % overview)
 
     def _tell(self, message: bytes) -> None:
-        self._latest = message
+        self._message = message
         self._version += 1
         told, self._changed = self._changed, asyncio.Event()
         told.set()
 
-    async def _since(self, number: int) -> list[Happening]:
-        """All events after the event ``number``, from those that are kept or from the study."""
-        if number >= self._number:
-            return []
-        if self._events and self._events[0].number <= number + 1:
-            return [event for event in self._events if event.number > number]
-        found: list[Happening] = []
-        while True:
-            page = await in_thread(partial(self._report.events, number, 1000))
-            found += page
-            if len(page) < 1000:
-                return found
-            number = page[-1].number
+
+def _last(moment: Moment) -> int:
+    """The number of the last event."""
+    return moment.report.look.events[-1].number
+
+
+def _messages(report: StudyReport, after: int, last: int) -> bytes:
+    """A message for each event after the entry ``after``, up to the entry ``last``."""
+    events = [event for event in report.events(after) if event.number <= last]
+    found = []
+    for event, following in zip_longest(events, events[1:]):
+        is_split = following is not None and following.number == event.number  # events of one entry stay together
+        place = b"" if is_split else b"id: %d\n" % event.number
+        found.append(b"event: happened\n%sdata: %s\n\n" % (place, to_json(event)))
+    return b"".join(found)

@@ -1,25 +1,32 @@
-"""Threads for slow work, so that the server never waits; and answers that are kept for a moment."""
+"""Threads for slow work, so that the server never waits; and the moment of the study that all readers share."""
 
 import asyncio
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pydantic_core
 
 from ..errors import Busy
+from ..report.study_data import StudyReport
+
+if TYPE_CHECKING:
+    from ..study import Study
 
 Answer = TypeVar("Answer")
 
-#: Seconds for which an answer is used again, the most answers that are kept, and seconds that a request may take.
-FRESH = 0.2
+#: Seconds for which nobody asks whether the study has changed, and for which a moment of it is shown at most; the most
+#: answers that are kept; and seconds that a request may take.
+FRESH, STALE = 0.2, 1.0
 MOST_KEPT = 200
 PATIENCE = 30.0
 
 #: How a request that changes the study uses this time: it waits in the queue for at most `IN_QUEUE` seconds, then for
-#: other writers of the study for at most `FOR_WRITERS` seconds. The rest is for the change itself. So a request is
-#: refused before its time is over, and a refused change is never made later.
+#: other writers of the study for at most `FOR_WRITERS` seconds. So a request is refused before its time is over, and a
+#: refused change is never made later.
 IN_QUEUE = 12.0
 FOR_WRITERS = 10.0
 
@@ -32,10 +39,6 @@ _writers = ThreadPoolExecutor(1, "chainscout-writer")
 QUEUED = "too many changes wait for other writers of the study: nothing was changed"
 
 
-class Unknown(Exception):
-    """A change began and did not end in time. Nobody knows whether it was stored."""
-
-
 async def in_thread(work: Callable[[], Answer]) -> Answer:
     """The result of ``work`` that only reads, in a thread. Raises ``TimeoutError`` if it takes too long."""
     async with asyncio.timeout(PATIENCE):
@@ -45,8 +48,7 @@ async def in_thread(work: Callable[[], Answer]) -> Answer:
 async def change(work: Callable[[], Answer]) -> Answer:
     """The result of ``work`` that may change the study.
 
-    Raises ``Busy`` if its turn did not come; then it is never done. Raises ``Unknown`` if it began and did not end in
-    time.
+    Raises ``Busy`` if its turn did not come; then it is never done. What has begun is awaited to its end.
     """
     asked = time.monotonic()
     begun = False
@@ -58,16 +60,16 @@ async def change(work: Callable[[], Answer]) -> Answer:
         begun = True
         return work()
 
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return await asyncio.get_running_loop().run_in_executor(_writers, at_its_turn)
-    except TimeoutError:
-        if begun:
-            raise Unknown(
-                f"the change was begun and did not end within {PATIENCE:g} seconds: whether it was stored is not "
-                "known; to tell the same observation again is safe with its path and step"
-            ) from None
-        raise Busy(QUEUED) from None
+    done = asyncio.get_running_loop().run_in_executor(_writers, at_its_turn)
+    await asyncio.wait([done], timeout=PATIENCE)
+    if not (begun or done.done()):
+        raise Busy(QUEUED)
+    return await done
+
+
+def sentence(error: Exception) -> str:
+    """What is wrong, in words."""
+    return str(error) or "this took too long"
 
 
 def to_json(value: Any) -> bytes:
@@ -75,28 +77,57 @@ def to_json(value: Any) -> bytes:
     return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
-class Recent:
-    """Answers of the last moment, so that a thousand readers cost the study no more than one.
+@dataclass(frozen=True)
+class Moment:
+    """The study at one moment, and what was made from it."""
 
-    The caches of ``functools`` forget nothing by time, and do not share an answer that is still being made.
+    #: Another one whenever the study has changed.
+    mark: Hashable
+    #: When it was read, by the monotonic clock.
+    read: float
+    report: StudyReport
+    #: What was asked → the answer.
+    _answers: dict[Hashable, asyncio.Future[bytes]] = field(default_factory=dict)
+
+    async def answer(self, asked: Hashable, work: Callable[[StudyReport], bytes]) -> bytes:
+        """What ``work`` makes of this moment. It is made once for all who ask the same."""
+        found = self._answers.get(asked)
+        if found is None:
+            if len(self._answers) >= MOST_KEPT:
+                self._answers.clear()
+            found = self._answers[asked] = asyncio.ensure_future(in_thread(partial(work, self.report)))
+        return await asyncio.shield(found)
+
+
+class Latest:
+    """The moment that all readers share, so that a thousand of them cost the study no more than one.
+
+    A moment is shown until the study changes, and for at most `STALE` seconds, because clocks go on.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[float, asyncio.Future[bytes]]] = {}
+    def __init__(self, study: "Study", title: str) -> None:
+        self._study, self._title = study, title
+        self._known: Moment | None = None
+        self._reading: asyncio.Future[Moment] | None = None
+        #: When it was last known that the study has not changed.
+        self._checked = 0.0
 
-    async def get(self, key: Hashable, work: Callable[[], bytes]) -> bytes:
-        """The result of ``work``, from now or from a moment ago."""
-        known = self._known.get(key)
-        if known is None or (known[1].done() and time.monotonic() > known[0] + FRESH):
-            if len(self._known) >= MOST_KEPT:
-                self._known = {k: v for k, v in self._known.items() if not v[1].done()}
-            known = time.monotonic(), asyncio.ensure_future(self._stamped(key, work))
-            self._known[key] = known
-        return await asyncio.shield(known[1])
+    async def moment(self) -> Moment:
+        """The study as it is now, or as it was a moment ago."""
+        reading = self._reading
+        if reading is None or (reading.done() and time.monotonic() > self._checked + FRESH):
+            reading = self._reading = asyncio.ensure_future(in_thread(partial(self._read, self._known)))
+        self._known = await asyncio.shield(reading)
+        return self._known
 
-    async def _stamped(self, key: Hashable, work: Callable[[], bytes]) -> bytes:
-        answer = await in_thread(work)
-        known = self._known.get(key)
-        if known is not None:
-            self._known[key] = time.monotonic(), known[1]
-        return answer
+    def expire(self) -> None:
+        """The study was changed here: the next reader sees that."""
+        self._reading = None
+
+    def _read(self, known: Moment | None) -> Moment:
+        mark = self._study._mark()
+        now = time.monotonic()
+        if known is None or known.mark != mark or now > known.read + STALE:
+            known = Moment(mark, now, StudyReport(self._study, self._title))
+        self._checked = time.monotonic()
+        return known

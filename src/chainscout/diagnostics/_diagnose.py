@@ -450,9 +450,10 @@ def _common_end(chains: Mapping[str | None, _Chain]) -> tuple[int | None, str | 
     """
     every = [chain.paths for chain in chains.values()]
     issued = np.concatenate([paths.issued for paths in every])
-    if len(np.unique(issued)) < len(issued):
+    of_each = np.concatenate([np.unique(paths.issued) for paths in every])
+    if len(np.unique(of_each)) < len(of_each):
         return None, NO_COMMON_ORDER
-    order = np.argsort(issued)
+    order = np.argsort(issued, kind="stable")
     sizes = np.cumsum([0] + [paths.size for paths in every])
     source = np.concatenate(
         [np.where(p.source >= 0, p.source + at, p.source) for p, at in zip(every, sizes, strict=False)]

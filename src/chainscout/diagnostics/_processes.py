@@ -6,13 +6,12 @@ probability at most δ (docs/diagnostics.md).
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..compile import compiled, is_off
 from . import _bets, _decks, _known
@@ -161,30 +160,6 @@ class FairBets:
         )
         self.bets, self.numbering = new, numbering
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All data that are needed to continue."""
-        kept = {name: getattr(self.bets, name) for name in _KEPT_OF_BETS}
-        return {**self.numbering._asdict(), **kept, "left_out": np.array([self.left_out])}
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """The inverse of `arrays`."""
-        found = cls()
-        found.numbering = Numbering(*(arrays[name] for name in Numbering._fields))
-        found.bets = _bets.bets_for(
-            found.numbering.outcomes, np.repeat(np.arange(len(found.numbering.states)), found.numbering.labels)
-        )
-        for name in _KEPT_OF_BETS:
-            getattr(found.bets, name)[:] = arrays[name]
-        found.left_out = int(arrays["left_out"][0])
-        return found
-
-
-_KEPT_OF_BETS = (
-    "seen", "exits", "bets", "log_wealth", "log_value", "unseen_drift", "counts", "drift", "context_exits", "log_ratio",
-    "context_counts", "log_weight", "log_total",
-)  # fmt: skip
-
 
 class _Looks:
     """T, M and P, continued card by card: the memory of looks at decks, and the mean of three products over rows."""
@@ -254,18 +229,6 @@ class _Looks:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(0.0, self.amount)))
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All data that are needed to continue."""
-        names = ("cards", "amount", "log_products", "counts", "reached")
-        kept = {name: getattr(self, name) for name in names}
-        return {**self.numbering._asdict(), **kept, "left_out": np.array([self.left_out])}
-
-    def _restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        self.numbering = Numbering(*(arrays[name] for name in Numbering._fields))
-        for name in ("cards", "amount", "log_products", "counts", "reached"):
-            setattr(self, name, arrays[name])
-        self.left_out = int(arrays["left_out"][0])
-
 
 #: A row has fewer rings than this.
 _MOST_RINGS = 2**14
@@ -297,13 +260,6 @@ class LabelDecks(_Looks):
         weights = np.full(len(ranks), 1.0 / self.declared) if self.declared else 1.0 / (ranks * (ranks + 1.0))
         _kernel(_decks.sameness, len(cards.places))(deck, len(deck.outcomes), weights, look, memory)
         return self._multiply(cards, look.gain), look
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], declared: int | None) -> Self:
-        """The inverse of `arrays`."""
-        found = cls(declared)
-        found._restore(arrays)
-        return found
 
 
 class ChangeLooks(_Looks):
@@ -343,18 +299,6 @@ class ChangeLooks(_Looks):
     def level(self) -> float:
         """The smallest level at which *change* rejects: twice the smaller of P and 1/max M."""
         return min(1.0, 2.0 * min(self.smallest, math.exp(-self.log_largest)))
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All data that are needed to continue."""
-        return {**super().arrays(), "level": np.array([self.smallest, self.log_largest])}
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int | None) -> Self:
-        """The inverse of `arrays`."""
-        found = cls(size)
-        found._restore(arrays)
-        found.smallest, found.log_largest = (float(value) for value in arrays["level"])
-        return found
 
 
 def fair_bets(source: Wholes, target: Wholes, label: Wholes) -> Process:

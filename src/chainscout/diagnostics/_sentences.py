@@ -51,6 +51,17 @@ def why_waiting(chain: str | None, number: int, why: str, *, together: bool = Fa
     return f"{what}{owner} wait{'s' * (number == 1)}: {why}."
 
 
+def unread(number: int) -> str:
+    """The sentence that the checks are of an earlier moment."""
+    return f"Of {number:,} transitions nothing is said: they came since this was kept, or waited then."
+
+
+def skipped(number: int) -> str:
+    """The sentence that the checks went past draws without values."""
+    what = "1 draw without a value was skipped" if number == 1 else f"{number:,} draws without values were skipped"
+    return f"{what}: the levels assume that no interruption depended on the value that it cost."
+
+
 def left_out(checks: Sequence[Check]) -> list[str]:
     """The sentence that transitions were left out of a check, if any were."""
     number = max((check.left_out for check in checks), default=0)

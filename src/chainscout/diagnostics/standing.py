@@ -1,27 +1,23 @@
 """The standing of the checks of several chains: the data that they need to continue with the next cards.
 
-The numbers are the same for one call or for many, with or without storage in between. A stored standing is bytes:
-arrays and plain values, never code.
+The numbers are the same for one call or for many.
 """
 
-import json
 import math
-import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _processes
 from ._check import Check, Kind, exponential, rejected_chains
 from ._numbering import Floats, Wholes
 from ._processes import AGES, ChangeLooks, FairBets, Fed, LabelDecks
-from ._sentences import given_up, left_out, not_guaranteed, pending, sentence, why_waiting
+from ._sentences import sentence
 
 __all__ = [
-    "AGES", "CHECKS", "DECLARED", "MOMENTS", "ChainStanding", "Fed", "Labelled", "Standing", "Thinned", "given_up",
-    "left_out", "not_guaranteed", "packed", "pending", "thinned", "unpacked", "why_waiting",
+    "AGES", "CHECKS", "DECLARED", "MOMENTS", "ChainStanding", "Fed", "Labelled", "Numbers", "Standing", "Thinned",
+    "Wholes", "checks_of", "thinned",
 ]  # fmt: skip
 
 #: A check's history has at most this many moments, and the latest one.
@@ -36,6 +32,11 @@ CHECKS = (
 )
 #: How many labels were declared beforehand, for those that *sameness* compares; None: they are discovered.
 DECLARED = {"worker": None, "path": None, "age": len(AGES) + 1}
+
+
+#: The result of a check: its place in `CHECKS`, log of the mean e-value and of its largest value, the level; how many
+#: cards were judged and left out, and since which number of issue it rejects (0: it does not); and its history.
+Numbers = tuple[int, float, float, float, int, int, int, Sequence[Sequence[float]]]
 
 
 class Labelled(NamedTuple):
@@ -80,21 +81,6 @@ class Thinned:
             found.append(self.last)
         return tuple(found)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All data that are needed to continue."""
-        number, value = (0, 0.0) if self.last is None else self.last
-        counts = np.array([self.stride, self.number, number])
-        return {"issued": self.issued, "values": self.values, "counts": counts, "last": np.array([value])}
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """The inverse of `arrays`."""
-        found = cls()
-        found.stride, found.number, number = (int(count) for count in arrays["counts"])
-        found.issued, found.values = arrays["issued"], arrays["values"]
-        found.last = (number, float(arrays["last"][0])) if found.number else None
-        return found
-
 
 class ChainStanding:
     """The checks of one chain, continued. ``size``: how many states there are; None: states are discovered."""
@@ -131,26 +117,6 @@ class ChainStanding:
     def compares(self) -> list[bool]:
         """Whether each of `CHECKS` has anything to compare."""
         return [True, True, *self.several.values()]
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All data that are needed to continue."""
-        found = {**_named("order", self.order.arrays()), **_named("change", self.change.arrays())}
-        for by, (bets, looks) in self.same.items():
-            found |= {**_named(f"{by}.bets", bets.arrays()), **_named(f"{by}.looks", looks.arrays())}
-        met = [(self.first[by], self.several[by]) for by in DECLARED]
-        return {**found, "met": np.array(met, np.int64).ravel()}
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int | None) -> Self:
-        """The inverse of `arrays`."""
-        found = cls(size)
-        found.order = FairBets.of(_within("order", arrays))
-        found.change = ChangeLooks.of(_within("change", arrays), size)
-        for place, (by, declared) in enumerate(DECLARED.items()):
-            bets, looks = _within(f"{by}.bets", arrays), _within(f"{by}.looks", arrays)
-            found.same[by] = FairBets.of(bets), LabelDecks.of(looks, declared)
-            found.first[by], found.several[by] = int(arrays["met"][2 * place]), bool(arrays["met"][2 * place + 1])
-        return found
 
 
 class Standing:
@@ -220,86 +186,37 @@ class Standing:
                 found[kind, by] = rejected_chains(now, delta)
         return {key: value for key, value in found.items() if value}
 
-    def checks(self, chain: str | None, delta: float, unordered: bool) -> list[Check]:
-        """The results of the checks. ``chain``: the name of the only chain; ``unordered``: nothing is guaranteed."""
+    @property
+    def judged(self) -> int:
+        """How many transitions were judged."""
+        return int(self.cards[CHECKS.index((Kind.CHANGE, "time"))])  # it leaves none out
+
+    def numbers(self) -> list[Numbers]:
+        """The results of the checks as plain numbers, of those that have anything to compare."""
         found = []
-        for number, (kind, by) in enumerate(CHECKS):
-            if not self.compares[number] and kind is Kind.SAMENESS:
-                continue
-            level = self.level if kind is Kind.CHANGE else math.exp(-self.log_largest[number])
-            level = 1.0 if unordered else min(1.0, level)
-            since = None if unordered else int(self.since[number]) or None
-            text = sentence(chain, kind, by, level, delta, (), unordered, together=chain is None)
-            found.append(
-                Check(
-                    chain, kind, by, exponential(self.log_mean[number]), exponential(self.log_largest[number]), level,
-                    text, (), int(self.cards[number]), int(self.left_out[number].sum()), since,
-                    self.history[number].moments(),
-                )
-            )  # fmt: skip
-        return found
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All data that are needed to continue."""
-        found: dict[str, npt.NDArray[Any]] = {
-            "log_values": self.log_values.ravel(), "log_largest": self.log_largest, "log_mean": self.log_mean,
-            "levels": self.levels, "cards": self.cards, "left_out": self.left_out.ravel(),
-            "compares": self.compares, "since": self.since,
-        }  # fmt: skip
-        for number, history in enumerate(self.history):
-            found |= _named(f"history {number}", history.arrays())
-        return found
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]], chains: int) -> Self:
-        """The inverse of `arrays`."""
-        found = cls(chains)
-        for name in ("log_largest", "log_mean", "levels", "cards", "compares", "since"):
-            setattr(found, name, arrays[name])
-        found.log_values = arrays["log_values"].reshape(len(CHECKS), chains)
-        found.left_out = arrays["left_out"].reshape(len(CHECKS), chains)
-        found.history = [Thinned.of(_within(f"history {number}", arrays)) for number in range(len(CHECKS))]
+        for number, (kind, _) in enumerate(CHECKS):
+            if self.compares[number] or kind is not Kind.SAMENESS:
+                level = self.level if kind is Kind.CHANGE else math.exp(-self.log_largest[number])
+                values = float(self.log_mean[number]), float(self.log_largest[number]), min(1.0, float(level))
+                counts = int(self.cards[number]), int(self.left_out[number].sum()), int(self.since[number])
+                found.append((number, *values, *counts, self.history[number].moments()))
         return found
 
 
-def _named(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    return {f"{name}.{each}": array for each, array in arrays.items()}
-
-
-def _within(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    start = f"{name}."
-    return {each[len(start) :]: array for each, array in arrays.items() if each.startswith(start)}
-
-
-# -- bytes
-
-_NONE = np.empty(0, np.int64)
-
-
-def packed(values: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Plain values and flat arrays as bytes: JSON, then all whole numbers, then all doubles with every bit."""
-    whole, real = (np.concatenate([a for a in arrays.values() if a.dtype.kind == kind] or [_NONE]) for kind in "if")
-    width = 4 if np.abs(whole).max(initial=0) < 2**31 else 8
-    names = [(name, array.dtype.kind, len(array)) for name, array in arrays.items()]
-    head = json.dumps([values, width, names], separators=(",", ":")).encode()
-    pieces = len(head).to_bytes(8, "little"), head, whole.astype(f"<i{width}").tobytes(), real.astype("<f8").tobytes()
-    return zlib.compress(b"".join(pieces), 1)
-
-
-def unpacked(content: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
-    """The inverse of `packed`."""
-    content = zlib.decompress(content)
-    end = 8 + int.from_bytes(content[:8], "little")
-    values, width, names = json.loads(content[8:end])
-    number = sum(length for _, kind, length in names if kind == "i")
-    left: dict[str, npt.NDArray[Any]] = {
-        "i": np.frombuffer(content, f"<i{width}", number, end).astype(np.int64),
-        "f": np.frombuffer(content[end + width * number :], "<f8").astype(np.float64),
-    }
-    arrays = {}
-    for name, kind, length in names:
-        arrays[name], left[kind] = left[kind][:length], left[kind][length:]
-    return values, arrays
+def checks_of(results: Iterable[Numbers], chain: str | None, delta: float) -> list[Check]:
+    """The checks that these numbers stand for. ``chain``: the name of the only chain."""
+    found = []
+    for place, log_mean, log_largest, level, cards, left_out, since, history in results:
+        kind, by = CHECKS[place]
+        text = sentence(chain, kind, by, level, delta, (), False, together=chain is None)
+        moments = tuple((int(number), float(value)) for number, value in history)
+        found.append(
+            Check(
+                chain, kind, by, exponential(log_mean), exponential(log_largest), level, text, (), cards, left_out,
+                since or None, moments,
+            )
+        )  # fmt: skip
+    return found
 
 
 def thinned(issued: Wholes, values: Floats) -> tuple[tuple[int, float], ...]:

@@ -1,7 +1,7 @@
 """Panels: what a study shows beside its chains. The terminal, the report and the live page show every panel alike.
 
 A panel is a function that gives a table, or None if there is nothing to show. To add a panel, write the function and
-append it to `PANELS`. It runs at every look, so it only reads what the study stores, and computes little.
+append it to `PANELS`. It runs at every look, so it computes little.
 """
 
 import math
@@ -56,10 +56,9 @@ def questions(report: "StudyReport") -> Table | None:
 
     Without a width, a limit or a search for the worst chain, no answer is ever done: the column is left out.
     """
-    lines = report.browser.study.questions()
+    lines, state = report.look.questions, report.look.progress
     if not lines:
         return None
-    state = report.browser.study.progress()
     aimed = (state.target_width, state.limit, state.worst) != (None, None, None)
     together = f"all answers hold at all times at once with probability ≥ {sure(sum(line.delta for line in lines))}"
     notes = [next((line.notes[0] for line in lines if not line.holds), together)]
@@ -103,7 +102,7 @@ def in_one_line(found: "Diagnosis | None") -> str:
 
 def checks(report: "StudyReport") -> Table | None:
     """The checks of all chains together, and the evidence over time."""
-    found = report.browser.checks()
+    found = report.look.checks
     if found is None or not any(check.cards for check in found):
         return None
     columns = {name: column for name, column in CHECK.items() if name not in ("chain", "most evidence in")}

@@ -8,7 +8,8 @@ from typing import Any
 from ..counts import never_left
 from ..errors import InputError
 from ..numerals import Lower, Upper
-from ..study import Browser, Study, StudyPlan
+from ..study import Look, Study
+from ..study.plan import StudyPlan
 from .format import finite
 from .study_data import Overview, StudyReport
 from .study_data import facts as study_facts
@@ -29,29 +30,30 @@ def status(study: Study) -> list[Table]:
     """Where a study stands, and its chains."""
     report = StudyReport(study, "")
     overview = report.overview()
-    notes = [*report.browser.notes(), *set_aside(study)]
+    notes = [*report.look.notes, *set_aside(report.look)]
     if len(notes) > MOST:
         notes = [*notes[:MOST], f"and {len(notes) - MOST:,} more"]
     facts = Table("study", ("quantity", "value"), tuple(study_facts(overview)), tuple(notes))
     return [facts, _chains(report, overview), *report.panels()]
 
 
-def set_aside(study: Study) -> list[str]:
+def set_aside(look: Look) -> list[str]:
     """A sentence for each chain that was set aside, with the stored reason."""
-    return [f"chain {chain!r} was set aside: {why.reason}" for chain, why in Browser(study).set_aside().items()]
+    return [f"chain {chain!r} was set aside: {why.reason}" for chain, why in look.aside.items()]
 
 
 def _chains(report: StudyReport, overview: Overview) -> Table:
     """The chains with their observations and the bounds on their losses. Of many chains, the least known ones."""
     page = report.page(sort="certificate", descending=True, size=MOST)
-    notes = [report.browser.promise()]
+    notes = [report.look.promise()]
     if page.total > MOST:
         notes.append(f"the {MOST} chains with the largest bounds of {page.total:,}")
     lines = sorted(page.chains, key=attrgetter("number"))
-    for line in lines:
-        unknown = report.browser.unknown_rows(line.number) if line.states <= MOST_STATES else 0
-        if unknown:
-            notes.append(f"{line.name}: {never_left(unknown, line.states)}: nothing is known of them")
+    notes += [
+        f"{line.name}: {never_left(line.unknown_rows, line.states)}: nothing is known of them"
+        for line in lines
+        if line.unknown_rows and line.states <= MOST_STATES
+    ]
     weighted = {"weighted loss ≤": "certificate"} if overview.weighted else {}
     columns = {**COLUMNS, **weighted, "loss ≤": "loss", "as of transition": "certified"}
     return Table.of("chains", lines, columns, tuple(dict.fromkeys((*notes, *overview.notes))))
@@ -93,6 +95,6 @@ def estimate(study: Study, chain: str) -> Table:
     report = StudyReport(study, "")
     notes = (
         report.promise("all intervals of all chains hold at all times at once with probability ≥ {sure}"),
-        report.words(report.browser.line(chain)),
+        report.words(report.look.chain(chain)),
     )
     return Table(chain, ("from", "to", "transitions", "estimate", "at least", "at most"), rows, notes, keys=2)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..numerals import Bound, Given, Lower, Upper, cell, sure, upper
-from ..study import Browser, ChainLine, EventKind, LeaseLine, Progress, QuestionLine, StopReason
+from ..study import ChainLine, EventKind, EventLine, HistoryLine, LeaseLine, Progress, QuestionLine, StopReason
 from ..study.settings import UNDECLARED, deadline_text, target_text
 from ..validation import printable
 from .format import duration, finite, label, moment, shown_index
@@ -17,8 +17,7 @@ from .panels import PANELS, in_one_line
 from .tables import Drawing, Series, Table
 
 if TYPE_CHECKING:
-    from ..store import HistoryLine
-    from ..study import EventLine, Study
+    from ..study import Study
 
 #: The most chains whose certificates are put into words together.
 FEW = 100
@@ -223,54 +222,54 @@ class Happening:
 
 
 class StudyReport:
-    """What a study shows. Make one for each study: its browser keeps what is slow to compute."""
+    """What a study shows at one moment: one look. Only the matrix of a chain is estimated when somebody reads it."""
 
     def __init__(self, study: "Study", title: str) -> None:
-        self._study = study
+        self.study = study
         self._title = title
-        #: The study a page at a time.
-        self.browser = Browser(study)
+        self.look = study.look()
 
     def overview(self) -> Overview:
         """The study as a whole."""
-        progress, pace = self._study.progress(), self.browser.pace()
-        ending = self.browser.ending()
+        look = self.look
+        progress, pace = look.progress, look.pace
         words = "running" if progress.observations else "nothing observed yet"
         found = Overview.of(
             progress,
             title=printable(self._title),
             state="finished" if progress.finished else "running" if progress.observations else "empty",
-            state_words=words if ending is None else f"finished: {ending}",
+            state_words=words if look.ending is None else f"finished: {look.ending}",
             used_words=_used(progress),
-            ending=ending,
+            ending=look.ending,
             policy=label(progress.policy),
             used=_whole(progress.used),
             budget=_whole(progress.budget),
-            certificate=None if self.browser.doubts() else finite(Bound(progress.certificate)),
-            as_of=self.browser.as_of(),
+            certificate=None if look.doubts else finite(Bound(progress.certificate)),
+            as_of=look.as_of(),
             variability=finite(progress.variability),
             rate=pace.rate,
-            seconds_left=pace.seconds_left(progress, self.browser.needed()),
+            seconds_left=pace.seconds_left(progress, look.needed()),
             now=pace.now,
             last=pace.last,
-            notes=self._notes(progress),
-            checks=in_one_line(self.browser.checks()),
+            notes=self._notes(),
+            checks=in_one_line(look.checks),
             facts=(),
         )
         return replace(found, facts=_texts((*facts(found), *pace_facts(found))))
 
     def promise(self, words: str) -> str:
         """The words, with 1 − δ for {sure}; if the data contradict what bounds assume, that no bound holds."""
-        repeated = self._study.repeated_paths()
-        if not repeated and self.browser.doubts():
-            return self.browser.promise()
-        return repeated[0] if repeated else words.format(sure=sure(self._study.progress().delta))
+        look = self.look
+        if not look.repeated and look.doubts:
+            return look.promise()
+        return look.repeated[0] if look.repeated else words.format(sure=sure(look.progress.delta))
 
-    def _notes(self, progress: Progress) -> tuple[str, ...]:
-        known = self.browser.certificate(None if progress.chains <= FEW else ())
+    def _notes(self) -> tuple[str, ...]:
+        progress = self.look.progress
+        known = self.look.certificate(None if progress.chains <= FEW else ())
         is_bound = any(map(math.isfinite, known.loss.values())) and not known.repeated
         notes: tuple[str, ...] = (known.in_words(),) if is_bound else ()
-        notes += (*known.notes, *self.browser.notes(), STORED)
+        notes += (*known.notes, *self.look.notes, STORED)
         if progress.certificate == math.inf and not progress.spoilt:
             notes += (UNKNOWN if progress.target_loss is None else UNKNOWN.partition(":")[0],)
         if progress.target_loss is not None and progress.closed < progress.chains and progress.method == "sharp":
@@ -280,7 +279,7 @@ class StudyReport:
             notes += (
                 f"{progress.aside:,} chain{'s were' if progress.aside > 1 else ' was'} set aside: the events say why",
             )
-        if not self._study.knows_policy:
+        if not self.study.knows_policy:
             notes += (
                 f"the policy {label(progress.policy)} is not built in, and its rule is not here: indices are those that"
                 " were stored, and what it aims at is not known",
@@ -293,16 +292,29 @@ class StudyReport:
         self, search: str = "", sort: str = "number", descending: bool = False, page: int = 1, size: int = 25
     ) -> Page:
         """Some chains, searched by name and sorted."""
-        total, found = self.browser.page(search, sort, descending, (page - 1) * size, size)
-        aims, doubts = self.browser.aims(), self.browser.doubts()
-        return Page(total, page, max(1, math.ceil(total / size)), tuple(_line(line, aims, doubts) for line in found))
+        total, found = self.look.page(search, sort, descending, (page - 1) * size, size)
+        return Page(total, page, max(1, math.ceil(total / size)), tuple(map(self.line, found)))
+
+    def line(self, line: ChainLine) -> Line:
+        """One chain."""
+        doubt = self.look.doubts.get(line.name)
+        return Line.of(
+            line,
+            label=label(line.name),
+            aim=self.look.shares().get(line.number),
+            doubt=doubt,
+            loss=None if doubt else finite(Bound(line.loss)),
+            certificate=None if doubt else finite(Bound(line.certificate)),
+            index=shown_index(line),
+            ratio=finite(line.ratio),
+        )
 
     def columns(self) -> dict[str, str]:
         """The columns of a table of chains: heading → field. With weights, the loss itself has its bound too."""
         return {
             "chain": "label", "states": "states", "observations": "observations", "share": "share", "η̂": "plug_in",
             "aim": "aim", "certificate": "certificate",
-            **({"loss ≤": "loss"} if self._study.progress().weighted else {}),
+            **({"loss ≤": "loss"} if self.look.progress.weighted else {}),
             "as of transition": "certified", "index": "index", "leases": "leases", "set aside": "aside",
         }  # fmt: skip
 
@@ -310,14 +322,12 @@ class StudyReport:
         """What is known of a chain's single probabilities, in a sentence."""
         if not line.certified:
             return "Nothing is certified of this chain yet."
-        known = self.browser.certificate([line.number])
-        return known.in_words()
+        return self.look.certificate([line.number]).in_words()
 
     def chain(self, chain: int | str, row: int = 0, column: int = 0, size: int = 30) -> Chain:
         """The chain of this number or name, and the window of its matrix that begins at ``row`` and ``column``."""
-        line = self.browser.line(chain)
-        progress = self._study.progress()
-        estimate = self._study.estimate(line.name)
+        line, progress = self.line(self.look.chain(chain)), self.look.progress
+        estimate = self.study.estimate(line.name)
         wide = estimate.widths() > WIDE
         known = ["never" if n == 0 else "rarely" if w else "often" for n, w in zip(estimate.exits, wide, strict=True)]
         rows, columns = range(row, row + size), range(column, column + size)
@@ -328,13 +338,12 @@ class StudyReport:
         )
         tables = [tuple(map(tuple, part.tolist())) for part in estimate.window(rows, columns)]
         names = tuple(label(state) for state in estimate.states[column : column + size])
-        shown = _line(line, self.browser.aims(), self.browser.doubts())
         never, rarely = known.count("never"), known.count("rarely")
         unknown = ((never, "never left"), (rarely, "rarely left"))
-        repeated = bool(self._study.repeated_paths()) or shown.doubt is not None
+        repeated = bool(self.look.repeated) or line.doubt is not None
         holds = "" if repeated else f", which holds at all times at once with probability {sure(progress.delta)}"
         return Chain(
-            line=shown,
+            line=line,
             delta=progress.delta,
             sure="but no bound holds" if repeated else f"with probability {sure(progress.delta)}",
             never=never,
@@ -343,7 +352,7 @@ class StudyReport:
             words=f"{self.words(line)} Estimated probabilities. A cell under the pointer or with the focus shows its"
             f" interval{holds}. A row is rarely left"
             " (◐) while one of its intervals is wider than ½. A row that was never left (○) is not known at all.",
-            facts=_texts(chain_facts(shown)),
+            facts=_texts(chain_facts(line)),
             window=Window(row, column, states, names, *tables),
         )
 
@@ -351,16 +360,13 @@ class StudyReport:
 
     def curves(self, chain: tuple[int, ...] = ()) -> Curves:
         """Chains over time: those of these numbers, or the least known ones."""
-        worst = () if chain else self.browser.page("", "certificate", True, 0, DRAWN)[1]
-        lines = [*map(self.browser.line, chain), *worst]
-        whole = self.browser.history(None)
-        histories = [[*whole, *self.browser.history(line.number)] for line in lines]
-        progress = self._study.progress()  # last, because 'now' comes after all points
-        curves = (self._curve(*found, progress) for found in zip(lines, histories, strict=True))
-        level = progress.target_loss if progress.target_loss == progress.target_most else None
-        return Curves(level, tuple(curves))
+        look = self.look
+        lines = [*map(look.chain, chain)] or look.page(order="certificate", descending=True, limit=DRAWN)[1]
+        whole = look.history(None)
+        level = look.progress.target_loss if look.progress.target_loss == look.progress.target_most else None
+        return Curves(level, tuple(self._curve(line, [*whole, *look.history(line.number)]) for line in lines))
 
-    def _curve(self, line: ChainLine, history: "list[HistoryLine]", progress: Progress) -> Curve:
+    def _curve(self, line: ChainLine, history: list[HistoryLine]) -> Curve:
         """The chain at some of these lines of history, its own and those of the whole study, and now."""
         points: list[tuple[int, float | None, float | None, float, float | None]] = []
         own, total = None, None
@@ -373,11 +379,11 @@ class StudyReport:
                 plug_in = own.variability / total if total else None
                 share = own.own / own.observations  # of one moment: the study may have grown by half since
                 points.append((at.observations, at.time, finite(Bound(own.certificate)), share, plug_in))
-        now = _line(line, self.browser.aims(), self.browser.doubts())
+        now, observations = self.line(line), self.look.progress.observations
         if now.share is not None:
-            if points and points[-1][0] == progress.observations:
+            if points and points[-1][0] == observations:
                 points.pop()
-            points.append((progress.observations, None, now.certificate, now.share, now.plug_in))
+            points.append((observations, None, now.certificate, now.share, now.plug_in))
         columns = zip(*points, strict=True) if points else ((),) * 5
         return Curve(line.number, label(line.name), now.aim, *columns)
 
@@ -385,12 +391,12 @@ class StudyReport:
 
     def cards(self) -> tuple[Card, ...]:
         """A card for each of the first questions."""
-        progress = self._study.progress()
-        return tuple(self._card(line, progress) for line in self._study.questions()[:MOST_CARDS])
+        return tuple(map(self._card, self.look.questions[:MOST_CARDS]))
 
-    def _card(self, line: QuestionLine, progress: Progress) -> Card:
+    def _card(self, line: QuestionLine) -> Card:
+        progress = self.look.progress
         points: list[tuple[int, Lower, Upper, float | None]] = []
-        for at in self.browser.answers(line.number):
+        for at in self.look.answers(line.number):
             if math.isfinite(at.upper) and (not points or at.observations >= GROWTH * points[-1][0]):
                 points.append((at.observations, Lower(at.lower), Upper(at.upper), at.estimate))
         if math.isfinite(line.upper) and line.transitions:
@@ -418,7 +424,7 @@ class StudyReport:
     def drawings(self, numbers: tuple[int, ...] = ()) -> Drawings:
         """What is drawn over time: the chains of these numbers, and the least known ones if there is room."""
         found = self.curves()
-        curves, total = found.curves, self._study.progress().chains
+        curves, total = found.curves, self.look.progress.chains
         known = {curve.number for curve in curves}
         if more := tuple(dict.fromkeys(number for number in numbers if number not in known)):
             asked = [*self.curves(more).curves, *(curve for curve in curves if curve.number in numbers)]
@@ -439,30 +445,16 @@ class StudyReport:
 
     def leases(self, limit: int = 100) -> tuple[Held, ...]:
         """The leases that workers hold."""
-        now = self.browser.pace().now
+        now = self.look.pace.now
         return tuple(
             Held.of(line, label=label(line.chain), worker=label(line.worker), seconds_left=line.expires - now)
-            for line in self.browser.leases(limit)
+            for line in self.look.leases[:limit]
         )
 
-    def events(self, after: int = -100, limit: int = 100) -> tuple[Happening, ...]:
-        """The events after the event ``after``, oldest first. A negative number counts from the end."""
-        progress = self._study.progress()
-        return tuple(_happening(event, progress) for event in self._study.events(after, limit))
-
-
-def _line(line: ChainLine, aims: dict[int, float], doubts: dict[str, str]) -> Line:
-    doubt = doubts.get(line.name)
-    return Line.of(
-        line,
-        label=label(line.name),
-        aim=aims.get(line.number),
-        doubt=doubt,
-        loss=None if doubt else finite(Bound(line.loss)),
-        certificate=None if doubt else finite(Bound(line.certificate)),
-        index=shown_index(line),
-        ratio=finite(line.ratio),
-    )
+    def events(self, after: int | None = None, limit: int | None = None) -> tuple[Happening, ...]:
+        """The last events of this moment, oldest first; or those after the entry ``after``, as in `Study.events`."""
+        found = self.look.events if after is None else self.study.events(after, limit)
+        return tuple(_happening(event, self.look.progress) for event in found)
 
 
 def facts(study: Overview) -> list[tuple[str, Any]]:
@@ -599,7 +591,7 @@ def _top(lines: Iterable[Series], least: float = 0.0) -> float | None:
 HIDDEN = frozenset({"lost", "issued", "told", "ended"})
 
 
-def _happening(event: "EventLine", progress: Progress) -> Happening:
+def _happening(event: EventLine, progress: Progress) -> Happening:
     """An event as it is shown. If paths of the study repeat each other, nothing is certified."""
     details = {key: value for key, value in event.detail.items() if value is not None and key not in HIDDEN}
     if event.kind is EventKind.FINISHED:

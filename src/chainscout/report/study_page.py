@@ -63,7 +63,7 @@ def header(overview: Overview) -> str:
 def now(report: StudyReport, overview: Overview) -> str:
     """The facts of the study, and what must be said beside them."""
     figures = facts((*overview.facts, ("as of", f"{moment(overview.now)} UTC")))
-    said = notes(dict.fromkeys((report.browser.promise(), *overview.notes)))
+    said = notes(dict.fromkeys((report.look.promise(), *overview.notes)))
     return f"<section id=figures><h2>Now</h2>{figures}<div id=notes>{said}</div></section>"
 
 

@@ -14,7 +14,7 @@ from .chain import Chain
 if TYPE_CHECKING:
     from .state import State
 
-__all__ = ["FEW", "LONG", "Aim"]
+__all__ = ["FEW", "LONG", "MOST_CHECKED", "Aim", "next_check"]
 
 #: A study with at most this many chains has its bounds looked at for their history, also without a target.
 FEW = 100
@@ -23,6 +23,21 @@ FEW = 100
 _LEAST, _NEAR, _FAR = 1.001, 1.01, 2.0
 #: Without an aim, bounds are looked at from T = LONG on, and then when T has grown by _CALM.
 _CALM, LONG = 1.25, 100
+#: The checks of what bounds assume are made first at so many observations, or at so many a chain if that is more. Then
+#: they are made when the observations have doubled; at the latest after so many more, or so many a chain.
+_FIRST, _FIRST_OF_CHAIN = 1_024, 128
+_PACE, _PACE_OF_CHAIN = 16_384, 256
+#: The largest number of chains whose checks are made.
+MOST_CHECKED = 1_000
+
+
+def next_check(observations: int, chains: int) -> float:
+    """How many observations there are when the checks are due after this moment; infinite: they are never made."""
+    if chains > MOST_CHECKED:
+        return math.inf
+    if observations == 0:
+        return max(_FIRST, _FIRST_OF_CHAIN * chains)
+    return observations + min(max(observations, _FIRST), max(_PACE, _PACE_OF_CHAIN * chains))
 
 
 class Aim:
@@ -36,6 +51,8 @@ class Aim:
         #: How many chains have not reached it: of those that are sampled, and of those that are set aside.
         self.behind = 0
         self.missed = 0
+        #: Whether the checks were made since the aim was reached. No study stops on bounds that do not hold.
+        self.verified = False
         #: The chains whose bounds are to be looked at now.
         self.looks: set[int] = set()
 
@@ -54,6 +71,7 @@ class Aim:
         if self.targets and not chain.done:
             if chain.aside is None:
                 self.behind += change
+                self.verified = self.verified and self.behind == 0
             else:
                 self.missed += change
 
@@ -63,6 +81,7 @@ class Aim:
         A chain is done already if it has one state, or if the aim is about answers and no question is about it. Only a
         harder aim takes 'done' back.
         """
+        self.verified = False
         stays = targets.keys() == self.targets.keys() == {"loss"}
         self.targets, self.number = targets, number
         self.behind = self.missed = 0
@@ -128,6 +147,23 @@ class Aim:
         chain.wanted_at = chain.transitions
         self.looks.add(chain.number)
 
+    def is_unverified(self, chains: int) -> bool:
+        """Whether the aim is reached by bounds of which the checks have not been asked."""
+        reached = bool(self.targets) and self.behind == 0 and self.missed < chains
+        return reached and not self.verified and chains <= MOST_CHECKED
+
+    def doubt(self, state: "State", chains: list[Chain]) -> None:
+        """The checks have been made, and speak against these chains: their bounds do not reach the aim."""
+        for chain in chains:
+            if self.targets and (chain.latched is not None or not chain.done):
+                self.tally(chain, -1)
+                if chain.latched is not None:
+                    chain.draws.drop(chain.latched)
+                chain.latched, chain.done, chain.ratio = None, False, math.inf
+                self.tally(chain, 1)
+                self._place(state, chain, chain.looked, chain.transitions)
+        self.verified = self.behind == 0 and state.checked_at == state.observations
+
     def bound(self, state: "State", entry: Entry) -> None:
         """A bound that somebody computed. The first one of a cut counts."""
         chain, given = state.chains[entry.chain], unpacked(entry.more)
@@ -140,7 +176,7 @@ class Aim:
         chain.error = math.inf if error is None else error
         chain.variability = chain.weight * chain.plug_in()
         self.tally(chain, -1)
-        chain.ratio = math.inf if ratio is None or state.spoilt else ratio
+        chain.ratio = math.inf if ratio is None or state.spoilt or chain.name in state.doubts else ratio
         if self.targets and chain.ratio <= 1.0 and place is not None:
             chain.done = True
             chain.latched = chain.draws.keep(chain.draws.cut(place, entry.value))

@@ -11,7 +11,7 @@ costs the counts behind it, not the log.
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, unique
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
@@ -68,7 +68,8 @@ class Hole:
         #: How many slots have this number: more than one only if a lease tells its steps in one go.
         self.steps = steps
         self.status = _PENDING
-        #: Whether it was given up before any later slot of the study was issued. Checks skip it then, and say so.
+        #: Whether it was given up, or left by its program, before any later slot of the chain had a value, and no later
+        #: one was under way then. Checks skip it, and say so.
         self.is_early = False
         #: Whether its path has ended, and its walker said that no step was made: no value can come late. And whether no
         #: later slot of its row had been issued then: answers leave it out. That is known where draws are recorded.
@@ -196,7 +197,7 @@ class Draws:
                 self._void_released(number)
             hole.after = {}
             holes.append(hole)
-        hole.number, hole.source, hole.since, hole.status = number, target, since, _PENDING
+        hole.number, hole.source, hole.since, hole.status, hole.is_early = number, target, since, _PENDING, False
 
     def is_last(self, hole: Hole) -> bool:
         """Whether no later slot of the chain has been issued, but for those of which no step was made either."""
@@ -225,6 +226,24 @@ class Draws:
         hole.status = Status.LOST
         hole.is_unmade = unmade
         hole.is_row_void = unmade and self._is_last_of_row(hole)
+        self.note_early()
+
+    def note_early(self) -> None:
+        """Notes which of the lost slots are early. Several that are given up together are early together."""
+        for hole in reversed(self.holes):
+            if hole.number < self.latest or (hole.status is _PENDING and not hole.is_early):
+                break
+            hole.is_early = hole.is_early or hole.status is Status.LOST
+
+    def leave(self, is_left: Callable[[Hole], bool]) -> None:
+        """Another program begins, and nobody knows whether the one before it still makes its steps.
+
+        Whether they are skipped does not depend on their values or on later ones, because there are none.
+        """
+        for hole in reversed(self.holes):
+            if hole.number < self.latest:
+                break
+            hole.is_early = hole.is_early or (hole.status is _PENDING and is_left(hole))
 
     def _is_last_of_row(self, hole: Hole) -> bool:
         """Whether no later slot of the hole's row has been issued, as far as draws are recorded."""

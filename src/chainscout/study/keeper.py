@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import FileError
-from ..journal.entry import Draft, Entry, Kind, unpacked
+from ..journal.entry import START, Draft, Entry, Head, Kind, unpacked
 from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
-from . import bounds, commands
+from . import bounds, checks, commands
 from .repetition import surprise
 from .snapshot import packed_state, snapshot_key, unpacked_state
 from .state import State, Twins
@@ -51,6 +51,7 @@ class Keeper:
         #: Another state, which records draws, if somebody has asked for their order.
         self._record: State | None = None
         self._compared: Twins | None = None
+        self._checks = checks.Checks(self.pages)
         with self._lock:
             self._catch_up()
 
@@ -73,9 +74,9 @@ class Keeper:
         with self._lock:
             return self._catch_up()
 
-    def pages(self) -> Iterator[list[Entry]]:
-        """All entries, some thousands at a time. The lock is held only while a page is read."""
-        pages = self.journal.pages()
+    def pages(self, head: Head = START) -> Iterator[list[Entry]]:
+        """The entries after the head, some thousands at a time. The lock is held only while a page is read."""
+        pages = self.journal.pages(head)
         while True:
             with self._lock:
                 page = next(pages, None)
@@ -129,12 +130,12 @@ class Keeper:
         return found
 
     def settle(self) -> bool:
-        """Computes the bounds that are due and compares the paths that began alike, outside of the lock.
+        """Computes bounds and checks that are due, and compares the paths that began alike, outside of the lock.
 
         Two processes may compute the same one. Only the first entry counts. Returns whether there was something to do.
         """
         state = self._state
-        if state is not None and not state.aim.looks and not state.twins:
+        if state is not None and not state.aim.looks and not state.twins and not checks.is_due(state):
             return False
         head = None if state is None else state.head
         while asked := self._due():
@@ -143,6 +144,9 @@ class Keeper:
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
             if surprise(iter(states), twins.needed) >= twins.needed:
                 self.do(commands.repeat, twins)
+        if checks.is_due(self.state()):
+            made = self._checks.now()
+            self.do(commands.check, made.observations, made.stored, made.doubts)
         return self._state is None or self._state.head != head
 
     def note_bounds(self, asked: Sequence[bounds.Due]) -> list[bounds.Found]:
@@ -154,6 +158,10 @@ class Keeper:
                 method=one.method, error=one.error, aim=due.aim,
             )  # fmt: skip
         return found
+
+    def checked(self) -> checks.Results:
+        """What the checks of all chains say of this moment. Nothing is stored."""
+        return self._checks.now()
 
     def _due(self) -> list[bounds.Due]:
         with self._lock:

@@ -20,6 +20,7 @@ from . import stop
 from .aim import FEW
 from .certificate import StudyCertificate, as_of, said
 from .chain import Chain
+from .checks import stored_diagnosis
 from .repetition import MOST_NAMED, as_sentence, sentence
 from .state import State
 from .views import (
@@ -327,7 +328,7 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
         ending=None if why is None else stop.words(state, why),
         aside={chain.name: Aside(chain.aside, chain.ended) for chain in state.chains if chain.aside is not None},
         doubts=dict(state.doubts),
-        checks=None,
+        checks=stored_diagnosis(state),
         repeated=repeated_paths(state),
         notes=notes,
         warm=tuple(chain.name for chain in state.chains if chain.prior),

@@ -16,7 +16,8 @@ __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
     "shared", "delta", "pairs", "budget", "deadline", "observations", "paths", "used", "first_cost",
-    "reserved", "issue", "grants", "lost", "aside", "version", "happened", "over", "drawn",
+    "reserved", "grants", "lost", "aside", "version", "happened", "over", "drawn", "doubts", "checked", "checked_at",
+    "check_due",
 )  # fmt: skip
 _FACTS = (
     "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
@@ -57,7 +58,14 @@ def packed_state(state: State) -> bytes:
         "stopped": state.stopped,
         "walkers": list(state.walkers.values()),
         "keys": list(state.keys.items()),
-        "aim": [state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, sorted(state.aim.looks)],
+        "aim": [
+            state.aim.targets,
+            state.aim.number,
+            state.aim.behind,
+            state.aim.missed,
+            state.aim.verified,
+            sorted(state.aim.looks),
+        ],
         "twins": [list(state.twins), state.repeated],
         "times": list(state.times),
         "events": [[getattr(event, name) for name in _EVENT] for event in state.events],
@@ -85,7 +93,7 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     state.walkers = {one[0]: Owner(*one) for one in given["walkers"]}
     state.keys = OrderedDict((key, tuple(value)) for key, value in given["keys"])
     *aim, looks = given["aim"]
-    state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed = aim
+    state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, state.aim.verified = aim
     state.aim.looks = set(looks)
     waiting, state.repeated = ([Twins(*pair) for pair in pairs] for pairs in given["twins"])
     state.twins.extend(waiting)

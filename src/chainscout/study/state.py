@@ -15,7 +15,7 @@ from ..journal.entry import End, Entry, Kind, unpacked
 from ..logarithm import log
 from ..policies import Policy
 from . import stop
-from .aim import FEW, LONG, Aim
+from .aim import FEW, LONG, Aim, next_check
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
@@ -90,8 +90,6 @@ class State:
         #: How many observations and paths there are, what was spent, on first observations too, and what is promised.
         self.observations = self.paths = 0
         self.used = self.first_cost = self.reserved = 0.0
-        #: The entry that issued the latest slot.
-        self.issue = 0
         #: How many leases there were.
         self.grants = 0
         self.lost = 0
@@ -126,6 +124,9 @@ class State:
         #: Chain → why no bound of it holds; and what the last entry `CHECKED` says.
         self.doubts: dict[str, str] = {}
         self.checked: dict[str, Any] | None = None
+        #: How many observations there were when the checks were last made, and how many there will be the next time.
+        self.checked_at = 0
+        self.check_due = math.inf
         #: The entry that is folded now.
         self._entry = Entry(0, 0, Kind.CREATED, 0, 0, 0, 0, "", 0)
         self._effects = self._dispatch()
@@ -138,7 +139,7 @@ class State:
             Kind.ABANDONED: self._given_up, Kind.GIVEN_BACK: self._given_back, Kind.PATH_ENDED: self._path_ended,
             Kind.LOST: self._lost, Kind.SET_ASIDE: self._set_aside, Kind.TAKEN_UP: self._taken_up,
             Kind.EXTENDED: self._extended, Kind.STOPPED: self._stopped, Kind.BOUND: self._bound,
-            Kind.ANSWERED: self._noted, Kind.CHECKED: self._noted, Kind.REPEATED: self._repeated,
+            Kind.ANSWERED: self._noted, Kind.CHECKED: self._checked, Kind.REPEATED: self._repeated,
             Kind.RULE: self._ruled, Kind.AIM: self._aimed, Kind.CLOSED: self._closed, Kind.CORRECTED: self._corrected,
         }  # fmt: skip
 
@@ -219,6 +220,7 @@ class State:
         self.costs = min(prices), max(prices)
         if self.order is not None:
             self._keep_error(lambda order: order.begin(self.chains, self.pairs, self.horizon))
+        self.check_due = next_check(0, len(self.chains))
         self.aim.renew(self, 0, dict(given.get("aims", {})))
         self._happen(EventKind.CREATED, policy=given["policy"]["name"])
 
@@ -283,8 +285,6 @@ class State:
             c.pending -= 1
             self.reserved -= c.cost
             follows = lease.steps > 0 and not lease.at_once
-        if follows:
-            self.issue = number
         if x == START:
             p.told_slot = number if lease is None else lease.number
             self._begun(c, p)
@@ -338,6 +338,8 @@ class State:
             for before in list(chain.walks.values()):
                 if not before.ended:
                     self._leave(chain, before, End.UNKNOWN, lost=False)
+        elif is_plain and chain.draws.holes:
+            chain.draws.leave(lambda hole: hole.path in chain.walks and chain.walks[hole.path].is_plain)
         chain.paths = max(chain.paths, path)
         name = self.walkers[owner].name
         found = chain.walks[path] = Path(path, owner, is_plain, chain.newest.get(name, 0))
@@ -422,6 +424,7 @@ class State:
         self.observations -= 1
         self.lost += 1
         self._leave(chain, path, End.UNKNOWN, EventKind.CORRECTED, lost=True, **unpacked(entry.more))
+        chain.draws.note_early()
         chain.walks.pop(path.number, None)  # nobody can say where its next step began, so no value closes its hole
 
     @staticmethod
@@ -457,7 +460,6 @@ class State:
         if p.last == START:
             slots -= 1  # the first state is no draw of a row
         if slots:
-            self.issue = number
             source = p.last if slots == 1 and p.last != START else UNKNOWN
             if p.slot is None or p.slot.status is Status.VOID:
                 p.slot = c.draws.ask(number, source, path, lease.number, time, slots)
@@ -513,7 +515,6 @@ class State:
             self._close_slot(chain, path, End.UNKNOWN)
         elif path.slot is not None and path.slot.status is Status.PENDING:
             path.slot.source = path.last
-            path.slot.is_early = self.issue <= path.slot.number
             chain.draws.release(path.slot)
         if path.ended and path.slot is None:
             del chain.walks[path.number]
@@ -549,7 +550,6 @@ class State:
             chain.draws.void(slot)
             path.slot = None
         else:
-            slot.is_early = self.issue <= slot.number
             chain.draws.give_up(slot, unmade=end is End.UNKNOWN)
 
     def _lost(self, entry: Entry) -> None:
@@ -620,7 +620,15 @@ class State:
         self.version = entry.value
 
     def _noted(self, entry: Entry) -> None:
-        """An answer or a check that somebody computed: it is for curves and readers, and changes nothing."""
+        """An answer that somebody computed: it is for curves and readers, and changes nothing."""
+
+    def _checked(self, entry: Entry) -> None:
+        """The checks of all chains. With an aim, no bound of a chain counts that they speak against."""
+        given = self.checked = unpacked(entry.more)
+        self.checked_at = given["observations"]
+        self.check_due = next_check(self.observations, len(self.chains))
+        self.doubts = {self.chains[number].name: sentence for number, _, sentence in given["doubts"]}
+        self.aim.doubt(self, [self.chains[number] for number, _, _ in given["doubts"]])
 
     def _repeated(self, entry: Entry) -> None:
         self.repeated.append(Twins(entry.chain, entry.value, entry.path, unpacked(entry.more)["states"], 0.0))

@@ -51,7 +51,9 @@ def reason(state: "State", now: int | None = None) -> StopReason | None:
             return StopReason.BUDGET
     if now is not None and state.deadline is not None and now >= 1000 * state.deadline:
         return StopReason.DEADLINE
-    return StopReason.ALL_SET_ASIDE if state.aside == len(state.chains) else None
+    if state.aside < len(state.chains):
+        return None
+    return StopReason.NO_BOUND if state.aim.targets and state.doubts else StopReason.ALL_SET_ASIDE
 
 
 def _aim_reached(state: "State") -> StopReason | None:
@@ -61,6 +63,8 @@ def _aim_reached(state: "State") -> StopReason | None:
         return StopReason.REPEATED if state.aim.behind == 0 or endless else None
     kind = next(iter(state.aim.targets))
     if kind not in _REACHED or state.aim.behind > 0 or state.aim.missed == len(state.chains):
+        return None
+    if state.aim.is_unverified(len(state.chains)):
         return None
     return _REACHED[kind][state.aim.missed > 0]
 

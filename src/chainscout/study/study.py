@@ -16,7 +16,9 @@ from typing import Any, Self, overload
 
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
+from ..chains import MarkovChain
 from ..counts import MOST_TRANSITIONS, Counts
+from ..diagnostics import Diagnosis, diagnose
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
 from ..journal.entry import START, End, Kind, unpacked
@@ -27,16 +29,18 @@ from ..policies import Policy
 from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, portrait, rule, stop
+from .aim import MOST_CHECKED
 from .bounds import Due, Found, due
 from .bounds import found as computed
 from .certificate import StudyCertificate
 from .chain import Chain
+from .checks import judged_paths
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
 from .settings import StudySettings, settings_of
 from .state import MAIN, State
-from .views import ChainProgress, EventLine, LogLine, Progress, Step, StopReason
+from .views import ChainProgress, EventLine, LogLine, Progress, Restarted, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
 from .worker import Worker, is_learners
@@ -288,12 +292,13 @@ class Study:
         walker.number = following.walker
         return Step(following.path, 1)
 
-    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step:
+    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Restarted:
         """Ends the path. ``lost``: an observation was lost with it. ``token``: of the lease that holds the path."""
         end = End.LOST if lost else End.UNKNOWN
         if token is None:
-            return self.end_path(chain, end)
-        return Step(self._keeper.do(commands.end_path, self._walker(), chain, end, token=token).path, 1)
+            return Restarted(*self.end_path(chain, end), None)
+        following = self._keeper.do(commands.end_path, self._walker(), chain, end, token=token)
+        return Restarted(following.path, 1, following.token)
 
     def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
@@ -465,6 +470,38 @@ class Study:
 
         write(self, path, chain=chain, start=start)
 
+    def diagnose(
+        self, *, reference: Mapping[str, MarkovChain] | None = None, other: "Study | Mapping[str, Paths] | None" = None,
+        delta: float | None = None,
+    ) -> Diagnosis:  # fmt: skip
+        """Checks the assumptions of all bounds, for each chain and for all together, in one pass over the journal.
+
+        ``reference``: matrices that are known exactly, by the chain's name.
+        ``other``: another study, or paths by the chain's name: do chains of the same name follow the same law?
+        ``delta``: the probability that any check ever rejects wrongly; None: the study's.
+        See ``chainscout.diagnose``.
+        """
+        with self._keeper.lock():
+            state = self._keeper.recorded()
+            chains = {chain.name: judged_paths(state, chain) for chain in state.chains}
+            repeated, level = repeated_paths(state), state.delta if delta is None else delta
+        if isinstance(other, Study):
+            there = set(other.names)
+            other = {name: other.paths(name) for name in chains if name in there}
+            if not other:
+                raise InputError("other must be a study that has a chain of this study, and it has none")
+        return diagnose(chains, reference=reference, other=other, delta=level, repeated=repeated)
+
+    def checks(self) -> Diagnosis | None:
+        """The checks of all chains together at this moment.
+
+        They equal those of ``diagnose`` up to the first pending draw, at the study's δ, without losses and without
+        paths that repeat each other. None for a study with more than 1,000 chains.
+        """
+        if len(self.names) > MOST_CHECKED:
+            return None
+        return self._keeper.checked().diagnosis
+
     def repeated_paths(self, chain: str | None = None) -> tuple[str, ...]:
         """A sentence for each pair of paths that repeat each other, for example because two workers have one seed.
 
@@ -504,6 +541,10 @@ class Study:
     def look(self) -> Look:
         """Everything that is shown of the study, of one moment. Its bounds are those of the last looks at them."""
         return self._keeper.read(look_at, self._keeper.journal.notes(), self._shares)
+
+    def _mark(self) -> tuple[int, StopReason | None]:
+        """Another value whenever a look shows something else than before, clocks aside."""
+        return self._keeper.read(lambda state, now: (state.head.number, stop.reason(state, now)))
 
     @property
     def stop_reason(self) -> StopReason | None:

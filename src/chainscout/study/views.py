@@ -10,7 +10,7 @@ from ..errors import FileError
 
 __all__ = [
     "AnswerLine", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "LeaseLine",
-    "LogLine", "Pace", "Progress", "QuestionLine", "Step", "StopReason", "StoredEnum",
+    "LogLine", "Pace", "Progress", "QuestionLine", "Restarted", "Step", "StopReason", "StoredEnum",
 ]  # fmt: skip
 
 
@@ -219,6 +219,15 @@ class Step(NamedTuple):
     #: The number of its path in the chain, and its own number in the path, from 1.
     path: int
     step: int
+
+
+class Restarted(NamedTuple):
+    """The place of the observation with which a process begins again."""
+
+    path: int
+    step: int
+    #: The token that its lease has from now on; None without a lease.
+    token: int | None
 
 
 class Aside(NamedTuple):

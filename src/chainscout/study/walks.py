@@ -37,8 +37,9 @@ def open_cards(chain: Chain) -> list[Card]:
 def walked_paths(state: State, chain: Chain) -> Paths:
     """Every draw of the chain whose row is known. The state must record draws. The warm start is not included.
 
-    The clock of tells is the numbers of the entries. A slot that is void for its row is left out. The order ends before
-    the first lease whose steps are told in one go and are not told yet, because nobody knows its rows.
+    The clock of tells is the numbers of the entries. A lost draw counts as given up when all values were known, but for
+    an early one, which was given up before all of them. A slot that is void for its row is left out. The order ends
+    before the first lease whose steps are told in one go and are not told yet, because nobody knows its rows.
     """
     cards = sorted([*(chain.draws.cards or ()), *open_cards(chain)], key=in_order)
     end = next((place for place, card in enumerate(cards) if card.source == UNKNOWN), len(cards))
@@ -59,12 +60,14 @@ def walked_paths(state: State, chain: Chain) -> Paths:
             path = len(numbers) + strays.index(card)
         step = card.step - 1 if card.told or card.source == START else lengths.get(card.path, 1)
         target = card.target if card.told else PENDING if card.status is Status.PENDING else HOLE
-        rows.append((path, step, START if card.source < 0 else card.source, target, card.told, card.number))
+        told = state.head.number if target == HOLE and not card.is_early else card.told
+        rows.append((path, step, START if card.source < 0 else card.source, target, told, card.number))
     table = np.array(rows, dtype=np.int64).reshape(-1, 6)
     names = [state.walkers[owners[path]].name for path in sorted(lengths)] + ["nobody"] * len(strays)
     workers = tuple(dict.fromkeys(names)) or ("main",)
     return Paths(
         labels.states(chain), path=table[:, 0], step=table[:, 1], source=table[:, 2], target=table[:, 3],
-        told=table[:, 4], issued=table[:, 5], worker=[workers.index(name) for name in names], workers=workers, open_states=chain.is_open,
+        told=table[:, 4], issued=table[:, 5], worker=[workers.index(name) for name in names], workers=workers,
+        open_states=chain.is_open,
         key=f"{state.settings['id']}:{chain.number}",
     )  # fmt: skip

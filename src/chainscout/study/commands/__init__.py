@@ -8,6 +8,7 @@ from . import tells
 from .changes import (
     aim,
     bound,
+    check,
     close,
     extend,
     lose,
@@ -23,7 +24,7 @@ from .leases import Granted, give_back, give_up_gone, lease, renew, tell_and_lea
 from .tells import Told, checked_pairs, correct, end_path, tell, tell_leased, tell_many, tell_walk
 
 __all__ = [
-    "AIMS", "Granted", "Told", "aim", "ask", "ask_many", "bound", "checked_pairs", "close", "correct", "create",
-    "end_path", "extend", "give_back", "give_up_gone", "lease", "lose", "renew", "renew_rule", "repeat", "set_aside",
-    "stop", "take_up", "tell", "tell_and_lease", "tell_leased", "tell_many", "tell_walk", "tells",
+    "AIMS", "Granted", "Told", "aim", "ask", "ask_many", "bound", "check", "checked_pairs", "close", "correct",
+    "create", "end_path", "extend", "give_back", "give_up_gone", "lease", "lose", "renew", "renew_rule", "repeat",
+    "set_aside", "stop", "take_up", "tell", "tell_and_lease", "tell_leased", "tell_many", "tell_walk", "tells",
 ]  # fmt: skip

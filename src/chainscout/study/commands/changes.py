@@ -9,6 +9,7 @@ from ...journal.entry import Draft, Kind, packed
 from ...policies import Policy
 from ...validation import shown
 from .. import budget, labels
+from ..checks import is_due
 from ..draws import Cut
 from ..state import State, Twins
 from ..views import StopReason
@@ -16,7 +17,7 @@ from ..walker import Walker
 from .tells import check_not_held, expiries, find_lease
 
 __all__ = [
-    "aim", "bound", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
+    "aim", "bound", "check", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
 ]  # fmt: skip
 
 
@@ -71,6 +72,26 @@ def bound(
     finite = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
     more = packed(transitions=transitions, **finite, method=method, version=version)
     return [Draft(Kind.BOUND, chain.number, value=cut.number, by=aim, more=more)], None
+
+
+def check(
+    state: State, now: int, observations: int, results: dict[str, Any], doubts: Mapping[str, tuple[str, str]]
+) -> tuple[list[Draft], None]:
+    """The checks of all chains. Nothing, if another process was faster.
+
+    With an aim, the chains that they speak against are set aside: no observation helps them to reach it.
+
+    ``observations``: how many were read. ``doubts``: chain → the code of the check, and why no bound of it holds.
+    """
+    if not is_due(state):
+        return [], None
+    found = [(labels.find(state, name), *doubt) for name, doubt in doubts.items()]
+    named = [(chain.number, *doubt) for chain, *doubt in found]
+    drafts = [Draft(Kind.CHECKED, more=packed(observations=observations, **results, doubts=named, version=1))]
+    for chain, _, sentence in found:
+        if state.aim.targets and chain.aside is None and (chain.latched is not None or not chain.done):
+            drafts.append(Draft(Kind.SET_ASIDE, chain.number, more=packed(reason=sentence)))
+    return drafts, None
 
 
 def renew_rule(state: State, now: int, policy: Policy) -> tuple[list[Draft], bool]:
