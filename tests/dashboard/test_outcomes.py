@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from chainscout.store.sql.sqlite import Sqlite
 from dashboard_servers import Client, connect
 
 from chainscout.dashboard import work
