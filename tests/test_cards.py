@@ -117,7 +117,7 @@ def test_paths_do_not_change():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"target": [3]}, "target .* must be whole numbers from -2 to 2, not 3"),
+        ({"target": [3]}, "target .* must be whole numbers from -3 to 2, not 3"),
         ({"source": [-2]}, "source .* from -1 to 2, not -2"),
         ({"path": [-1]}, "path .* at least 0, not -1"),
         ({"step": [0, 1]}, "one place for each card"),

@@ -104,7 +104,7 @@ class Decks:
 
     def open_hole(self, row: int, place: int) -> None:
         """A card that was added is a hole. Replays begin again."""
-        self.holes.append((row, place))
+        self.holes = sorted([*self.holes, (row, place)])
         self.forget()
 
     def forget(self) -> None:

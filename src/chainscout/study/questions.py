@@ -12,9 +12,10 @@ from ..validation import did_you_mean, one_of, real_number, shown
 
 if TYPE_CHECKING:
     from .settings import StudySettings
+    from .state import State
 
 __all__ = [
-    "WORST", "Registered", "check_goals", "checked_limit", "checked_questions", "checked_width", "checked_worst",
+    "WORST", "Asked", "Registered", "check_goals", "checked_limit", "checked_questions", "checked_width", "checked_worst",
     "registered", "shares",
 ]  # fmt: skip
 
@@ -32,6 +33,58 @@ class Registered(NamedTuple):
     delta: float
     low: float | None
     high: float | None
+
+
+class Asked:
+    """A registered question, and its answer at the last look at its chain."""
+
+    __slots__ = (
+        "cards", "chain", "cut", "delta", "episodes", "estimate", "line", "lower", "met", "notes", "number", "since",
+        "transitions", "upper", "waits",
+    )  # fmt: skip
+
+    def __init__(self, number: int, given: Registered) -> None:
+        #: From 1, in the order of registration; its chain's number; the question on one line; and its share of δ.
+        self.number = number
+        self.chain, self.line, self.delta = given.chain, given.line, given.delta
+        self.lower = -math.inf if given.low is None else given.low
+        self.upper = math.inf if given.high is None else given.high
+        self.estimate: float | None = None
+        #: Completed episodes of the replay; None: the answer is from no replay.
+        self.episodes: int | None = 0
+        self.notes: tuple[str, ...] = ()
+        #: The number above every slot that was issued at the look, and the chain's transitions then.
+        self.cut = self.transitions = 0
+        #: The position of the state whose exit the replay waits for; how many cards its row has; and the chain's
+        #: transitions when this was so for the first time.
+        self.waits: int | None = None
+        self.cards = self.since = 0
+        #: Whether the answer is good enough for the study to stop.
+        self.met = False
+
+    @property
+    def width(self) -> float:
+        """The distance between the ends."""
+        return self.upper - self.lower if self.upper < math.inf else math.inf
+
+    def hear(self, cut: int, given: Mapping[str, Any]) -> None:
+        """Takes the answer that an entry has."""
+        self.cut, self.transitions, self.episodes = cut, given["transitions"], given["episodes"]
+        self.lower, self.upper, self.estimate = (
+            math.inf if given.get(name, 0.0) is None else given.get(name) for name in ("lower", "upper", "estimate")
+        )
+        self.notes = tuple(given["notes"])
+        waits, cards = given["waits"], given["cards"]
+        if (waits, cards) != (self.waits, self.cards):
+            self.waits, self.cards, self.since = waits, cards, self.transitions
+
+    def doubt(self, state: "State") -> Doubt | None:
+        """Why no bound about its chain holds; None: the bounds hold."""
+        repeated = repeated_paths(state, self.chain)
+        return Doubt("repeated", repeated[0]) if repeated else state.doubt(state.chains[self.chain])
+
+    def line_of(self, state: "State") -> QuestionLine:
+        pass
 
 
 def checked_questions(given: Any, chains: Sequence[str]) -> dict[str, list[Question]]:

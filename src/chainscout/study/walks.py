@@ -10,7 +10,12 @@ from .chain import Chain
 from .draws import UNKNOWN, Card, Status
 from .state import State
 
-__all__ = ["in_order", "open_cards", "walked_paths"]
+__all__ = ["in_order", "open_cards", "source_key", "walked_paths"]
+
+
+def source_key(state: State, chain: Chain) -> str:
+    """The key of our own coins, as in `Paths.key`."""
+    return f"{state.settings['id']}:{chain.number}"
 
 
 def in_order(card: Card) -> tuple[int, float]:
@@ -68,6 +73,5 @@ def walked_paths(state: State, chain: Chain) -> Paths:
     return Paths(
         labels.states(chain), path=table[:, 0], step=table[:, 1], source=table[:, 2], target=table[:, 3],
         told=table[:, 4], issued=table[:, 5], worker=[workers.index(name) for name in names], workers=workers,
-        open_states=chain.is_open,
-        key=f"{state.settings['id']}:{chain.number}",
+        open_states=chain.is_open, key=source_key(state, chain),
     )  # fmt: skip

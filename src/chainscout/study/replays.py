@@ -1,0 +1,155 @@
+"""The replays of a study's questions, which go on where they waited at the look before (MATH §11 and §15).
+
+What they read is a function of the chain's draws alone: `walked_paths` gives the same cards from the whole journal.
+"""
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..answers import Answer, parse
+from ..answers.replay import AWAITED, BLOCKED, DRAWN, Decks, most_holes
+from ..answers.running import Running
+from ..errors import InputError
+from ..paths import HOLE
+from . import labels
+from .chain import Chain
+from .draws import START, UNKNOWN, Card, Status
+from .questions import Asked
+from .state import State
+from .walks import open_cards, source_key
+
+__all__ = ["Replays", "Reply"]
+
+
+class Reply(NamedTuple):
+    """The answer to a registered question, and what its replay waits for."""
+
+    #: The question's number, and the number above every slot that was issued then.
+    question: int
+    cut: int
+    #: The chain's transitions then.
+    transitions: int
+    answer: Answer
+    #: The position of the state whose exit the replay waits for, and how many cards of its row can be read.
+    waits: int | None = None
+    cards: int = 0
+    #: The hole that ends this row, as the number of its slot; None: none does.
+    stop: int | None = None
+    #: Why there is no answer, if the data contradict what the question or its bounds assume.
+    refused: str | None = None
+
+
+class Replays:
+    """The decks of every chain with questions, and the questions' replays. Its caller sees to it that one thread runs."""
+
+    def __init__(self) -> None:
+        self._readings: dict[int, _Reading] = {}
+        self._running: dict[int, Running] = {}
+
+    def read(self, state: State, chain: Chain) -> "Callable[[], list[Reply]]":
+        """Reads what is new. ``state``: records draws. The result computes the answers, outside of the study's lock."""
+        cut, transitions, questions = state.head.number + 1, chain.transitions, chain.questions
+        decks, running = self._up_to_date(state, chain)
+        return lambda: [
+            _reply(asked, one, decks, cut, transitions) for asked, one in zip(questions, running, strict=True)
+        ]
+
+    def growth(
+        self, state: State, chain: Chain, good: Callable[[float, float], bool], width: float | None
+    ) -> Callable[[], list[float]]:
+        """The factor by which the chain must grow until each of its answers is good, as `Running.growth` says."""
+        decks, running = self._up_to_date(state, chain)
+        return lambda: [one.growth(decks, good, width) for one in running]
+
+    def _up_to_date(self, state: State, chain: Chain) -> tuple[Decks, list[Running]]:
+        reading = self._readings.setdefault(chain.number, _Reading(source_key(state, chain)))
+        reading.catch_up(chain)
+        known = labels.states(chain)
+        states = range(known) if isinstance(known, int) else tuple(known)
+        found = []
+        for asked in chain.questions:
+            running = self._running.get(asked.number)
+            if running is None or running.states != states:
+                running = Running(parse(asked.line), states, asked.delta, open_states=chain.is_open)
+                self._running[asked.number] = running
+            found.append(running)
+        return reading.decks, found
+
+
+def _reply(asked: Asked, running: Running, decks: Decks, cut: int, transitions: int) -> Reply:
+    try:
+        found = running.answer(decks)
+    except InputError as error:
+        return Reply(asked.number, cut, transitions, running.unknown(str(error)), refused=str(error))
+    if found.waiting_for is None or found.waiting_for not in running.states:
+        return Reply(asked.number, cut, transitions, found)
+    row = running.states.index(found.waiting_for)
+    stop = decks.stops.get(row) if decks.ends[row] == BLOCKED else None
+    return Reply(asked.number, cut, transitions, found, row, int(decks.count[row]), stop)
+
+
+class _Reading:
+    """The decks of one chain, and how far its draws were read to make them."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._begin(None)
+
+    def _begin(self, cards: list[Card] | None) -> None:
+        self.decks = Decks.empty(1, self._key)
+        #: The draws that are read, in the order of tells, and how many were read.
+        self._cards, self._read = cards, 0
+        #: State, or `START` → its cards that wait for an earlier one: (number, step, target), the earliest first.
+        self._rows: dict[int, list[tuple[int, float, int]]] = {}
+        #: The holes that are cards: (number, state).
+        self._holes: list[tuple[int, int]] = []
+
+    def catch_up(self, chain: Chain) -> None:
+        """Deals the cards that can be read now."""
+        cards, waiting = chain.draws.cards, open_cards(chain)
+        assert cards is not None
+        unknown = next((place for place, card in enumerate(waiting) if card.source == UNKNOWN), None)
+        last = math.inf if unknown is None else waiting[unknown].number
+        del waiting[len(waiting) if unknown is None else unknown :]
+        lost = [(card.number, card.source) for card in waiting if card.status is not Status.PENDING]
+        size = max(1, chain.size)
+        holes = lost[: most_holes(size, chain.is_open)]
+        if cards is not self._cards or holes[: len(self._holes)] != self._holes:
+            self._begin(cards)
+        if size > self.decks.size:
+            self.decks.grow(size)
+        new = [(number, math.inf, source, HOLE) for number, source in holes[len(self._holes) :]]
+        new += [(card.number, card.step, card.source, card.target) for card in cards[self._read :]]
+        self._holes, self._read = holes, len(cards)
+        for number, step, source, target in new:
+            heapq.heappush(self._rows.setdefault(source, []), (number, step, target))
+        ends: dict[int, Card] = {}
+        for card in waiting:
+            if (card.number, card.source) not in holes:
+                ends.setdefault(card.source, card)
+        self.decks.stops.clear()
+        for source in self._rows.keys() | ends.keys():
+            self._deal(source, ends.get(source), last)
+
+    def _deal(self, source: int, end: Card | None, last: float) -> None:
+        """Puts the cards of a row into the decks, up to its first draw without a value."""
+        row, waiting = self.decks.size if source == START else source, self._rows.get(source, [])
+        until = (last if end is None else end.number, math.inf)
+        found = []
+        while waiting and waiting[0][:2] < until:
+            found.append(heapq.heappop(waiting)[2])
+        if found:
+            first = int(self.decks.count[row])
+            self.decks.add(row, found)
+            for place, target in enumerate(found, first):
+                if target == HOLE:
+                    self.decks.open_hole(row, place)
+        if end is None:
+            self.decks.ends[row] = DRAWN
+        elif end.status is Status.PENDING:
+            self.decks.ends[row] = AWAITED
+        else:
+            self.decks.ends[row] = BLOCKED
+            self.decks.stops[row] = end.number
