@@ -8,6 +8,7 @@ from fold_studies import Kept, kept, worker
 from chainscout.counts import Counts
 from chainscout.errors import InputError, LeaseLost, NothingFree, OutOfStep
 from chainscout.journal.entry import End, Kind
+from chainscout.paths import HOLE
 from chainscout.policies import Policy
 from chainscout.study import commands, stop
 from chainscout.study.draws import UNKNOWN, Status
@@ -365,7 +366,7 @@ def test_answers_and_checks_read_the_draws_in_the_order_of_issue(study, one, two
     told = list(
         zip(found.path.tolist(), found.step.tolist(), found.source.tolist(), found.target.tolist(), strict=True)
     )
-    assert told == [(0, 0, -1, 0), (0, 1, 0, -1), (1, 0, -1, 0), (1, 1, 0, 1), (1, 2, 1, -2)]
+    assert told == [(0, 0, -1, 0), (0, 1, 0, -1), (1, 0, -1, 0), (1, 1, 0, 1), (1, 2, 1, HOLE)]
     assert found.workers == ("one", "two")
     assert found.unordered is None
     walk = leased(study, two, steps=2, at_once=True)

@@ -171,7 +171,7 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     """The decks of a chain.
 
     A pending card ends its row. The first holes are cards without a value, and a later one ends its row. A card that is
-    `LOST` is skipped, unless a later card of its row was known when it was given up: then it ends its row for ever. This
+    `LOST` is skipped, unless a later card of its row was known when it was given up: then it ends its row. This
     assumes that giving up a card depended on no later card that was issued and not known (MATH §11: the rule that is
     valid asks what was issued). ``independent_losses``: the user declares that no loss depended on the values drawn.
     """

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ..certificates import EXITS, mixture, sharp
 from ..counts import Counts
 from ..logarithm import log
+from .aim import CALM, LONG
 from .chain import Chain
 from .draws import Cut
 from .state import State
@@ -30,6 +31,9 @@ class Due(NamedTuple):
     #: ω·L is to be at most this; 0: the chain has no target loss. And the entry that said so, or 0.
     target: float
     aim: int
+    #: Whether the chain's answers are due too, and whether its bound is.
+    asks: bool
+    bounds: bool
 
 
 class Found(NamedTuple):
@@ -58,8 +62,13 @@ def due(state: State, chain: Chain, cut: Cut | None = None) -> Due:
     log_inverse = log(len(state.chains) / state.delta)
     return Due(
         chain.name, cut, counts, chain.size, chain.is_open, log_inverse, state.settings["method"], chain.weight,
-        chain.target, state.aim.number,
+        chain.target, state.aim.number, bool(chain.questions), state.over or _is_bounded(state, chain),
     )  # fmt: skip
+
+
+def _is_bounded(state: State, chain: Chain) -> bool:
+    """Whether a look computes the bound. Where answers are the aim, it is for the history only."""
+    return not state.aim.is_answered(chain) or chain.transitions >= max(LONG, CALM * chain.at_cut[1])
 
 
 def found(asked: Sequence[Due]) -> list[Found]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..rows import smoothed_gini
 from .draws import START, Draws, Hole
+from .questions import Asked
 
 __all__ = ["Chain", "Lease", "Owner", "Path", "Row", "RowCounts"]
 
@@ -113,10 +114,11 @@ class Chain:
     """One chain: its fixed facts, its counts, its paths and draws, and how far it is from what the study is for."""
 
     __slots__ = (
-        "aside", "asked", "at_cut", "barren", "bound", "constants", "cost", "discovered", "done", "draws", "due",
+        "aside", "at_cut", "barren", "bound", "constants", "cost", "discovered", "done", "draws", "due",
         "ended", "enough", "error", "is_open", "labels", "latched", "leases", "look", "looked", "name", "newest",
-        "number", "observations", "paths", "pending", "positions", "prefixes", "prior", "ratio", "rows", "shared",
-        "size", "sums", "target", "transitions", "variability", "walks", "wanted", "wanted_at", "warm", "weight",
+        "number", "observations", "paths", "pending", "positions", "prefixes", "prior", "questions", "ratio", "rows",
+        "shared", "size", "sums", "target", "transitions", "variability", "walks", "wanted", "wanted_at", "warm",
+        "weight",
     )  # fmt: skip
 
     def __init__(self, number: int, name: str, size: int) -> None:
@@ -130,8 +132,8 @@ class Chain:
         self.weight = self.cost = 1.0
         #: ω·L is to be at most this; 0: the chain has no target loss.
         self.target = 0.0
-        #: Whether the chain has questions, and is one process that workers share.
-        self.asked = False
+        #: Its registered questions; and whether it is one process that workers share.
+        self.questions: list[Asked] = []
         self.shared = False
         #: The counts of its warm start, and how many transitions they are.
         self.warm: dict[int, dict[int, int]] = {}

@@ -3,7 +3,7 @@
 import gc
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -13,6 +13,7 @@ from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
 from . import bounds, checks, commands
 from .repetition import surprise
+from .replays import Replays, Reply
 from .snapshot import packed_state, snapshot_key, unpacked_state
 from .state import State, Twins
 from .views import EventLine
@@ -52,6 +53,9 @@ class Keeper:
         self._record: State | None = None
         self._compared: Twins | None = None
         self._checks = checks.Checks(self.pages)
+        #: The replays of the study's questions. Who uses them takes this lock before the other one.
+        self._replays = Replays()
+        self._replaying = threading.Lock()
         with self._lock:
             self._catch_up()
 
@@ -92,6 +96,27 @@ class Keeper:
                 state.apply(page)
             self._record = state
             return state
+
+    def replies(self, name: str) -> list[Reply]:
+        """The answers to the questions of a chain at this moment. They are computed outside of the lock."""
+        with self._replaying:
+            with self._lock:
+                state = self.recorded()
+                answers = self._replays.read(state, state.names[name])
+            return answers()
+
+    def growth(
+        self, names: Iterable[str], good: Callable[[float, float], bool], width: float | None
+    ) -> dict[str, list[float]]:
+        """The factors by which chains must grow until their answers are good, as `Running.growth` says."""
+        found = {}
+        for name in names:
+            with self._replaying:
+                with self._lock:
+                    state = self.recorded()
+                    predict = self._replays.growth(state, state.names[name], good, width)
+                found[name] = predict()
+        return found
 
     def recall(self, *asked: int | str) -> Entry | None:
         """The entry that told a step of a path, (chain, path, step), or that has a key. It reads the whole journal."""
@@ -139,7 +164,11 @@ class Keeper:
             return False
         head = None if state is None else state.head
         while asked := self._due():
-            self.note_bounds(asked)
+            self.note_bounds([one for one in asked if not one.asks])
+            for one in asked:
+                if one.asks:
+                    found = bounds.found([one])[0] if one.bounds else None
+                    self.do(commands.look, one, found, self.replies(one.name))
         for twins in self._alike():
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
             if surprise(iter(states), twins.needed) >= twins.needed:

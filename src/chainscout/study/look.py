@@ -373,7 +373,7 @@ def progress_of(state: State, now: int) -> Progress:
         weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
         first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
         behind=aim.behind, missed=aim.missed, side_by_side=False, events=state.happened,
-        questions=len(given["questions"]), unmet=sum(not one.met for one in state.questions),
+        questions=len(given["questions"]), unmet=aim.unmet(state),
         spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
         variability=sum(chain.variability for chain in state.chains), stop_reason=stop.reason(state, now),
     )  # fmt: skip

@@ -1,22 +1,26 @@
 """Registered questions: a study gets them before its first draw, and keeps their answers up to date (MATH §11)."""
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answers import Question, parse
 from ..answers.running import Running
+from ..diagnostics import Doubt
 from ..errors import InputError, MixedUnitsWarning, PolicyWarning
 from ..policies import Policy
 from ..validation import did_you_mean, one_of, real_number, shown
+from .repetition import sentence
+from .views import QuestionLine
 
 if TYPE_CHECKING:
     from .settings import StudySettings
     from .state import State
 
 __all__ = [
-    "WORST", "Asked", "Registered", "check_goals", "checked_limit", "checked_questions", "checked_width", "checked_worst",
-    "registered", "shares",
+    "WORST", "Asked", "Registered", "check_goals", "checked_limit", "checked_questions", "checked_width",
+    "checked_worst", "doubt", "registered", "shares",
 ]  # fmt: skip
 
 #: Which answer is the worst.
@@ -39,14 +43,14 @@ class Asked:
     """A registered question, and its answer at the last look at its chain."""
 
     __slots__ = (
-        "cards", "chain", "cut", "delta", "episodes", "estimate", "line", "lower", "met", "notes", "number", "since",
+        "cards", "chain", "cut", "delta", "episodes", "estimate", "lower", "met", "notes", "number", "since", "text",
         "transitions", "upper", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, given: Registered) -> None:
         #: From 1, in the order of registration; its chain's number; the question on one line; and its share of δ.
         self.number = number
-        self.chain, self.line, self.delta = given.chain, given.line, given.delta
+        self.chain, self.text, self.delta = given.chain, given.line, given.delta
         self.lower = -math.inf if given.low is None else given.low
         self.upper = math.inf if given.high is None else given.high
         self.estimate: float | None = None
@@ -78,13 +82,28 @@ class Asked:
         if (waits, cards) != (self.waits, self.cards):
             self.waits, self.cards, self.since = waits, cards, self.transitions
 
-    def doubt(self, state: "State") -> Doubt | None:
-        """Why no bound about its chain holds; None: the bounds hold."""
-        repeated = repeated_paths(state, self.chain)
-        return Doubt("repeated", repeated[0]) if repeated else state.doubt(state.chains[self.chain])
+    def line(self, state: "State") -> QuestionLine:
+        """The question with its answer, as it is shown."""
+        chain, why = state.chains[self.chain], doubt(state, self.chain)
+        waits = self.waits if self.waits is None or chain.labels is None else chain.labels[self.waits]
+        return QuestionLine(
+            self.number, chain.name, self.text, self.delta, self.lower, self.upper, self.estimate, self.episodes,
+            waits, self.transitions, self.met and why is None, self.notes if why is None else (why.sentence,),
+            None if why is None else why.code, why is None,
+        )  # fmt: skip
 
-    def line_of(self, state: "State") -> QuestionLine:
-        pass
+
+def doubt(state: "State", chain: int) -> Doubt | None:
+    """Why no bound about a chain holds, as far as the entries say so; None: the bounds hold."""
+    name = state.chains[chain].name
+    for pair in state.repeated:
+        if pair.chain == chain:
+            return Doubt("repeated", sentence(name, pair.first, pair.second, pair.length))
+    found = state.doubts.get(name)
+    if found is None:
+        return None
+    code = found.partition("the check of ")[2].partition(" ")[0]
+    return Doubt(code, found)
 
 
 def checked_questions(given: Any, chains: Sequence[str]) -> dict[str, list[Question]]:
@@ -196,9 +215,9 @@ def registered(
                     f" and chain {name!r} has shown none yet: give the chain its states instead of opening it"
                 )
             try:
-                low, high = Running(question, known, share, open_states=is_open).ends
+                vacuous = Running(question, known, share, open_states=is_open).ends
             except InputError as error:
                 raise InputError(f"the question {str(question)!r} cannot be put to chain {name!r}: {error}") from None
-            low, high = (None if abs(end) == float("inf") else float(end) for end in (low, high))
+            low, high = (None if math.isinf(end) else float(end) for end in vacuous)
             found.append(Registered(number, str(question), share, low, high))
     return found

@@ -42,7 +42,7 @@ class Reply(NamedTuple):
 
 
 class Replays:
-    """The decks of every chain with questions, and the questions' replays. Its caller sees to it that one thread runs."""
+    """The decks of every chain with questions, and the questions' replays. One thread at a time may use them."""
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
@@ -72,7 +72,7 @@ class Replays:
         for asked in chain.questions:
             running = self._running.get(asked.number)
             if running is None or running.states != states:
-                running = Running(parse(asked.line), states, asked.delta, open_states=chain.is_open)
+                running = Running(parse(asked.text), states, asked.delta, open_states=chain.is_open)
                 self._running[asked.number] = running
             found.append(running)
         return reading.decks, found

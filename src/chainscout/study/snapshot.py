@@ -9,6 +9,7 @@ from ..journal.entry import FORMAT, Head
 from ..policies import Policy
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import Card, Draws, Hole, Status
+from .questions import Asked, Registered
 from .state import State, Twins
 from .views import AnswerLine, EventKind, EventLine, HistoryLine
 
@@ -20,7 +21,7 @@ _TOTALS = (
     "check_due",
 )  # fmt: skip
 _FACTS = (
-    "number", "name", "size", "is_open", "weight", "cost", "target", "asked", "prior", "constants", "sums", "look",
+    "number", "name", "size", "is_open", "weight", "cost", "target", "prior", "constants", "sums", "look",
     "transitions", "observations", "discovered", "paths", "leases", "pending", "barren", "aside", "ended", "looked",
     "at_cut", "bound", "error", "variability", "ratio", "enough", "due", "wanted_at", "done",
 )  # fmt: skip
@@ -40,6 +41,9 @@ _PATH = (
     "ended",
     "digest",
 )
+_ASKED = (
+    "lower", "upper", "estimate", "episodes", "notes", "cut", "transitions", "waits", "cards", "since", "met",
+)  # fmt: skip
 _LEASE = ("number", "worker", "chain", "path", "expires", "lasts", "steps", "at_once")
 
 
@@ -71,6 +75,7 @@ def packed_state(state: State) -> bytes:
         "events": [[getattr(event, name) for name in _EVENT] for event in state.events],
         "history": list(state.history.items()),
         "answered": list(state.answered.items()),
+        "questions": [[getattr(asked, name) for name in _ASKED] for asked in state.questions],
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
     }
@@ -104,6 +109,11 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     state.history = {chain: [HistoryLine(*line) for line in lines] for chain, lines in given["history"]}
     state.answered = {question: [AnswerLine(*line) for line in lines] for question, lines in given["answered"]}
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
+    registered = state.settings.get("questions", ())
+    state.questions = [Asked(number, Registered(*one)) for number, one in enumerate(registered, 1)]
+    for asked, values in zip(state.questions, given["questions"], strict=True):
+        for name, value in zip(_ASKED, values, strict=True):
+            setattr(asked, name, tuple(value) if isinstance(value, list) else value)
     fixed = state.known_states()
     for packed, (name, place) in zip(given["chains"], state.settings["chains"].items(), strict=True):
         chain = Chain(len(state.chains), name, 0)
@@ -112,6 +122,8 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
             _, chain.labels, positions, _ = fixed[place]
             chain.positions = positions if chain.labels is not None else None
         state.chains.append(chain)
+    for asked in state.questions:
+        state.chains[asked.chain].questions.append(asked)
     state.names = {chain.name: chain for chain in state.chains}
     if state.order is not None:
         state.order.resume(state.chains, state.horizon)

@@ -19,6 +19,7 @@ from .aim import FEW, LONG, Aim, next_check
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
+from .questions import Asked, Registered
 from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
 from .views import AnswerLine, EventKind, EventLine, HistoryLine, StopReason
 
@@ -118,9 +119,8 @@ class State:
         self.drawn = 0
         #: When the last observations were told, in milliseconds.
         self.times: deque[int] = deque(maxlen=_PACED)
-        #: The registered questions with their answers. Each has ``line(state)``, which is its `QuestionLine`, and
-        #: ``met``.
-        self.questions: list[Any] = []
+        #: The registered questions with their answers.
+        self.questions: list[Asked] = []
         #: Chain → why no bound of it holds; and what the last entry `CHECKED` says.
         self.doubts: dict[str, str] = {}
         self.checked: dict[str, Any] | None = None
@@ -139,7 +139,7 @@ class State:
             Kind.ABANDONED: self._given_up, Kind.GIVEN_BACK: self._given_back, Kind.PATH_ENDED: self._path_ended,
             Kind.LOST: self._lost, Kind.SET_ASIDE: self._set_aside, Kind.TAKEN_UP: self._taken_up,
             Kind.EXTENDED: self._extended, Kind.STOPPED: self._stopped, Kind.BOUND: self._bound,
-            Kind.ANSWERED: self._noted, Kind.CHECKED: self._checked, Kind.REPEATED: self._repeated,
+            Kind.ANSWERED: self._answered, Kind.CHECKED: self._checked, Kind.REPEATED: self._repeated,
             Kind.RULE: self._ruled, Kind.AIM: self._aimed, Kind.CLOSED: self._closed, Kind.CORRECTED: self._corrected,
         }  # fmt: skip
 
@@ -198,7 +198,6 @@ class State:
         self.delta, self.budget, self.deadline = given["delta"], given.get("budget"), given.get("deadline")
         self.version = given["policy"]["version"]
         weights, costs, warm = given.get("weights", {}), given.get("costs", {}), given.get("warm", {})
-        asked = {question[0] for question in given.get("questions", ())}
         known = self.known_states()
         for position, (name, place) in enumerate(given["chains"].items()):
             size, labels, positions, is_open = known[place]
@@ -207,7 +206,7 @@ class State:
             if labels is not None:  # lists that never change are shared
                 made.labels, made.positions = (labels.copy(), positions.copy()) if is_open else (labels, positions)
             made.weight, made.cost = weights.get(name, 1.0), costs.get(name, 1.0)
-            made.shared, made.asked = self.shared, name in asked
+            made.shared = self.shared
             if self.recording:
                 made.draws.cards = []
             for x, counts in warm.get(name, ()):
@@ -216,6 +215,9 @@ class State:
             self.pairs += made.size * made.size
             self.chains.append(made)
         self.names = {chain.name: chain for chain in self.chains}
+        self.questions = [Asked(number, Registered(*one)) for number, one in enumerate(given.get("questions", ()), 1)]
+        for question in self.questions:
+            self.chains[question.chain].questions.append(question)
         prices = [chain.cost for chain in self.chains]
         self.costs = min(prices), max(prices)
         if self.order is not None:
@@ -645,12 +647,9 @@ class State:
 
     def _aimed(self, entry: Entry) -> None:
         given = unpacked(entry.more)
-        if given["of"] == "question":
-            self.chains[entry.chain].asked = True
-        else:
-            self.stopped = None
-            self.aim.renew(self, entry.number, {given["of"]: given["target"]})
-            self._extend()
+        self.stopped = None
+        self.aim.renew(self, entry.number, {given["of"]: given["target"]})
+        self._extend()
 
     def _bound(self, entry: Entry) -> None:
         chain = self.chains[entry.chain]
@@ -679,6 +678,18 @@ class State:
         if lines and lines[-1].number == line.number:
             lines.pop()
         lines.append(line)
+
+    def _answered(self, entry: Entry) -> None:
+        chain, given = self.chains[entry.chain], unpacked(entry.more)
+        asked = self.questions[given["question"] - 1]
+        if entry.value <= asked.cut:
+            return
+        asked.hear(entry.value, given)
+        moment = entry.number, asked.number, self.observations, entry.time / 1000
+        line = AnswerLine(*moment, asked.lower, asked.upper, asked.estimate)
+        self.answered.setdefault(asked.number, []).append(line)
+        if all(other.cut == entry.value for other in chain.questions):
+            self.aim.answered(self, chain, entry.number)
 
     def chosen_cut(self, chain: Chain, everything: int | None = None) -> Cut:
         """The cut whose counts are the chain's: that of a chain that is done, or else the one of the best bound."""

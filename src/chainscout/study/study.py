@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, overload
 
+from ..answers import Answer, Question, parse
+from ..answers.answer import unchecked
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..chains import MarkovChain
@@ -38,9 +40,10 @@ from .checks import judged_paths
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
+from .questions import doubt
 from .settings import StudySettings, settings_of
 from .state import MAIN, State
-from .views import ChainProgress, EventLine, LogLine, Progress, Restarted, Step, StopReason
+from .views import ChainProgress, EventLine, LogLine, Progress, QuestionLine, Restarted, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
 from .worker import Worker, is_learners
@@ -458,6 +461,53 @@ class Study:
         with self._keeper.lock():
             state = self._keeper.recorded()
             return walked_paths(state, labels.find(state, chain))
+
+    def answer(
+        self, chain: str, question: Question | str, *, delta: float | None = None, method: str | None = None,
+        asked: int | None = None, losses: str = "checked",
+    ) -> Answer:  # fmt: skip
+        """The answer to a question about a chain, from its draws. That to a registered question counts for the aim.
+
+        ``question``: a question, or its line. ``delta``: the probability that its bounds fail; None: the study's δ, or
+        for a registered question its share of δ. ``method``, ``asked``, ``losses``: see ``chainscout.answer``. The
+        counts of a warm start are not read.
+        """
+        question = parse(question) if isinstance(question, str) else question
+        found = None
+        if (delta, method, asked, losses) == (None, None, None, "checked"):
+            found = self._registered(chain, str(question))
+        if found is None:
+            level: float = self._see(lambda state: state.delta) if delta is None else delta
+            found = unchecked(self.paths(chain), question, delta=level, method=method, asked=asked, losses=losses)
+        why = self._see(lambda state: doubt(state, labels.find(state, chain).number))
+        return found.without_bounds(why, *self.repeated_paths(chain)[1:])
+
+    def _registered(self, chain: str, line: str) -> Answer | None:
+        """The answer to a registered question; None if the question is not registered."""
+        questions: dict[str, tuple[int, int]] = self._see(
+            lambda state: {
+                asked.text: (asked.number, asked.transitions) for asked in labels.find(state, chain).questions
+            }
+        )
+        if line not in questions:
+            return None
+        number, transitions = questions[line]
+        replies = self._keeper.replies(chain)
+        found = next(reply for reply in replies if reply.question == number)
+        if found.transitions != transitions and not self._keeper.journal.read_only:
+            self._keeper.do(commands.answer, chain, replies)
+            self._keeper.settle()
+        return found.answer
+
+    def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
+        """The answers of all K chains to one question, with δ/K each, so that all hold together."""
+        share: float = self._see(lambda state: state.delta / len(state.chains))
+        return {name: self.answer(name, question, delta=share, losses=losses) for name in self.names}
+
+    def questions(self) -> list[QuestionLine]:
+        """The registered questions with their answers, as stored at the last look at their chains."""
+        found: list[QuestionLine] = self._see(lambda state: [asked.line(state) for asked in state.questions])
+        return found
 
     def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
         """Writes the estimates to a file, or the journal if the name ends in .jsonl.

@@ -33,9 +33,11 @@ def open_cards(chain: Chain) -> list[Card]:
         for hole in chain.draws.holes
         if hole.is_slot and not hole.is_row_void and hole.status is not Status.RELEASED
     ]
-    for path in chain.walks.values():
-        if path.steps == 0 and path.lease is not None:
-            found.append(Card(path.lease.number, path.number, 1, START, UNKNOWN, 0, 0, Status.PENDING))
+    found += [
+        Card(path.lease.number, path.number, 1, START, UNKNOWN, 0, 0, Status.PENDING)
+        for path in chain.walks.values()
+        if path.steps == 0 and path.lease is not None
+    ]
     return sorted(found, key=in_order)
 
 

@@ -34,6 +34,8 @@ def extend(
     if deadline is not None:
         ends["deadline"] = deadline
     drafts = [Draft(Kind.EXTENDED, more=packed(**ends))]
+    if target_loss is not None and target_width is not None:
+        raise InputError("a study aims at one thing: at a target loss, or at answers to its questions")
     for kind, target in (("loss", target_loss), ("width", target_width)):
         if target is not None:
             drafts += aim(state, now, kind, target)[0]
@@ -43,9 +45,11 @@ def extend(
 def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], None]:
     """Another target. Raises ``InputError`` if the study is about something else."""
     if kind == "loss" and state.aim.is_about_answers:
-        raise InputError("the study stops when its questions are answered: it takes a target width, not a target loss")
-    if kind == "width" and ("loss" in state.aim.targets or not any(chain.asked for chain in state.chains)):
-        raise InputError("a target width is for the answers to registered questions, and the study has none, or a loss")
+        raise InputError("a study aims at one thing: at a target loss, or at answers to its questions")
+    if kind == "width" and not state.questions:
+        raise InputError("target_width is about the answers to questions, and the study has none")
+    if kind == "width" and "loss" in state.aim.targets:
+        raise InputError("a study aims at one thing, and this one at a target loss")
     if isinstance(target, Mapping):
         unlike = sorted(set(target) ^ set(state.names))
         if unlike:
