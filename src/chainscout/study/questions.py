@@ -74,9 +74,9 @@ class Asked:
     def hear(self, cut: int, given: Mapping[str, Any]) -> None:
         """Takes the answer that an entry has."""
         self.cut, self.transitions, self.episodes = cut, given["transitions"], given["episodes"]
-        self.lower, self.upper, self.estimate = (
-            math.inf if given.get(name, 0.0) is None else given.get(name) for name in ("lower", "upper", "estimate")
-        )
+        ends = (math.inf if given[name] is None else given[name] for name in ("lower", "upper"))
+        self.lower, self.upper = ends
+        self.estimate = math.inf if given.get("estimate", 0.0) is None else given.get("estimate")
         self.notes = tuple(given["notes"])
         waits, cards = given["waits"], given["cards"]
         if (waits, cards) != (self.waits, self.cards):
