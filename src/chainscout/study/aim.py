@@ -251,6 +251,8 @@ class Aim:
         if not self.targets:
             return
         ratio = max(self._ratio(state, asked) for asked in chain.questions)
+        if "worst" in self.targets and self.unmet(state) == 0:
+            ratio = min(ratio, 1.0)  # which chain is the worst is known
         cut = None
         if ratio <= 1.0:
             end = chain.wanted

@@ -99,11 +99,8 @@ def doubt(state: "State", chain: int) -> Doubt | None:
     for pair in state.repeated:
         if pair.chain == chain:
             return Doubt("repeated", sentence(name, pair.first, pair.second, pair.length))
-    found = state.doubts.get(name)
-    if found is None:
-        return None
-    code = found.partition("the check of ")[2].partition(" ")[0]
-    return Doubt(code, found)
+    doubts = () if state.checked is None else state.checked["doubts"]
+    return next((Doubt(code, words) for number, code, words in doubts if number == chain), None)
 
 
 def checked_questions(given: Any, chains: Sequence[str]) -> dict[str, list[Question]]:

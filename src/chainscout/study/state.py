@@ -621,9 +621,6 @@ class State:
         self._happen(EventKind.RECOMPUTED, policy=unpacked(entry.more)["name"], old=self.version, new=entry.value)
         self.version = entry.value
 
-    def _noted(self, entry: Entry) -> None:
-        """An answer that somebody computed: it is for curves and readers, and changes nothing."""
-
     def _checked(self, entry: Entry) -> None:
         """The checks of all chains. With an aim, no bound of a chain counts that they speak against."""
         given = self.checked = unpacked(entry.more)

@@ -62,14 +62,12 @@ def _aim_reached(state: "State") -> StopReason | None:
         endless = state.budget is None and state.deadline is None
         return StopReason.REPEATED if state.aim.behind == 0 or endless else None
     kind = next(iter(state.aim.targets))
-    if kind == "worst":
-        if state.aim.unmet(state) > 0:
-            return StopReason.UNDECIDED if state.aim.behind == 0 else None
-        doubted = any(state.chains[asked.chain].name in state.doubts for asked in state.questions)
-        return StopReason.UNDECIDED if doubted else StopReason.WORST
-    if state.aim.behind > 0 or state.aim.missed == len(state.chains):
+    if state.aim.behind > 0 or state.aim.is_unverified(len(state.chains)):
         return None
-    if state.aim.is_unverified(len(state.chains)):
+    if kind == "worst":
+        doubted = any(state.chains[asked.chain].name in state.doubts for asked in state.questions)
+        return StopReason.UNDECIDED if doubted or state.aim.unmet(state) > 0 else StopReason.WORST
+    if state.aim.missed == len(state.chains):
         return None
     return _REACHED[kind][state.aim.missed > 0]
 

@@ -20,7 +20,7 @@ from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..chains import MarkovChain
 from ..counts import MOST_TRANSITIONS, Counts
-from ..diagnostics import Diagnosis, diagnose
+from ..diagnostics import Diagnosis, Doubt, diagnose
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
 from ..journal.entry import START, End, Kind, unpacked
@@ -40,7 +40,6 @@ from .checks import judged_paths
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
-from .questions import doubt
 from .settings import StudySettings, settings_of
 from .state import MAIN, State
 from .views import ChainProgress, EventLine, LogLine, Progress, QuestionLine, Restarted, Step, StopReason
@@ -472,6 +471,13 @@ class Study:
         for a registered question its share of δ. ``method``, ``asked``, ``losses``: see ``chainscout.answer``. The
         counts of a warm start are not read.
         """
+        return self._answer(chain, question, delta, method, asked, losses, self.checks())
+
+    def _answer(
+        self, chain: str, question: Question | str, delta: float | None, method: str | None, asked: int | None,
+        losses: str, checks: Diagnosis | None,
+    ) -> Answer:  # fmt: skip
+        """``checks``: of all chains at this moment; None: there are too many."""
         question = parse(question) if isinstance(question, str) else question
         found = None
         if (delta, method, asked, losses) == (None, None, None, "checked"):
@@ -479,8 +485,14 @@ class Study:
         if found is None:
             level: float = self._see(lambda state: state.delta) if delta is None else delta
             found = unchecked(self.paths(chain), question, delta=level, method=method, asked=asked, losses=losses)
-        why = self._see(lambda state: doubt(state, labels.find(state, chain).number))
-        return found.without_bounds(why, *self.repeated_paths(chain)[1:])
+        if repeated := self.repeated_paths(chain):
+            return found.without_bounds(Doubt("repeated", repeated[0]), *repeated[1:])
+        if checks is not None:
+            return found.without_bounds(checks.doubt(chain))
+        with self._keeper.lock():
+            state = self._keeper.recorded()
+            paths, share = judged_paths(state, labels.find(state, chain)), state.delta / len(state.chains)
+        return found.without_bounds(diagnose(paths, delta=share).doubt())
 
     def _registered(self, chain: str, line: str) -> Answer | None:
         """The answer to a registered question; None if the question is not registered."""
@@ -502,7 +514,8 @@ class Study:
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
         """The answers of all K chains to one question, with δ/K each, so that all hold together."""
         share: float = self._see(lambda state: state.delta / len(state.chains))
-        return {name: self.answer(name, question, delta=share, losses=losses) for name in self.names}
+        checks = self.checks()
+        return {name: self._answer(name, question, share, None, None, losses, checks) for name in self.names}
 
     def questions(self) -> list[QuestionLine]:
         """The registered questions with their answers, as stored at the last look at their chains."""
