@@ -193,7 +193,7 @@ class Standing:
 
     def numbers(self) -> list[Numbers]:
         """The results of the checks as plain numbers, of those that have anything to compare."""
-        found = []
+        found: list[Numbers] = []
         for number, (kind, _) in enumerate(CHECKS):
             if self.compares[number] or kind is not Kind.SAMENESS:
                 level = self.level if kind is Kind.CHANGE else math.exp(-self.log_largest[number])

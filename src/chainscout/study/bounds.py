@@ -12,7 +12,7 @@ from .chain import Chain
 from .draws import Cut
 from .state import State
 
-__all__ = ["Due", "Found", "due", "found"]
+__all__ = ["Due", "Found", "costs_of_holes", "due", "found"]
 
 
 class Due(NamedTuple):
@@ -78,6 +78,16 @@ def found(asked: Sequence[Due]) -> list[Found]:
         sharper = sharp.bounds(counts, asked[0].log_inverse)
         return [_found(*every, one.loss, one) for *every, one in zip(asked, counts, sharper, strict=True)]
     return [_found(one, of, mixture.bound_of(of, one.log_inverse)) for one, of in zip(asked, counts, strict=True)]
+
+
+def costs_of_holes(asked: Sequence[Due], bounds: Sequence[Found]) -> dict[str, tuple[int, float]]:
+    """Chain → how many steps without a value its cut has, and which share of its bound they cost."""
+    chosen = [place for place, one in enumerate(asked) if one.cut.holes and bounds[place].bound < math.inf]
+    without = found([asked[place]._replace(cut=asked[place].cut._replace(holes={})) for place in chosen])
+    return {
+        asked[place].name: (sum(asked[place].cut.holes.values()), 1.0 - other.bound / bounds[place].bound)
+        for place, other in zip(chosen, without, strict=True)
+    }
 
 
 def _found(asked: Due, counts: Counts, bound: float, sharper: sharp.Bounds | None = None) -> Found:

@@ -2,15 +2,50 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NamedTuple
 
 from ..certificates import ASSUMPTION, EXITS, Certificate
 from ..certificates.certificate import promised
 from ..markup import MOST
 from ..numerals import bound
 from ..validation import printable
-from .repetition import as_sentence
+from .draws import Status
+from .repetition import MOST_NAMED, as_sentence
+from .state import State
 
-__all__ = ["StudyCertificate", "as_of", "said"]
+__all__ = ["OpenStep", "StudyCertificate", "as_of", "open_steps", "said"]
+
+
+class OpenStep(NamedTuple):
+    """A step that was asked for and has not been told, while later ones of its chain have been."""
+
+    chain: str
+    path: int
+    #: Who makes it, and since when, in seconds since 1970.
+    walker: str
+    since: float
+    #: How many later transitions of the chain were told.
+    later: int
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since, UTC).isoformat(" ", timespec="minutes").removesuffix("+00:00")
+        return f"path {self.path} of {printable(self.chain)} ({printable(self.walker)}, since {since} UTC)"
+
+
+def open_steps(state: State) -> tuple[OpenStep, ...]:
+    """The steps that somebody may still tell, with later transitions behind them."""
+    found = []
+    for chain in state.chains:
+        later, own = 0, []
+        for hole in reversed(chain.draws.holes):
+            later += sum(hole.after.values())
+            if later and hole.status is Status.PENDING:
+                walker = state.walkers[chain.walks[hole.path].owner].name
+                own.append(OpenStep(chain.name, hole.path, walker, hole.since / 1000, later))
+        found += reversed(own)
+    return tuple(found)
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,8 +58,6 @@ class StudyCertificate(Certificate):
     aside: tuple[str, ...] = ()
     #: Sentences about paths that repeat each other, as workers with one seed do. If there is one, no bound holds.
     repeated: tuple[str, ...] = ()
-    #: Whether several workers advanced one chain at a time.
-    side_by_side: bool = False
     #: Whether the bounds were computed in a study that is only read here, and so count for no stop.
     only_read: bool = field(default=False, repr=False, kw_only=True)
     #: Chain → why no bound of it holds, if the last stored checks speak against what the bound assumes.
@@ -35,6 +68,10 @@ class StudyCertificate(Certificate):
     weights: Mapping[str, float] = field(default_factory=dict, repr=False, kw_only=True)
     #: Chain → the transition that its bound is as of, if the chain has moved since then: the bounds are stored ones.
     moments: Mapping[str, int] = field(default_factory=dict, repr=False, kw_only=True)
+    #: The steps that were asked for and not told, in the order of issue; and chain → how many steps without a value its
+    #: bound counts as any state, and which share of the bound they cost.
+    open_steps: tuple[OpenStep, ...] = field(default=(), repr=False, kw_only=True)
+    holes: Mapping[str, tuple[int, float]] = field(default_factory=dict, repr=False, kw_only=True)
     #: The chains with a warm start.
     warm: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
 
@@ -94,12 +131,15 @@ class StudyCertificate(Certificate):
             notes.append(self.doubt)
         if self.lost:
             many = "1 observation was" if self.lost == 1 else f"{self.lost:,} observations were"
-            notes.append(f"{many} lost: if that depended on their values, the bound may fail")
-        if self.side_by_side:
-            notes.append(
-                "several workers advanced one chain at once: the bound assumes that the time of a step does not depend"
-                " on its outcome"
-            )
+            notes.append(f"{many} lost: a step whose state is not known counts as one to any state")
+        for name, (number, share) in islice(self.holes.items(), MOST_NAMED):
+            steps, cost = ("step", "costs") if number == 1 else ("steps", "cost")
+            whose = "the bound" if len(self.loss) == 1 else f"the bound of {printable(name)}"
+            notes.append(f"{number:,} {steps} without a state {cost} about {share:.0%} of {whose}")
+        if self.open_steps:
+            named = ", ".join(map(str, self.open_steps[:MOST_NAMED]))
+            more = f", and {len(self.open_steps) - MOST_NAMED:,} more" if len(self.open_steps) > MOST_NAMED else ""
+            notes.append(f"asked for and not told yet: {named}{more}")
         if self.only_read:
             notes.append("the study is only read here: whether it has ended is as of the last look at its bounds")
         if self.aside:

@@ -85,8 +85,8 @@ class _Chain:
             before = before if step == card.step - 1 else -1
             rows.append((card.number, card.source, card.target, before, worker, card.path, card.step - 1))
             self.walks[card.path] = worker, card.step, card.source
-        number, source, target, before, worker, path, age = np.array(rows, np.int64).reshape(-1, 7).T
-        labelled = Labelled(source, target, before, worker, path, np.searchsorted(np.array(AGES), age))
+        number, *columns, age = np.array(rows, np.int64).reshape(-1, 7).T
+        labelled = Labelled(*columns, np.searchsorted(np.array(AGES), age))
         return self.standing, number, self.standing.feed(labelled)
 
 

@@ -205,7 +205,6 @@ class Look:
         return StudyCertificate(
             losses, self.progress.delta, self.progress.method, self.progress.lost,
             repeated=self.repeated,
-            side_by_side=self.progress.side_by_side,
             entries=entries,
             weights={line.name: line.weight for line in lines} if self.progress.weighted else {},
             moments={line.name: line.certified for line in lines if line.certified < line.transitions},
@@ -372,7 +371,7 @@ def progress_of(state: State, now: int) -> Progress:
         delta=state.delta, method=given["method"], policy=given["policy"]["name"], shared=state.shared,
         weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
         first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
-        behind=aim.behind, missed=aim.missed, side_by_side=False, events=state.happened,
+        behind=aim.behind, missed=aim.missed, events=state.happened,
         questions=len(given["questions"]), unmet=aim.unmet(state),
         spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
         variability=sum(chain.variability for chain in state.chains), stop_reason=stop.reason(state, now),

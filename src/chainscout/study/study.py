@@ -32,11 +32,11 @@ from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, portrait, rule, stop
 from .aim import MOST_CHECKED
-from .bounds import Due, Found, due
+from .bounds import Due, Found, costs_of_holes, due
 from .bounds import found as computed
-from .certificate import StudyCertificate
+from .certificate import StudyCertificate, open_steps
 from .chain import Chain
-from .checks import judged_paths
+from .checks import judged_paths, stored_diagnosis
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .process import is_gone, running
@@ -405,34 +405,50 @@ class Study:
 
     def bounds(self) -> dict[str, Found]:
         """The bound of each chain's loss at this moment. Each is noted, so it may end its chain."""
+        asked, found = self._bounds()
+        return {one.name: bound for one, bound in zip(asked, found, strict=True)}
+
+    def _bounds(self) -> tuple[list[Due], list[Found]]:
         asked: list[Due] = self._see(
             lambda state: [due(state, chain, state.chosen_cut(chain)) for chain in state.chains]
         )
         if self._keeper.journal.read_only:
-            found = computed(asked)
-        else:
-            found = self._keeper.note_bounds(asked)
-            self._keeper.settle()
-        return {one.name: bound for one, bound in zip(asked, found, strict=True)}
+            return asked, computed(asked)
+        found = self._keeper.note_bounds(asked)
+        self._keeper.settle()
+        return asked, found
 
     def certificate(self) -> StudyCertificate:
         """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
-        found = self.bounds()
-        sharper = {name: one.sharper for name, one in found.items() if one.sharper is not None}
+        asked, found = self._bounds()
+        holes = costs_of_holes(asked, found)
+        bounds = {one.name: bound for one, bound in zip(asked, found, strict=True)}
 
         def look(state: State) -> StudyCertificate:
             weights = {chain.name: chain.weight for chain in state.chains}
+            checks = stored_diagnosis(state)
+            sharper = {
+                name: one.sharper
+                for name, one in bounds.items()
+                if one.sharper is not None and not state.spoilt and name not in state.doubts
+            }
+            reached = (name for name, one in bounds.items() if one.ratio is not None and one.ratio <= 1.0)
             return StudyCertificate(
-                {name: math.inf if state.spoilt else one.bound for name, one in found.items()},
+                {name: math.inf if state.spoilt or name in state.doubts else one.bound for name, one in bounds.items()},
                 state.delta,
                 state.settings["method"],
                 state.lost,
                 tuple(chain.name for chain in state.chains if chain.aside is not None),
                 repeated_paths(state),
+                only_read=self._keeper.journal.read_only and any(not state.names[name].done for name in reached),
+                doubts=state.doubts,
+                doubt=None if checks is None else checks.note,
                 total_variation={name: one.total_variation for name, one in sharper.items()},
                 entries={name: one.entries for name, one in sharper.items()},
                 weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
                 warm=tuple(chain.name for chain in state.chains if chain.prior),
+                open_steps=open_steps(state),
+                holes={} if state.spoilt else holes,
             )
 
         certificate: StudyCertificate = self._see(look)

@@ -167,8 +167,6 @@ class Progress(_View):
     #: Chains that have not reached the aim: of those that are sampled, and of those that are set aside.
     behind: int
     missed: int
-    #: Whether several workers advanced one chain at a time.
-    side_by_side: bool
     #: Events so far.
     events: int
     #: Questions registered, and those that are not answered well enough.
