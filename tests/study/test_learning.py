@@ -17,9 +17,10 @@ import chainscout as cs
 from chainscout import sources
 from chainscout.errors import InputError, SetAsideWarning
 from chainscout.learning import _progress_bar, read_study_file
+from chainscout.learning.learn import run
 from chainscout.problems import get
 from chainscout.sources import Recorded, simulated
-from chainscout.study import Browser, Study
+from chainscout.study import Study
 
 
 def test_learning_simulated_chains_is_an_experiments_replication():
@@ -81,7 +82,7 @@ def test_the_states_of_a_recording_are_open_unless_they_are_given(folder):
     for name, states, certificate in (("open", None, opened), ("closed", {"a": 2}, closed)):
         with cs.learn({"a": Recorded(path)}, 501, states=states, progress=False) as study:
             assert study.certificate().max == certificate
-            assert Browser(study).line(0).open == (states is None)
+            assert study.look().chain(0).open == (states is None)
         file = folder / f"{name}.toml"
         file.write_text(text % (name, "states = [0, 1]\n" if states else ""))
         found = read_study_file(file)
@@ -199,12 +200,15 @@ def test_an_exception_at_the_first_state_has_lost_nothing(folder):
 
 @pytest.mark.parametrize("broken", ["resume", "restart"])
 def test_an_exception_of_a_resume_or_restart_names_its_chain(broken, monkeypatch):
-    source = sources.Function(lambda: 0)
-    monkeypatch.setattr(source, broken, lambda *_: 1 // 0)
+    source = sources.Recorded([0, 0, 0])
+    for name in ("resume", "restart"):
+        monkeypatch.setattr(source, name, lambda *_, name=name: 1 // 0 if name == broken else False)
     with Study.create(None, {"rig": 1}, budget=5) as study:
-        position = Position(study, "rig", source)
+        with study._program(frozenset()) as make:  # another call has left the path
+            make("learn").lease().tell(0)
         with pytest.raises(ZeroDivisionError) as caught:
-            position.put(sources.Place(1, 2, last=0, observations=1))
+            run(study, {"rig": source}, progress=False)
+        assert study.progress().leases == 0
     assert caught.value.__notes__ == ["The source of the chain 'rig' raised this."]
 
 

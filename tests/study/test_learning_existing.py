@@ -11,7 +11,7 @@ import chainscout as cs
 from chainscout.errors import InputError
 from chainscout.learning import read_study_file
 from chainscout.sources import simulated
-from chainscout.study import Browser, Study
+from chainscout.study import Study
 
 CHAINS = {"a": cs.MarkovChain([[0.9, 0.1], [0.4, 0.6]]), "b": cs.MarkovChain([[0.5, 0.5], [0.5, 0.5]])}
 #: What was counted elsewhere, from nothing that these chains give here.
@@ -57,9 +57,9 @@ def test_every_option_of_create_is_one_of_learn_and_reaches_a_new_study(where):
         progress = study.progress()
         assert (progress.delta, progress.policy, progress.shared) == (0.01, "uniform", True)
         assert (progress.target_loss, progress.deadline) == (1e-9, 4e9)
-        lines = [Browser(study).line(number) for number in range(2)]
+        lines = list(study.look().chains)
         assert [(line.weight, line.cost, line.open) for line in lines] == [(2.0, 1.0, False), (1.0, 3.0, True)]
-        assert Browser(study).prior_counts(0) == WARM["a"].rows()
+        assert study.settings.warm_start["a"].rows() == WARM["a"].rows()
 
 
 @pytest.mark.parametrize("left_out", [None, *OPTIONS])
@@ -164,13 +164,13 @@ def test_no_number_of_workers_is_refused_before_anything_is_made_or_extended(whe
 
 def test_open_states_of_a_new_study():
     with cs.learn(CHAINS, 20, open_states=True, progress=False) as study:
-        assert [Browser(study).line(number).open for number in range(2)] == [True, True]
+        assert [line.open for line in study.look().chains] == [True, True]
         assert study.states("a") == [0, 1]
     sources = {"a": lambda: 0, "b": CHAINS["b"]}
     with cs.learn(sources, 20, open_states=["b"], progress=False) as study:  # and ``a``, whose states nobody knows
-        assert [Browser(study).line(number).open for number in range(2)] == [True, True]
+        assert [line.open for line in study.look().chains] == [True, True]
     with cs.learn(sources, 20, states={"a": 1}, open_states=False, progress=False) as study:
-        assert [Browser(study).line(number).open for number in range(2)] == [False, False]
+        assert [line.open for line in study.look().chains] == [False, False]
     with pytest.raises(InputError, match=r"needs the states of every chain, and those of \['a'\] are not given"):
         cs.learn(sources, 20, open_states=False, progress=False)
     with pytest.raises(InputError, match="open_states names chains that the study does not have"):
@@ -182,7 +182,7 @@ def test_many_numbered_states_are_compared_without_a_list_of_them(folder):
     cs.learn({"a": lambda: 5}, 3, where=where, **options).close()
     with cs.learn({"a": lambda: np.int64(6)}, 6, where=where, **options) as study:
         assert study.progress().observations == 6
-        assert Browser(study).states("a") == range(10**7)
+        assert study.counts("a").states == range(10**7)
 
 
 def test_a_study_file_says_nothing_of_what_it_leaves_out(folder):
