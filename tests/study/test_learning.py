@@ -11,7 +11,6 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import rich.console
-from chainscout.learning._position import Position
 
 import chainscout as cs
 from chainscout import sources

@@ -174,7 +174,9 @@ def test_a_killed_process_and_the_same_call_again(folder, sources, request):
 )
 def test_a_recording_of_something_else_is_refused_and_nothing_is_lost(place, path, words, executor):
     study = place.create({"a": 3}, 20)
-    study.tell_many([("a", 0), ("a", 1), ("a", 1)])
+    with study._program(frozenset()) as make, make("learn") as worker:  # another call of learn
+        for state in (0, 1, 1):
+            worker.lease().tell(state)
     study = place.reopen(study)
     for _ in range(2):  # the second time too: it was not the first that broke the path
         with (
@@ -184,7 +186,7 @@ def test_a_recording_of_something_else_is_refused_and_nothing_is_lost(place, pat
             run(study, {"a": Recorded(path)}, executor=pool, progress=False)
     progress = study.progress()
     assert (progress.observations, progress.leases, progress.lost) == (3, 0, 0)
-    assert study.continue_path("a").last == 1
+    assert [line.state for line in study.log("a")] == [0, 1, 1]
 
 
 def test_a_recording_that_has_grown_goes_on_behind_what_was_taken(folder):

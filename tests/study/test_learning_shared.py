@@ -8,16 +8,16 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from chainscout.store import exists
 from learning_sources import CHAIN, RECORDED, recorded
 from study_checks import replayed_counts
 from study_places import set_clock
 
 import chainscout as cs
 from chainscout.errors import InputError, NothingFree, SourceError
+from chainscout.journal.opening import exists
 from chainscout.random import Walk
 from chainscout.sources import Environment, Place, Program, Source
-from chainscout.study import Browser, Study
+from chainscout.study import Study
 
 
 class Cycle:
@@ -125,7 +125,7 @@ def test_a_lease_that_was_lost_is_no_reason_to_fail(folder):
 
     def expire():
         with Study.open(where) as other:
-            (line,) = Browser(other).leases(1)
+            (line,) = other.look().leases
             set_clock(other, line.expires + 1)
             with other.worker("other") as worker:
                 worker.lease()

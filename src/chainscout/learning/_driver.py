@@ -28,7 +28,7 @@ from ..errors import (
 from ..journal.entry import End
 from ..sources import Factory, Place, Program, Repeating, Source
 from ..study import Lease, Study, Worker
-from ..study.worker import LEARNERS
+from ..study.state import LEARNER
 from ._steps import Steps
 
 __all__ = ["Driver"]
@@ -168,7 +168,7 @@ class Driver:
         number = self._copies[name]
         self._copies[name] += 1
         if number == len(self._workers):
-            called = f"{LEARNERS} {number + 1}" if number else LEARNERS
+            called = f"{LEARNER} {number + 1}" if number else LEARNER
             self._workers.append(self._stack.enter_context(self._make_worker(called, alone=self._at_once == 1)))
         return _Copy(source, self._workers[number])
 

@@ -159,12 +159,10 @@ def _open_or_create(
 
 def _warn_of_chains_set_aside(study: Study) -> None:
     """Warns which chains are not sampled any more, why, and how to take them up again."""
-    reasons: dict[str, str] = study._see(
-        lambda state: {chain.name: chain.aside for chain in state.chains if chain.aside is not None}
-    )
+    reasons = study.look().aside
     if not reasons:
         return
-    named = "; ".join(f"{name!r}: {printable(reason)}" for name, reason in islice(reasons.items(), _MOST_NAMED))
+    named = "; ".join(f"{name!r}: {printable(why.reason)}" for name, why in islice(reasons.items(), _MOST_NAMED))
     more = f"; and {len(reasons) - _MOST_NAMED:,} more" if len(reasons) > _MOST_NAMED else ""
     many = "1 chain was" if len(reasons) == 1 else f"{len(reasons):,} chains were"
     warnings.warn(

@@ -46,8 +46,8 @@ _MOST_TWINS = 1000
 EVENTS = 100
 #: The pace is measured over so many observations.
 _PACED = 1_001
-#: The name of a walker that has no other.
-MAIN = "main"
+#: The name of a walker that has no other; and of the first worker of `learn`. Its others have a number behind it.
+MAIN, LEARNER = "main", "learn"
 
 
 class Twins(NamedTuple):

@@ -13,7 +13,7 @@ from ..errors import BarePathsWarning
 from ..journal.entry import Draft, Kind, packed
 from .chain import Chain, Path
 from .draws import Status
-from .state import MAIN
+from .state import LEARNER, MAIN
 
 __all__ = ["Walker"]
 
@@ -89,11 +89,20 @@ class Walker:
 
     def latest(self, chain: Chain) -> Path | None:
         """The latest path of its name, if it has not ended and nobody has walked it since this process opened it."""
-        path = chain.walks.get(chain.newest.get(self.name, 0))
-        if path is None or path.ended or path.lease is not None:
+        path = self._newest(chain, self.name)
+        if path is None:
             return None
         is_anothers = path.is_plain and not self.is_worker and path.told > self.opened
         return None if is_anothers else path
+
+    def learned(self, chain: Chain) -> Path | None:
+        """The latest path that `learn` left."""
+        return self._newest(chain, LEARNER)
+
+    @staticmethod
+    def _newest(chain: Chain, name: str) -> Path | None:
+        path = chain.walks.get(chain.newest.get(name, 0))
+        return None if path is None or path.ended or path.lease is not None else path
 
     def begins(self, chain: Chain, path: int) -> bool:
         """Whether this walker's own process begins a path of this number.

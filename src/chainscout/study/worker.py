@@ -22,14 +22,13 @@ from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels
 from .keeper import Keeper
+from .state import LEARNER
 from .walker import Walker
 
-__all__ = ["LEARNERS", "Lease", "LeaseStatus", "Worker", "check_may_wait", "is_learners"]
+__all__ = ["Lease", "LeaseStatus", "Worker", "check_may_wait", "is_learners"]
 
 Result = TypeVar("Result")
 
-#: The name of the worker of `learn`; its further workers have a number behind it. Nobody else has such a name.
-LEARNERS = "learn"
 #: Seconds for which a change is tried again while the database is not reachable.
 _PATIENCE = 30.0
 #: Seconds between two searches for a free chain: at first, and at most.
@@ -38,7 +37,7 @@ _POLL = (0.005, 0.25)
 
 def is_learners(name: str) -> bool:
     """Whether only `learn` may call its worker so."""
-    return re.fullmatch(rf"{LEARNERS}( \d+)?", name) is not None
+    return re.fullmatch(rf"{LEARNER}( \d+)?", name) is not None
 
 
 def check_may_wait(what: str, instead: str) -> None:

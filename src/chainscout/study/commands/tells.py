@@ -263,13 +263,15 @@ def end_path(
 ) -> tuple[list[Draft], Following]:
     """The path ends: the next observation begins another one.
 
-    Without a lease, the path is the walker's own, or else the latest one of plain tells. With a lease, the rest of the
-    lease goes over to a new path, under a new token.
+    Without a lease, the path is the walker's own, or else the latest one of plain tells or of `learn`. With a lease,
+    the rest of the lease goes over to a new path, under a new token.
     """
     if token is None:
         chain = labels.find(state, name)
         check_not_held(state, now, chain)
-        path = walker.path(chain) or (chain.walks.get(chain.paths) if state.shared else walker.latest(chain))
+        path = walker.path(chain)
+        if path is None:
+            path = chain.walks.get(chain.paths) if state.shared else walker.latest(chain) or walker.learned(chain)
         drafts = expiries(state, now)
         if path is None or path.ended or path.lease is not None:  # its lease has expired: it ends with that
             drafts += [Draft(Kind.LOST, chain.number, by=walker.number)] if end is End.LOST else []
