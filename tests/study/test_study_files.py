@@ -1,32 +1,31 @@
-"""The file that is open is the file that is there: links, deleted and replaced files, network disks, copies, logs."""
+"""The files of a study: links, deleted and replaced files, network disks, copies, the journal as lines, audits."""
 
+import json
 import multiprocessing
 import os
 import pickle
 import random
-import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 import threading
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chainscout.store import backup
-from chainscout.store.sql import sqlite, sqlite_files
-from study_checks import check
+from study_checks import check, entries_of
+from study_commands import run
+from study_driving import STATES, drive
 from study_rules import RULE
-from study_worker import SIZES, Simulators, Worker, goes_on, is_sound
+from study_worker import SIZES, Worker, goes_on, is_sound
 
 from chainscout.counts import Counts
 from chainscout.errors import FileError, InputError
-from chainscout.study import Browser, Study
+from chainscout.journal import files, sqlite
+from chainscout.journal.backup import backup
+from chainscout.study import Study, keeper
 
 
 def small(path: Path, observations: int = 5) -> Study:
@@ -34,6 +33,19 @@ def small(path: Path, observations: int = 5) -> Study:
     for number in range(observations):
         study.tell(study.ask(), number % 2)
     return study
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    """Changes what is stored, past the study."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(statement, values).rowcount
+
+
+def seen(study: Study) -> tuple[Any, ...]:
+    """What a study says of its chains."""
+    names = study.names
+    counts = {name: (study.states(name), study.counts(name, everything=True).rows()) for name in names}
+    return counts, study.indices(), study.allocation(), list(study.log()), study.stop_reason
 
 
 # -- which file it is
@@ -63,9 +75,6 @@ def test_a_file_that_is_deleted_under_an_open_study_is_an_error(folder, ending):
         with pytest.raises(FileError, match="deleted or replaced while the study was open"):
             study.tell("a", 0)
     study.close()
-    if not ending:
-        with pytest.raises(FileError, match="deleted or replaced"):
-            study.tell("a", 0)
 
 
 def test_a_file_that_is_replaced_under_an_open_study_is_an_error(folder):
@@ -79,43 +88,35 @@ def test_a_file_that_is_replaced_under_an_open_study_is_an_error(folder):
         with pytest.raises(FileError, match="deleted or replaced while the study was open"):
             study.tell("a", 0)
         study.close()
-        with pytest.raises(FileError, match="deleted or replaced while the study was open"):
-            study.tell("a", 0)
         assert path.read_bytes() == content
         for leftover in folder.glob("study.db*"):
             leftover.unlink()
 
 
 def test_network_file_systems(folder, monkeypatch):
-    table = (
-        "/dev/sda1 / ext4 rw 0 0\n"
-        "server:/home /mnt/my\\040lab nfs4 rw 0 0\n"
-        "tmpfs /mnt/my\\040lab/local tmpfs rw 0 0\n"
-        "//server/data /data cifs rw 0 0\nbroken line\n"
-        "/dev/sdb1 /data ext4 rw 0 0\n"
-    )
-    found = sqlite_files.network_mount
-    assert found(Path("/mnt/my lab/study.db"), table) == ("/mnt/my lab", "nfs4")
-    for local in ("/mnt/my lab/local/study.db", "/mnt/my laboratory.db", "/data/study.db", "/home/study.db"):
-        assert found(Path(local), table) is None
-    assert found(folder / "study.db", sqlite_files.MOUNTS.read_text()) is None  # the table of this machine
     path = folder / "shared" / "study.db"
     path.parent.mkdir()
-    small(path).close()
+    with small(path) as study:
+        study.export(folder / "study.jsonl")
     (folder / "link.db").symlink_to(path)
     mounts = folder / "mounts"
     mounts.write_text(f"server:/home {path.parent} nfs rw 0 0\n")
-    monkeypatch.setattr(sqlite_files, "MOUNTS", mounts)
-    for where in (path, folder / "link.db"):
-        for use in (lambda where=where: Study.open(where), lambda where=where: Study.open(where, read_only=True)):
-            with pytest.raises(FileError, match=r"network file system \(nfs at .*\).* PostgreSQL"):
-                use()
-    with pytest.raises(FileError, match="network file system"):
-        Study.create(path.parent / "new.db", {"a": 2})
-    assert not (path.parent / "new.db").exists()
+    monkeypatch.setattr(files, "MOUNTS", mounts)
+    new = path.parent / "new.db"
+    uses: list[Callable[[], object]] = [
+        lambda: Study.open(path),
+        lambda: Study.open(folder / "link.db"),
+        lambda: Study.open(path, read_only=True),
+        lambda: Study.create(new, {"a": 2}),
+        lambda: Study.restore(folder / "study.jsonl", new),
+    ]
+    for use in uses:
+        with pytest.raises(FileError, match=r"network file system \(nfs at .*\).* PostgreSQL"):
+            use()
+    assert not new.exists()
 
 
-# -- copies
+# -- copies, and the write-ahead log
 
 
 def test_a_backup_is_complete_whoever_writes(folder):
@@ -131,109 +132,51 @@ def test_a_backup_is_complete_whoever_writes(folder):
         assert 20 <= copy.progress().observations < len(written)
         goes_on(copy)
     assert not list(folder.glob("copy.db-*"))
-    for log in folder.glob("study.db-*"):  # the original's log does not fit the copy
-        shutil.copy(log, folder / log.name.replace("study", "copy"))
-    with pytest.raises(FileError, match=r"not its own|damaged"):
-        Study.open(folder / "copy.db", RULE)
     is_sound(path, [written]).close()
 
 
-def test_what_cannot_be_backed_up(folder):
-    small(folder / "study.db").close()
-    (folder / "taken.db").write_text("here")
-    for where, copy, sentence in (
-        ("postgresql://host/base", folder / "copy.db", "pg_dump"),
-        (folder / "study.db", "postgresql://host/base", "pg_dump"),
-        (folder / "study.db", folder / "taken.db", "exists already"),
-        (folder / "study.db", None, "in memory"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            backup(where, copy)
-    with pytest.raises(FileError, match="there is no study"):
-        backup(folder / "none.db", folder / "copy.db")
-    assert not list(folder.glob(".*"))
-    assert not list(folder.glob("copy*"))
-
-
-# -- the log that belongs to a file
-
-
-@contextmanager
-def killed(path: Path, number: int = 30) -> Iterator[dict[str, bytes]]:
-    """The files of a study whose writer was killed, by their endings."""
-    Study.create(path, SIZES, policy=RULE).close()
-    worker = Worker(path)
-    worker.hear(number)
-    worker.kill()
-    yield {ending: Path(f"{path}{ending}").read_bytes() for ending in ("", "-wal", "-shm")}
-
-
-def put(path: Path, files: dict[str, bytes]) -> None:
-    for ending in ("", "-wal", "-shm"):
-        Path(f"{path}{ending}").unlink(missing_ok=True)
-        if ending in files:
-            Path(f"{path}{ending}").write_bytes(files[ending])
-
-
 @pytest.mark.parametrize("through_link", [False, True])
-def test_a_log_that_is_missing_cut_or_foreign_is_refused(folder, through_link):
-    path = folder / "study.db"
-    with killed(path) as files, killed(folder / "other.db") as other:
-        where = path
-        if through_link:
-            (folder / "links").mkdir()
-            where = folder / "links" / "study.db"
-            where.symlink_to(path)
-        wrong = {
-            "is missing": {"": files[""]},
-            "holds the last observations, is missing": {**files, "-wal": b""},
-            "was cut off": {**files, "-wal": files["-wal"][: len(files["-wal"]) // 2]},
-            "not its own|is damaged": {"": files[""], "-wal": other["-wal"]},
-        }
-        for sentence, found in wrong.items():
-            for read_only in (False, True):
-                put(path, found)
-                with pytest.raises(FileError, match=sentence):
-                    Study.open(where, RULE, read_only=read_only)
-                assert path.read_bytes() == found[""]
-        put(path, {"": files[""]})
-        backup(where, folder / "rescued.db", without_log=True)
-        with Study.open(folder / "rescued.db", RULE) as study:
-            study.audit()
-            goes_on(study)
-        put(path, files)
-        with Study.open(where, RULE) as study:
-            study.audit()
-            check(study, SIZES, RULE)
-
-
-def test_an_older_log_of_the_same_study_is_refused(folder):
-    path = folder / "study.db"
-    with killed(path) as older:
-        pass
-    with Study.open(path, RULE, continuing=True) as study:
-        simulators = Simulators("later")
-        for _ in range(2 * sqlite._CHECKPOINT_EVERY):
-            name = study.ask()
-            study.tell(name, simulators.advance(name))
-        now = {ending: Path(f"{path}{ending}").read_bytes() for ending in ("", "-wal", "-shm")}
-    put(path, {"": now[""], "-wal": older["-wal"]})
-    with pytest.raises(FileError, match=r"not its own"):
-        Study.open(path, RULE)
-    put(path, now)
-    Study.open(path, RULE).close()
+def test_a_file_without_its_log_is_refused_and_rescued(folder, through_link, monkeypatch):
+    """A writer that was killed leaves its last observations in the log."""
+    path = where = folder / "study.db"
+    if through_link:
+        (folder / "links").mkdir()
+        where = folder / "links" / "study.db"
+        where.symlink_to(path)
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_EVERY", 20)
+    with small(path, 50):
+        left = {ending: Path(f"{path}{ending}").read_bytes() for ending in ("", "-wal")}
+    for log in (None, b""):
+        for read_only in (False, True):
+            path.write_bytes(left[""])
+            if log is not None:
+                Path(f"{path}-wal").write_bytes(log)
+            with pytest.raises(FileError, match="its write-ahead log, which holds the last observations, is missing"):
+                Study.open(where, read_only=read_only)
+            assert path.read_bytes() == left[""]
+            Path(f"{path}-wal").unlink(missing_ok=True)
+    said = run("backup", "--without-log", where, folder / "rescued.db", "--json")
+    with Study.open(folder / "rescued.db") as study:
+        study.audit()
+        assert 20 <= study.progress().observations < 50
+        assert json.loads(said)["observations"] == study.progress().observations
+        goes_on(study)
+    Path(f"{path}-wal").write_bytes(left["-wal"])
+    with Study.open(where) as study:
+        study.audit()
+        assert study.progress().observations == 50
 
 
 def test_a_program_that_forgets_to_close_leaves_a_study_that_opens(folder):
     program = (
-        "import sys\nfrom chainscout.study import Browser, Study\n"
+        "import sys\nfrom chainscout.study import Study\n"
         "studies = {}\n"
         "for number in map(int, sys.argv[2:]):\n"
-        "    study = studies[number] = Study.create(f'{sys.argv[1]}/study{number}.db', {'a': 2}, budget=1000)\n"
+        "    study = studies[number] = Study.create(f'{sys.argv[1]}/study{number}.db', {'a': 2}, budget=10_000)\n"
         "    for step in range(number): study.tell('a', step % 2)\n"
         "del study, studies[98]\n"
     )
-    numbers = (0, 1, 98, 99, 100, 101, 250)
+    numbers = (0, 1, 98, 399, 400, 401, 850)
     subprocess.run([sys.executable, "-c", program, str(folder), *map(str, numbers)], check=True)
     for number in numbers:
         path = folder / f"study{number}.db"
@@ -243,185 +186,319 @@ def test_a_program_that_forgets_to_close_leaves_a_study_that_opens(folder):
             study.audit()
 
 
-def test_the_log_does_not_grow_and_the_mark_is_taken_back(folder):
-    path = folder / "study.db"
-    with small(path) as study:
-        sizes = []
-        for step in range(6 * sqlite._CHECKPOINT_EVERY):
-            study.tell("a", step % 2)
-            if step % sqlite._CHECKPOINT_EVERY == 50:
-                sizes.append(sqlite_files.log_size(path))
-        assert sizes[-1] <= 1.2 * sizes[1], "check points do not begin the log anew"
-        assert sqlite_files.is_open(sqlite_files.mark_of_the_file(path))
-    assert not sqlite_files.is_open(sqlite_files.mark_of_the_file(path))
-    assert not list(folder.glob("study.db-*"))
-
-
-# -- readers that stall, permissions, leftovers
-
-
 def test_a_reader_that_stalls_is_named(folder, monkeypatch):
-    monkeypatch.setattr(sqlite, "_LARGE_LOG", 2**20)
+    monkeypatch.setattr(sqlite, "_LARGE_LOG", 2**18)
     path = folder / "study.db"
     with small(path) as study:
-        assert Browser(study).notes() == ()
+        assert study.look().notes == ()
         stalled = sqlite3.connect(path, isolation_level=None)
         stalled.execute("BEGIN")
-        stalled.execute("SELECT * FROM study").fetchone()
+        stalled.execute("SELECT * FROM journal").fetchone()
         for step in range(3 * sqlite._CHECKPOINT_EVERY):
             study.tell("a", step % 2)
-        (note,) = Browser(study).notes()
+        (note,) = study.look().notes
         assert "has been reading the study for long" in note
         stalled.close()
-        sizes = []
+        log, sizes = Path(f"{path}-wal"), []
         for _ in range(3):
             for step in range(sqlite._CHECKPOINT_EVERY + 10):
                 study.tell("a", step % 2)
-            sizes.append(sqlite_files.log_size(path))
+            sizes.append(log.stat().st_size)
         assert sizes[0] == sizes[1] == sizes[2], "the log is used again"
     with Study.open(path) as study:
         study.audit()
 
 
-def test_new_files_are_no_wider_than_the_umask(folder):
-    for mask, most in ((0o077, 0o600), (0o027, 0o640)):
-        before = os.umask(mask)
-        try:
-            with small(folder / f"{mask}.db"):
-                for file in folder.glob(f"{mask}.db*"):
-                    assert stat.S_IMODE(file.stat().st_mode) & ~most == 0
-        finally:
-            os.umask(before)
+# -- the journal as lines
 
 
-def test_what_a_killed_maker_left_is_removed(folder):
-    old, new = (folder / f".study.db.{name}.partial{ending}" for name, ending in (("0a", "-wal"), ("0b", "")))
-    for file in (old, new):
-        file.write_text("half a study")
-    long_ago = time.time() - 2 * sqlite_files._LEFTOVER
-    os.utime(old, (long_ago, long_ago))
-    small(folder / "study.db").close()
-    assert sorted(file.name for file in folder.iterdir()) == [new.name, "study.db"]
+def everything(where: Any) -> Study:
+    """A study of all kinds of chains, with workers, questions, a target and ends of all kinds."""
+    study = Study.create(
+        where,
+        {**STATES, "colours": ["red"]},
+        budget=3_000,
+        target_loss=1e-6,
+        open_states=["colours"],
+        weights={"south": 2.0},
+        costs={"east": 0.5},
+        warm_start={"east": Counts.from_path([0, 1, 0, 1, 1], 2)},
+        questions={"north": "reach down from idle within 3"},
+    )
+    for label in ("red", "green", "Zürich", "red"):
+        study.tell("colours", label)
+    study.tell_many([("north", "idle"), ("north", "busy"), ("south", 3), ("south", 0)])
+    with study.worker("rig 7") as worker:
+        for k in range(40):
+            lease = worker.lease(wait=0)
+            states = study.states(lease.chain)
+            lease.tell(states[k % len(states)])
+            if k % 9 == 0:
+                lease = worker.lease(wait=0)
+                lease.abandon() if k % 2 else lease.give_back()
+    study.restart("north", lost=True)
+    study.lose("south")
+    study.set_aside("east", "it is broken")
+    study.take_up("east")
+    study.certificate()
+    return study
 
 
-def test_random_cuts_of_the_log_never_lose_silently(folder):
-    rng = random.Random(3)
+def test_the_journal_as_lines_makes_the_same_study(folder, where):
+    path = folder / "study.jsonl"
+    with everything(folder / "first.db") as study:
+        study.export(path)
+        assert path.read_text() == run("export", folder / "first.db", "--format", "jsonl")
+        before, said, entries = seen(study), study.look().to_dict(), entries_of(study)
+        with pytest.raises(InputError, match="exists already"):
+            study.export(path)
+        with pytest.raises(InputError, match="has all chains"):
+            study.export(folder / "other.jsonl", chain="north")
+    for place in (None, where):
+        with Study.restore(path, place) as again:
+            again.audit()
+            assert entries_of(again) == entries
+            assert seen(again) == before
+            assert again.look().to_dict()["chains"] == said["chains"]
+            again.tell("colours", "blue")
+    with pytest.raises(InputError, match="exists already"):
+        Study.restore(path, where)
+
+
+def test_every_prefix_of_the_lines_is_a_study(folder):
+    with everything(None) as study:
+        study.export(folder / "study.jsonl")
+    lines = (folder / "study.jsonl").read_text().splitlines(keepends=True)
+    rng = random.Random(5)
+    for number in {1, 2, len(lines), *rng.choices(range(1, len(lines)), k=12)}:
+        (folder / "cut.jsonl").write_text("".join(lines[:number]) + lines[-1][: rng.randrange(20)])
+        with Study.restore(folder / "cut.jsonl", None) as cut:
+            assert entries_of(cut)[-1].number == number
+            cut.certificate()
+            before = cut.progress().observations
+            cut.tell("north", "idle", begin=True)
+            assert cut.look().progress.observations == before + 1
+
+
+def test_lines_that_were_changed_make_no_study(folder):
+    with everything(None) as study:
+        study.export(folder / "study.jsonl")
+    lines = (folder / "study.jsonl").read_text().splitlines(keepends=True)
+    damaged = {
+        "entry 7 is not what was written": [*lines[:6], lines[6].replace(",", ", ", 1), *lines[7:]],
+        "entry 8 is missing": [*lines[:7], *lines[8:]],
+        "entry 9 is missing": [*lines[:8], lines[9], lines[8], *lines[10:]],
+        "entry 3 is missing": [*lines[:2], lines[1], *lines[2:]],
+        "its first entry does not create one": ["hello"],
+    }
+    for sentence, found in damaged.items():
+        (folder / "damaged.jsonl").write_text("".join(found))
+        with pytest.raises(FileError, match=sentence):
+            Study.restore(folder / "damaged.jsonl", folder / "new.db")
+        assert sentence in run("restore", folder / "damaged.jsonl", folder / "new.db", status=1)
+        assert not list(folder.glob("*new.db*"))
+    with pytest.raises(FileError, match="could not be read"):
+        Study.restore(folder / "none.jsonl", folder / "new.db")
+
+
+def test_the_commands_of_copies(folder):
+    small(folder / "lab.db", 30).close()
+    assert "lab.jsonl written" in run("export", folder / "lab.db", "--out", folder / "lab.jsonl")
+    assert run("restore", folder / "lab.jsonl", folder / "again.db").endswith("again.db: a copy with 30 observations\n")
+    assert json.loads(run("backup", folder / "lab.db", folder / "copy.db", "--json"))["observations"] == 30
+    assert "30" in run("audit", folder / "again.db")
+    assert "exists already" in run("restore", folder / "lab.jsonl", folder / "again.db", status=2)
+    with Study.open(folder / "again.db") as again, Study.open(folder / "copy.db") as copy:
+        assert seen(again) == seen(copy)
+
+
+def test_a_policy_of_the_users_is_needed_to_restore(folder):
+    with Study.create(folder / "study.db", SIZES, policy=RULE) as study:
+        drive_all(study, 60)
+        study.export(folder / "study.jsonl")
+        before = seen(study)
+    with pytest.raises(InputError, match="is not built in"):
+        Study.restore(folder / "study.jsonl", folder / "new.db")
+    assert not (folder / "new.db").exists()
+    with Study.restore(folder / "study.jsonl", folder / "new.db", RULE) as again:
+        assert seen(again) == before
+
+
+def drive_all(study: Study, number: int, seed: int = 0) -> None:
+    rng = random.Random(seed)
+    for _ in range(number):
+        name = study.ask()
+        study.tell(name, rng.randrange(len(study.states(name))))
+
+
+# -- audits, damage, snapshots
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """A snapshot is kept after every change."""
+    monkeypatch.setattr(keeper, "TAIL", 1)
+    monkeypatch.setattr(keeper, "OBJECTS", 0)
+
+
+def test_a_snapshot_that_is_deleted_at_random_changes_nothing(folder, eager):
+    """Two studies in one, told the same: from one the snapshot is deleted now and then."""
+    rng = random.Random(8)
+    paths = [folder / "kept.db", folder / "deleted.db"]
+    for path in paths:
+        Study.create(path, STATES, budget=400, target_loss=1e-6).close()
+    for turn in range(12):
+        said = []
+        if turn and rng.random() < 0.6:
+            change(paths[1], "DELETE FROM snapshot")
+        for path in paths:
+            with Study.open(path, continuing=bool(turn % 2)) as study:
+                drive(study, 25, seed=turn)
+                study.audit()
+                said.append((seen(study)[:3], study.stop_reason, study.certificate().weighted))
+        assert said[0] == said[1]
+
+
+def test_damage_before_the_snapshot_is_found_by_an_audit(folder, eager):
     path = folder / "study.db"
-    with killed(path) as files:
-        for _ in range(10):
-            put(path, {**files, "-wal": files["-wal"][: rng.randrange(len(files["-wal"]) - 4096)]})
-            with pytest.raises(FileError, match="damaged"):
-                Study.open(path, RULE)
+    small(path, 40).close()
+    change(path, "UPDATE journal SET value = 1 - value WHERE number = 17")
+    with Study.open(path) as study, pytest.raises(FileError, match="damaged: entry 17 is not what was written"):
+        study.audit()
+    assert "entry 17 is not what was written" in run("audit", path, status=1)
+    change(path, "DELETE FROM snapshot")
+    with pytest.raises(FileError, match="entry 17 is not what was written; the 16 entries before it are whole"):
+        Study.open(path)
 
 
-# -- labels, open states and warm starts
+def test_a_snapshot_that_is_wrong_is_found_by_an_audit(folder, eager):
+    """A damaged one is of no use to anybody, and is no damage. One that says something else is."""
+    path = folder / "study.db"
+    small(path, 40).close()
+    with closing(sqlite3.connect(path)) as connection:
+        ((content,),) = connection.execute("SELECT content FROM snapshot").fetchall()
+    change(path, "UPDATE snapshot SET content = ?", content[:100] + b"x" + content[101:])
+    with Study.open(path) as study:
+        study.audit()
+        assert study.progress().observations == 40
+    with Study.create(None, {"a": 2, "b": 2}, budget=10_000) as other, other._keeper.lock():
+        state = other._keeper.state()
+        with Study.open(path) as study:
+            state.head = study._keeper.state().head
+        change(path, "UPDATE snapshot SET content = ?, number = ?, digest = ?", keeper.packed_state(state),
+               state.head.number, state.head.digest)  # fmt: skip
+    with Study.open(path) as study, pytest.raises(FileError, match="its snapshot is not what its entries say"):
+        study.audit()
+
+
+def test_an_audit_while_others_write(folder):
+    path = folder / "study.db"
+    Study.create(path, SIZES, policy=RULE).close()
+    worker = Worker(path)
+    with Study.open(path, RULE, read_only=True) as study:
+        for number in range(5, 60, 5):
+            worker.hear(number)
+            study.audit()
+    with is_sound(path, [worker.kill()]) as study:
+        check(study, SIZES, RULE)
 
 
 @pytest.mark.parametrize(
-    ("damage", "sentence"),
+    ("statement", "sentence"),
     [
-        *((f"UPDATE history SET {name} = {name} + 1 WHERE number = 3", "line 3 of the history is not what was written")
-          for name in ("observations", "time", "own", "certificate", "variability")),
-        ("UPDATE history SET chain = 1 WHERE number = 3", "line 3 of the history is not what was written"),
-        ("UPDATE history SET number = 99 WHERE number = 3", "line 99 of the history is not what was written"),
-        ("DELETE FROM history WHERE number = 3", "the history has 8 lines, and the study says 9"),
-        ("DELETE FROM history WHERE number = 7", "the history has 8 lines, and the study says 9"),
-    ],
-)  # fmt: skip
-def test_damaged_lines_of_history_are_found(folder, damage, sentence):
-    path = folder / "study.db"
-    with Study.create(path, {"a": 2, "b": 2}) as study:
-        for first in range(5):
-            study.tell_many([("a", (first + t) % 2) for t in range(60)])
-        study.audit()
-    with sqlite3.connect(path) as connection:
-        assert connection.execute(damage).rowcount == 1
-    connection.close()
-    with pytest.raises(FileError, match=f"damaged: .*{sentence}"), Study.open(path) as study:
-        study.audit()
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        ("UPDATE label_list SET labels = replace(labels, 'busy', 'bury')", "the list of labels"),
-        ("UPDATE state SET label = '\"rod\"' WHERE label = '\"red\"'", "the label of state"),
-        ("DELETE FROM state WHERE position = 1", "a state of the chain 'colours' is missing"),
-        ("UPDATE prior SET counts = zeroblob(16) WHERE state = 0", "what state 0 of chain"),
-        ("DELETE FROM prior WHERE state = 1", "began with are not all there"),
+        ("UPDATE journal SET value = 5 WHERE number = 9", "entry 9 is not what was written"),
+        ("UPDATE journal SET time = time + 1 WHERE number = 20", "entry 20 is not what was written"),
+        ("UPDATE journal SET more = replace(more, 'a', 'b') WHERE number = 1", "entry 1 is not what was written"),
+        ("UPDATE journal SET digest = digest + 1 WHERE number = 12", "entry 12 is not what was written"),
+        ("DELETE FROM journal WHERE number = 11", "entry 11 is missing; the 10 entries before it are whole"),
+        ("UPDATE journal SET number = -1 WHERE number = 11", "is missing"),
     ],
 )
-def test_damaged_labels_open_states_and_warm_starts_are_found(folder, damage, sentence):
+def test_a_damaged_study_is_refused_with_the_entrys_number(folder, statement, sentence):
     path = folder / "study.db"
-    warm = Counts.from_path([0, 1, 0, 1, 1], 2)
-    study = Study.create(
-        path,
-        {"machine": ["idle", "busy"], "colours": [], "warm": 2},
-        open_states=["colours"],
-        warm_start={"warm": warm},
-    )
-    for label in ("red", "green", "red"):
-        study.tell("colours", label)
-    study.tell_many([("machine", "idle"), ("machine", "busy"), ("warm", 0), ("warm", 1)])
-    study.audit()
-    study.close()
-    with sqlite3.connect(path) as connection:
-        assert connection.execute(damage).rowcount
-    connection.close()
-    with pytest.raises(FileError, match=f"damaged: .*{sentence}"), Study.open(path) as study:
-        study.audit()
+    small(path, 30).close()
+    change(path, statement)
+    content = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(FileError, match=f"damaged: .*{sentence}"):
+            Study.open(path, read_only=read_only)
+    assert sentence in run("audit", path, status=1)
+    assert path.read_bytes() == content
+
+
+def test_a_study_of_an_earlier_format_is_refused(folder):
+    path = folder / "study.db"
+    small(path).close()
+    change(path, "UPDATE journal SET more = replace(more, '\"format\":14', '\"format\":13') WHERE number = 1")
+    with pytest.raises(FileError, match="entry 1 is not what was written"):
+        Study.open(path)
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA application_id = {sqlite._APPLICATION}")
+        connection.execute("CREATE TABLE study (id INTEGER, format INTEGER)")
+        connection.execute("INSERT INTO study VALUES (1, 11)")
+    content = path.read_bytes()
+    sentence = "has the format 11, and this version of chainscout reads only the format 14: no version with another"
+    for read_only in (False, True):
+        with pytest.raises(FileError, match=sentence):
+            Study.open(path, read_only=read_only)
+    assert sentence in run("audit", path, status=1)
+    assert path.read_bytes() == content
 
 
 # -- other processes
 
 
-def test_a_fork_while_threads_open_studies(folder):
-    """The child can open the study, whatever the parent's threads were doing."""
+def test_a_forked_child_opens_the_study_again(folder):
     path = folder / "study.db"
-    small(path).close()
-    done = threading.Event()
-
-    def keep_opening() -> None:
-        while not done.is_set():
-            Study.open(path, read_only=True).close()
+    study = small(path)
 
     def child(pipe: Any) -> None:
-        with Study.open(path, read_only=True) as study:
-            pipe.send(study.progress().observations)
+        for use in (study.ask, study.progress, lambda: study.tell("a", 0)):
+            try:
+                use()
+            except InputError as error:
+                pipe.send(str(error))
+        with Study.open(path) as again:
+            again.tell("a", 0)
+            pipe.send(again.progress().observations)
 
-    threads = [threading.Thread(target=keep_opening) for _ in range(3)]
+    here, there = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
+    process.start()
+    try:
+        for _ in range(3):
+            assert here.poll(20)
+            assert "was opened before this process was forked: open it again in the child" in here.recv()
+        assert here.recv() == 6
+    finally:
+        process.join()
+    study.tell("b", 0)
+    assert study.progress().observations == 7
+    study.close()
+
+
+def test_a_study_is_opened_while_others_close_it(folder):
+    """Who closes it last holds the whole file for a moment."""
+    path = folder / "study.db"
+    small(path).close()
+    failed: list[BaseException] = []
+
+    def open_often(read_only: bool) -> None:
+        try:
+            for _ in range(200):
+                Study.open(path, read_only=read_only).close()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=open_often, args=(k % 2 == 0,)) for k in range(4)]
     for thread in threads:
         thread.start()
-    try:
-        for _ in range(25):
-            here, there = multiprocessing.Pipe(duplex=False)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # newer Pythons warn of forks of processes with threads
-                process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
-                process.start()
-            try:
-                assert here.poll(20), "the child waits for ever"
-                assert here.recv() == 5
-            finally:
-                process.kill()
-                process.join()
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
+    for thread in threads:
+        thread.join()
+    assert not failed
 
 
 def test_a_study_cannot_be_pickled(folder):
     with small(folder / "study.db") as study, pytest.raises(InputError, match=r"cannot be pickled: .* open it there"):
         pickle.dumps(study)
-
-
-@pytest.mark.parametrize("issued", [0, 1, 1_000_000])
-def test_a_damaged_number_of_a_draw_is_found(folder, issued):
-    path = folder / "study.db"
-    small(path).close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE log SET issued = ? WHERE number = 3", (issued,))
-    connection.close()
-    with pytest.raises(FileError, match="is not of a draw of its own"), Study.open(path) as study:
-        study.audit()

@@ -143,12 +143,18 @@ class SqliteJournal(Journal):
             rows = self._run(statement, values).fetchall()
         return rows
 
-    def _run(self, statement: str, values: Sequence[Any] = (), patience: float | None = None) -> sqlite3.Cursor:
-        """Runs a statement as soon as no other process is in the way."""
+    def _run(
+        self,
+        statement: str,
+        values: Sequence[Any] = (),
+        patience: float | None = None,
+        db: sqlite3.Connection | None = None,
+    ) -> sqlite3.Cursor:
+        """Runs a statement as soon as no other process is in the way. ``db``: another connection than its own."""
         end = 0.0
         while True:
             try:
-                return self._db.execute(statement, values)
+                return (db or self._db).execute(statement, values)
             except sqlite3.OperationalError as error:
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _WAITING:
                     raise
@@ -228,8 +234,12 @@ class SqliteJournal(Journal):
         options = f"mode={'ro' if self.read_only else 'rw'}" + "&immutable=1" * (self._frozen is not None)
         uri = f"file:{quote(str(self.path))}?{options}"
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=0)
-        db.execute("PRAGMA wal_autocheckpoint = 0")
-        db.execute("PRAGMA synchronous = FULL")
+        try:  # who closes the study last holds the whole file for a moment
+            self._run("PRAGMA wal_autocheckpoint = 0", db=db)
+            self._run("PRAGMA synchronous = FULL", db=db)
+        except BaseException:
+            db.close()
+            raise
         return db
 
     def _stamp(self) -> Stamp | None:

@@ -237,9 +237,9 @@ class Keeper:
         follows from the entries is not what they say.
         """
         with self._lock:
-            state = self._catch_up()
             self.journal.check_whole()
             kept = self._kept_state()
+            state = self._catch_up()
             again = State(self.policy, recording=self._recording)
             for known, what in ((kept, "its snapshot"), (state, "what this process knows of it")):
                 if known is None:
