@@ -135,7 +135,10 @@ class Program:
 
     def close(self) -> None:
         who = self.random.choice(self.sessions + self.workers)
-        self.kept.do(commands.close, who)
+        if who.is_worker:
+            self.kept.do(commands.give_back_all, who.number)
+        else:
+            self.kept.do(commands.close, {who.number})
         self.replace(who, continuing=self.random.random() < 0.5)
 
     def reopen(self) -> None:

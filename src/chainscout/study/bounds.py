@@ -75,8 +75,13 @@ def found(asked: Sequence[Due]) -> list[Found]:
     """The bounds of some cuts of one study, each with its holes. Many at once take much less time than one by one."""
     counts = [Counts.over(one.counts, max(1, one.size), one.is_open, dict(one.cut.holes)) for one in asked]
     if asked and asked[0].method == "sharp":
-        sharper = sharp.bounds(counts, asked[0].log_inverse)
-        return [_found(*every, one.loss, one) for *every, one in zip(asked, counts, sharper, strict=True)]
+        sharper: dict[int, sharp.Bounds] = {}
+        for kind in (False, True):  # where one has holes, others beside it would have slightly different bounds
+            places = [place for place, one in enumerate(counts) if bool(one.holes) is kind]
+            if places:
+                bounds = sharp.bounds([counts[place] for place in places], asked[0].log_inverse)
+                sharper.update(zip(places, bounds, strict=True))
+        return [_found(*every, sharper[k].loss, sharper[k]) for k, every in enumerate(zip(asked, counts, strict=True))]
     return [_found(one, of, mixture.bound_of(of, one.log_inverse)) for one, of in zip(asked, counts, strict=True)]
 
 

@@ -35,7 +35,6 @@ from .aim import MOST_CHECKED
 from .bounds import Due, Found, costs_of_holes, due
 from .bounds import found as computed
 from .certificate import StudyCertificate, open_steps
-from .chain import Chain
 from .checks import judged_paths, stored_diagnosis
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
@@ -166,8 +165,7 @@ class Study:
         self._closed = True
         if not self._keeper.journal.read_only:
             with suppress(ChainscoutError):  # then nobody says whether the steps were made
-                for walker in set(self._walkers.values()):
-                    self._keeper.do(commands.close, walker)
+                self._keeper.do(commands.close, self._sessions)
         self._keeper.close()
 
     def __enter__(self) -> Self:
@@ -227,7 +225,8 @@ class Study:
         Returns the path and the step of the path's next observation.
         ``path``, ``step``: the path's number, and the observation's number in it, from 1. They make a retry safe.
         ``token``: of the lease that holds the path.
-        ``begin``: the process was started again, and the state begins a new path.
+        ``begin``: the process was started again, and the state begins a new path. If the lease is for more
+        observations, ``restart`` and then tell, because the lease has another token then.
         ``ends``: the path ends with this state, because the process itself has ended.
         ``key``: any text; the same observation with the same key is told once.
         """
@@ -238,7 +237,11 @@ class Study:
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
         if token is not None:
-            told = self._tell_leased(chain, state, token, path, step, begin=begin, ends=ends, key=key)
+            told = self._keeper.do(
+                commands.tell_leased, _checked_token(token), chain, state, path=path, step=step, begin=begin, ends=ends,
+                key=key, recall=self._keeper.recall,
+            )  # fmt: skip
+            self._keeper.settle()
             return Step(told.path, told.steps + 1)
         walker = self._walker()
         if path is None and step is None and key is None and not (begin or ends):
@@ -254,24 +257,6 @@ class Study:
             self._see(lambda state: walker.warn_of_bare_paths(state.chains[told.chain], told.path))
         self._keeper.settle()
         return Step(told.path, told.steps + 1)
-
-    def _tell_leased(
-        self, chain: str, state: Hashable, token: int, path: int | None, step: int | None, *, begin: bool, ends: bool,
-        key: str | None,
-    ) -> commands.Told:  # fmt: skip
-        """A tell of a caller that has the token of a lease and nothing else."""
-        if begin:
-            following = self._keeper.do(commands.end_path, self._walker(), chain, End.UNKNOWN, token=token)
-            token, path = following.token, following.path
-        if path is None:
-            held = self._see(lambda state: state.leases.get(token))
-            path = 0 if held is None else held.path
-        told = self._keeper.do(
-            commands.tell_leased, token, chain, state, path=path, step=step, ends=ends, key=key,
-            recall=self._keeper.recall,
-        )  # fmt: skip
-        self._keeper.settle()
-        return told
 
     def tell_many(self, observations: Iterable[tuple[str, Hashable]]) -> None:
         """Adds observations in order, (chain, state) each: all of them, or none."""
@@ -299,17 +284,17 @@ class Study:
         end = End.LOST if lost else End.UNKNOWN
         if token is None:
             return Restarted(*self.end_path(chain, end), None)
-        following = self._keeper.do(commands.end_path, self._walker(), chain, end, token=token)
+        following = self._keeper.do(commands.end_path, self._walker(), chain, end, token=_checked_token(token))
         return Restarted(following.path, 1, following.token)
 
     def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
         """Holds a leased chain for ``seconds`` from now on."""
         held = in_seconds(seconds, "seconds", meaning="how long the chain is held")
-        self._keeper.do(commands.renew, token, chain, int(held * 1000))
+        self._keeper.do(commands.renew, _checked_token(token), chain, int(held * 1000))
 
     def give_back(self, chain: str, token: int, *, lost: bool = False) -> None:
         """Ends a lease. ``lost``: its worker cannot go on; the effect is that of an expired lease."""
-        self._keeper.do(commands.give_back, token, chain, lost=lost)
+        self._keeper.do(commands.give_back, _checked_token(token), chain, lost=lost)
 
     def continue_path(self, chain: str) -> ChainProgress:
         """Declares that the process of this chain stands where plain tells left it. Returns that place."""
@@ -337,7 +322,8 @@ class Study:
 
         ``ended``: its source has given all its states. ``token``: of a lease that is given back with it.
         """
-        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=token)
+        held = None if token is None else _checked_token(token)
+        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=held)
 
     def take_up(self, chain: str) -> None:
         """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
@@ -711,19 +697,19 @@ class Study:
         ``after``: begins after the observation with this number.
         """
         wanted: int | None = None if chain is None else self._see(lambda state: labels.find(state, chain).number)
-        chains: list[Chain] = self._see(lambda state: state.chains)
-        steps: dict[tuple[int, int], int] = {}
-        number = 0
-        for page in self._keeper.pages():
+        number, state = 0, State()
+        for page in self._keeper.journal.pages():
             for entry in page:
+                known = None if entry.kind is not Kind.TOLD else state.chains[entry.chain].walks.get(entry.path)
+                state.apply((entry,))
                 if entry.kind is not Kind.TOLD:
                     continue
                 number += 1
-                step = steps[entry.chain, entry.path] = steps.get((entry.chain, entry.path), 0) + 1
-                if number > after and (wanted is None or entry.chain == wanted):
-                    known = chains[entry.chain]
-                    state = labels.label(known, entry.value)
-                    yield LogLine(number, known.name, entry.path, step, state, entry.time / 1000, entry.number)
+                owner = state.chains[entry.chain]
+                path = known or owner.walks[entry.path]
+                if number > after and (wanted is None or owner.number == wanted):
+                    told = labels.label(owner, entry.value)
+                    yield LogLine(number, owner.name, path.number, path.steps, told, entry.time / 1000, path.told_slot)
 
     def audit(self) -> None:
         """Reads every entry, and compares everything that follows from them with what this study knows.
@@ -731,6 +717,10 @@ class Study:
         Raises ``FileError`` with the number of the first entry that is not what was written.
         """
         self._keeper.audit()
+
+
+def _checked_token(value: Any) -> int:
+    return whole_number(value, "token", meaning="the number of a lease", most=MOST_TRANSITIONS)
 
 
 def _remember(walker: Walker, told: commands.Told) -> None:

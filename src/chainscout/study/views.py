@@ -249,8 +249,7 @@ class LogLine:
     state: Hashable
     #: Seconds since 1970.
     time: float
-    #: The number of its draw in the order of issue; draws that were lost have numbers too. 0: it is not known,
-    #: because a plain tell continued a path of a lease.
+    #: The entry of the journal that asked for its step: its place in the order of issue.
     issued: int
 
 

@@ -207,7 +207,7 @@ class Worker:
         self._stop()
         for lease in tuple(self._leases):
             lease._is_over(LeaseStatus.ENDED)
-        self._keeper.do(commands.close, self._walker)
+        self._keeper.do(commands.give_back_all, self._walker.number)
 
     def _stop(self) -> None:
         self._closed = True

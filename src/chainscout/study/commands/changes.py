@@ -1,7 +1,7 @@
 """Changes of a study that are no observations: its ends and aims, and which chains are advanced."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...errors import InputError
@@ -150,10 +150,7 @@ def take_up(state: State, now: int, name: str) -> tuple[list[Draft], None]:
     return [Draft(Kind.TAKEN_UP, chain.number)] if chain.aside is not None or state.stopped is not None else [], None
 
 
-def close(state: State, now: int, walker: Walker) -> tuple[list[Draft], None]:
-    """The walker ends in good order: it made no step of its open slots."""
-    if not walker.number or not any(
-        path.owner == walker.number and not path.ended for chain in state.chains for path in chain.walks.values()
-    ):
-        return [], None
-    return [Draft(Kind.CLOSED, by=walker.number)], None
+def close(state: State, now: int, sessions: Collection[int]) -> tuple[list[Draft], None]:
+    """These sessions end in good order: they made no step of their open slots."""
+    walk = {path.owner for chain in state.chains for path in chain.walks.values() if not path.ended}
+    return [Draft(Kind.CLOSED, by=number) for number in sorted(walk & set(sessions))], None

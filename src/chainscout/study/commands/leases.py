@@ -12,7 +12,7 @@ from ..walker import Walker
 from .choices import After, chosen
 from .tells import Recall, Told, find_lease, nothing_recalled, tell_leased
 
-__all__ = ["Granted", "give_back", "give_up_gone", "lease", "renew", "tell_and_lease"]
+__all__ = ["Granted", "give_back", "give_back_all", "give_up_gone", "lease", "renew", "tell_and_lease"]
 
 
 class Granted(NamedTuple):
@@ -102,6 +102,12 @@ def give_back(state: State, now: int, token: int, name: str, *, lost: bool = Fal
     """Ends a lease. ``lost``: its worker cannot go on; the effect is that of an expired lease."""
     chain, held, path = find_lease(state, now, token, name)
     return [Draft(Kind.ABANDONED if lost else Kind.GIVEN_BACK, chain.number, path.number, by=held.number)], None
+
+
+def give_back_all(state: State, now: int, worker: int) -> tuple[list[Draft], None]:
+    """Ends every lease of a worker that made no further step, the latest first. A lease that has run out stays lost."""
+    held = [lease for lease in state.leases.values() if lease.worker == worker and lease.expires > now]
+    return [Draft(Kind.GIVEN_BACK, one.chain, one.path, by=one.number) for one in reversed(held)], None
 
 
 def _granted(

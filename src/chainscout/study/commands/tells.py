@@ -69,7 +69,7 @@ def tell(
     """
     chain = labels.find(state, name)
     position = labels.position(chain, given)
-    if (found := _with_key(state, walker, chain, key, recall)) is not None:
+    if (found := _with_key(state, walker.number, chain, key, recall)) is not None:
         return [], found
     _check_plain(state, chain)
     before = walker.path(chain)
@@ -175,23 +175,27 @@ def tell_many(
 
 
 def tell_leased(
-    state: State, now: int, token: int, name: str, given: Hashable, *, path: int, step: int | None = None,
-    ends: bool = False, late: bool = False, observations: int | None = None, key: str | None = None,
-    recall: Recall = nothing_recalled,
+    state: State, now: int, token: int, name: str, given: Hashable, *, path: int | None = None, step: int | None = None,
+    begin: bool = False, ends: bool = False, late: bool = False, observations: int | None = None,
+    key: str | None = None, recall: Recall = nothing_recalled,
 ) -> tuple[list[Draft], Told]:  # fmt: skip
     """One observation under a lease.
 
+    ``path``: None: the lease's. ``begin``: the path ends, and the state begins another one under the lease.
     ``observations``: how many the chain must have. A recording needs this, because it gives each of its states once.
     ``late``: also after the lease has expired or was abandoned. Then the value closes the hole that was left, and the
     path stays ended.
     """
     chain = labels.find(state, name)
     position = labels.position(chain, given)
-    known = chain.walks.get(path)
     lease = state.leases.get(token)
-    if step is not None and is_repeated(chain, path, step, position, recall, token):
-        worker = lease.worker if lease is not None else 0
-        return [], Told(worker, chain.number, path, _steps(known, step), own=True, repeated=True)
+    worker = lease.worker if lease is not None else 0
+    if (found := _with_key(state, worker, chain, key, recall)) is not None:
+        return [], found
+    number = path if path is not None else lease.path if lease is not None else 0
+    known = chain.walks.get(number)
+    if step is not None and is_repeated(chain, number, step, position, recall, token):
+        return [], Told(worker, chain.number, number, _steps(known, step), own=True, repeated=True)
     drafts: list[Draft] = []
     is_late = lease is None or lease.expires <= now
     if is_late:
@@ -210,12 +214,15 @@ def tell_leased(
         raise _lease_lost(chain, None, now)
     if observations is not None and chain.observations != observations:
         raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
+    steps = known.steps
+    if begin:
+        drafts, following = _renewed(state, now, chain, known, End.UNKNOWN)
+        number, token, steps = following.path, following.token, 0
     drafts, place = _placed(drafts, chain, given, position)
-    drafts.append(Draft(Kind.TOLD, chain.number, path, place, token, _key(key)))
+    drafts.append(Draft(Kind.TOLD, chain.number, number, place, token, _key(key)))
     if ends and not is_late:
-        drafts.append(Draft(Kind.PATH_ENDED, chain.number, path, End.TERMINATED, token))
-    worker = lease.worker if lease is not None else 0
-    return drafts, Told(worker, chain.number, path, known.steps + 1, own=not is_late, late=is_late)
+        drafts.append(Draft(Kind.PATH_ENDED, chain.number, number, End.TERMINATED, token))
+    return drafts, Told(worker, chain.number, number, steps + 1, own=not is_late, late=is_late)
 
 
 def tell_walk(
@@ -279,11 +286,18 @@ def end_path(
         number, drafts = _registered(state, walker, drafts)
         drafts.append(Draft(Kind.PATH_ENDED, chain.number, path.number, end, number))
         return drafts, Following(number, chain.paths + 1)
-    chain, lease, path = find_lease(state, now, token, name)
+    chain, _, path = find_lease(state, now, token, name)
+    return _renewed(state, now, chain, path, end)
+
+
+def _renewed(state: State, now: int, chain: Chain, path: Path, end: End) -> tuple[list[Draft], Following]:
+    """The path ends, and the rest of its lease goes over to a new one."""
+    lease = path.lease
+    assert lease is not None
     left, following = max(1, lease.expires - now), chain.paths + 1
     more = packed(steps=lease.steps, **({"at_once": True} if lease.at_once else {})) if lease.steps > 1 else ""
     drafts = [
-        Draft(Kind.PATH_ENDED, chain.number, path.number, end, token),
+        Draft(Kind.PATH_ENDED, chain.number, path.number, end, lease.number),
         Draft(Kind.LEASE, chain.number, following, left, lease.worker, more),
     ]
     return drafts, Following(lease.worker, following, state.head.number + 2)
@@ -343,7 +357,7 @@ def _steps(path: Path | None, step: int) -> int:
     return step if path is None else path.steps
 
 
-def _with_key(state: State, walker: Walker, chain: Chain, key: str | None, recall: Recall) -> Told | None:
+def _with_key(state: State, walker: int, chain: Chain, key: str | None, recall: Recall) -> Told | None:
     """The tell that has this key already, if there is one."""
     if key is None:
         return None
@@ -356,7 +370,7 @@ def _with_key(state: State, walker: Walker, chain: Chain, key: str | None, recal
     _, number, path, steps = found
     if number != chain.number:
         raise OutOfStep(f"the key {key!r} was given before, to an observation of {state.chains[number].name!r}")
-    return Told(walker.number, number, path, steps, own=False, repeated=True)
+    return Told(walker, number, path, steps, own=False, repeated=True)
 
 
 def is_repeated(
