@@ -177,7 +177,7 @@ def test_an_orderly_close_voids_what_nothing_followed(study):
     study.tell("a", 0, here)
     study.tell("b", 0, here)
     study.tell("b", 1, there)
-    study.do(commands.close, here)
+    study.do(commands.close, {here.number})
     assert holes(study, "a") == [(0, Status.RELEASED)]
     assert holes(study, "b") == [(0, Status.LOST), (1, Status.PENDING)]
     study.tell("a", 1, there)
@@ -194,7 +194,7 @@ def test_who_stands_where_the_study_was_closed_goes_on_in_the_same_slot(study):
     study.tell("a", 0)
     study.tell("a", 1)
     number = study.state.names["a"].draws.holes[0].number
-    study.do(commands.close, study.main)
+    study.do(commands.close, {study.main.number})
     again = Walker(opened=study.state.head.number, continuing=True)
     assert study.tell("a", 1, again) == (again.number, 0, 1, 3, True, False, False)
     assert study.state.names["a"].draws.cards[-1].number == number
@@ -203,7 +203,7 @@ def test_who_stands_where_the_study_was_closed_goes_on_in_the_same_slot(study):
 
 def test_who_stands_there_begins_a_new_path_if_another_one_was_begun_meanwhile(study):
     study.tell("a", 0)
-    study.do(commands.close, study.main)
+    study.do(commands.close, {study.main.number})
     study.tell("a", 1, Walker(opened=study.state.head.number))
     again = Walker(opened=study.state.head.number, continuing=True)
     assert study.tell("a", 1, again).path == 2, "the latest path of plain tells"
@@ -211,7 +211,7 @@ def test_who_stands_there_begins_a_new_path_if_another_one_was_begun_meanwhile(s
 
 def test_a_step_that_lost_its_place_cannot_be_told_by_the_name_of_its_path(study):
     study.tell("a", 0)
-    study.do(commands.close, study.main)
+    study.do(commands.close, {study.main.number})
     later = Walker(opened=study.state.head.number)
     study.tell("a", 0, later)
     with pytest.raises(OutOfStep, match="path 1 of the chain 'a' was closed, and another path of the chain went on"):

@@ -287,7 +287,10 @@ def test_a_repeat_is_accepted_from_the_token_that_told_it_alone(place):
     with pytest.raises(LeaseLost):
         study.tell("a", 1, path=1, step=2, token=held.token)
     with pytest.raises(LeaseLost):
-        study.tell("a", 1, path=1, step=1, token="guessed")
+        study.tell("a", 1, path=1, step=1, token=held.token + 1000)
+    for token in ("guessed", -1, True):
+        with pytest.raises(InputError, match=r"token \(the number of a lease\) must be a whole number ≥ 1"):
+            study.tell("a", 1, path=1, step=1, token=token)
     other = worker.lease()
     assert (other.path, other.step, other.state) == (1, 2, 1)
     study.tell("a", 1, path=1, step=1, token=held.token)  # it did tell it

@@ -138,10 +138,11 @@ class Worker:
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
-                if not self._keeper.settle():  # a look that is due may free a chain
-                    self._check_wait()
+                settled = self._keeper.settle()  # a look that is due may free a chain
                 if limit is not None and time.monotonic() + pause > limit:
                     raise
+                if not settled:
+                    self._check_wait()
                 check_may_wait("a worker that waits for a lease", "await asyncio.to_thread(worker.lease)")
             time.sleep(pause)
             pause = min(2 * pause, _POLL[1])
