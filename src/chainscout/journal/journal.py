@@ -30,7 +30,7 @@ PATIENCE = 600.0
 #: After this many seconds without an append, a writer first reads what others wrote.
 _IDLE = 1.0
 #: The number of entries that are read at a time where a whole journal is read.
-PAGE = 50_000
+PAGE = 10_000
 
 
 class Snapshot(NamedTuple):

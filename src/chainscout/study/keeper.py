@@ -4,7 +4,7 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import FileError
@@ -226,8 +226,9 @@ class Keeper:
                 return known
         again = State(self.policy)
         again.events = deque()
-        for page in self.pages():
-            _fold(again, page)
+        with _no_garbage():
+            for page in self.pages():
+                again.apply(page)
         return list(again.events)
 
     def audit(self) -> None:
@@ -245,7 +246,8 @@ class Keeper:
                 if known is None:
                     continue
                 for page in self.journal.pages(again.head):
-                    _fold(again, page[: known.head.number - again.head.number])
+                    with _no_garbage():
+                        again.apply(page[: known.head.number - again.head.number])
                     if again.head.number == known.head.number:
                         break
                 if packed_state(again) != packed_state(known):
@@ -265,9 +267,10 @@ class Keeper:
     def _catch_up(self, *, read: bool = True) -> State:
         """The state of this moment, or without ``read`` as it was known last."""
         if self._state is None:
-            state = self._from_snapshot() or State(self.policy, recording=self._recording)
-            for page in self.journal.pages(state.head):
-                self._fold(state, page)
+            with _no_garbage():
+                state = self._from_snapshot() or State(self.policy, recording=self._recording)
+                for page in self.journal.pages(state.head):
+                    state.apply(page)
             self._state = state
         elif read and (tail := self.journal.read(self._state.head)):
             self._fold(self._state, tail)
@@ -276,7 +279,8 @@ class Keeper:
     def _fold(self, state: State, entries: Sequence[Entry]) -> None:
         """Folds entries. If it is interrupted, the state is half-way: the next caller folds everything again."""
         self._state = None
-        _fold(state, entries)
+        with _no_garbage() if len(entries) >= _MANY else nullcontext():
+            state.apply(entries)
         self._state = state
 
     def _from_snapshot(self) -> State | None:
@@ -305,13 +309,14 @@ class Keeper:
             self._kept = state.head.number
 
 
-def _fold(state: State, entries: Sequence[Entry]) -> None:
-    """Folds entries, many of them without the garbage collector."""
-    if len(entries) < _MANY or not gc.isenabled():
-        state.apply(entries)
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Folds without the garbage collector: nothing of a state is garbage, and looking for it takes half of the time."""
+    if not gc.isenabled():
+        yield
         return
-    gc.disable()  # nothing of a state is garbage, and looking for it takes half of the time
+    gc.disable()
     try:
-        state.apply(entries)
+        yield
     finally:
         gc.enable()

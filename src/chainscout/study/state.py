@@ -232,12 +232,13 @@ class State:
 
     def _warm(self, chain: Chain, x: int, counts: dict[int, int]) -> None:
         row = chain.rows[x] = Row()
-        row.counts, chain.warm[x] = counts, dict(counts)
+        row.counts, chain.warm = counts, {**chain.warm, x: dict(counts)}
         row.exits = sum(counts.values())
         row.squares = sum(n * n for n in counts.values())
         chain.transitions += row.exits
         chain.prior += row.exits
         if chain.is_open:
+            row.discoveries = {}
             for y, n in counts.items():
                 chain.discovered += 1
                 row.discoveries[y] = chain.discovered, row.exits, n
@@ -353,6 +354,8 @@ class State:
         row = chain.rows.get(x)
         if row is None:
             row = chain.rows[x] = Row()
+            if chain.is_open:
+                row.discoveries = {}
         counts = row.counts
         seen = counts.get(y, 0)
         counts[y] = seen + 1
@@ -382,6 +385,8 @@ class State:
 
     def _keep_prefix(self, chain: Chain, path: Path) -> None:
         """Notes how the path began, and that another one began alike."""
+        if not chain.prefixes:
+            chain.prefixes = {}
         alike = chain.prefixes.setdefault((path.steps, path.digest), [])
         if alike and not self.spoilt:
             first, second = sorted((min(alike), path.number))
