@@ -2,6 +2,7 @@
 
 from .certificate import StudyCertificate
 from .look import Look
+from .plan import AnswerPlan, StudyPlan, plan
 from .settings import StudySettings
 from .study import Study
 from .views import (
@@ -23,7 +24,7 @@ from .views import (
 from .worker import Lease, LeaseStatus, Worker
 
 __all__ = [
-    "AnswerLine", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "Lease", "LeaseLine",
-    "LeaseStatus", "LogLine", "Look", "Pace", "Progress", "QuestionLine", "Step", "StopReason", "Study",
-    "StudyCertificate", "StudySettings", "Worker",
+    "AnswerLine", "AnswerPlan", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "Lease",
+    "LeaseLine", "LeaseStatus", "LogLine", "Look", "Pace", "Progress", "QuestionLine", "Step", "StopReason", "Study",
+    "StudyCertificate", "StudyPlan", "StudySettings", "Worker", "plan",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ whose ratio is at most 1 is done. It is never advanced again, and the cut where 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..journal.entry import Entry, unpacked
@@ -281,7 +281,11 @@ class Aim:
         if "width" in self.targets:
             part: float = asked.width / self.targets["width"]
         else:
-            limit = self.targets["limit"] if "limit" in self.targets else middle(state.questions, self.targets["worst"])
+            limit = (
+                self.targets["limit"]
+                if "limit" in self.targets
+                else middle((one.estimate for one in state.questions), self.targets["worst"])
+            )
             guess = asked.estimate
             if limit is None or guess is None or guess == limit or math.isinf(guess):
                 part = math.inf
@@ -304,7 +308,7 @@ def contenders(questions: Sequence[Asked], worst: str) -> list[Asked]:
     return [asked for asked in questions if asked.lower <= limit]
 
 
-def middle(questions: Sequence[Asked], worst: str) -> float | None:
+def middle(estimates: Iterable[float | None], worst: str) -> float | None:
     """The middle between the worst estimate and the next one; None before there are two of them."""
-    known = sorted((asked.estimate for asked in questions if asked.estimate is not None), reverse=worst == "highest")
+    known = sorted((one for one in estimates if one is not None), reverse=worst == "highest")
     return (known[0] + known[1]) / 2 if len(known) > 1 else None

@@ -164,11 +164,7 @@ class Keeper:
             return False
         head = None if state is None else state.head
         while asked := self._due():
-            self.note_bounds([one for one in asked if not one.asks])
-            for one in asked:
-                if one.asks:
-                    found = bounds.found([one])[0] if one.bounds else None
-                    self.do(commands.look, one, found, self.replies(one.name))
+            self.look(asked)
         for twins in self._alike():
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
             if surprise(iter(states), twins.needed) >= twins.needed:
@@ -177,6 +173,14 @@ class Keeper:
             made = self._checks.now()
             self.do(commands.check, made.observations, made.stored, made.doubts)
         return self._state is None or self._state.head != head
+
+    def look(self, asked: Sequence[bounds.Due]) -> None:
+        """Computes bounds, and answers where there are questions, outside of the lock, and notes them."""
+        self.note_bounds([one for one in asked if not one.asks])
+        for one in asked:
+            if one.asks:
+                found = bounds.found([one])[0] if one.bounds else None
+                self.do(commands.look, one, found, self.replies(one.name))
 
     def note_bounds(self, asked: Sequence[bounds.Due]) -> list[bounds.Found]:
         """Computes bounds outside of the lock, and notes them."""

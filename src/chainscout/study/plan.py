@@ -11,12 +11,15 @@ from ..certificates.planning import further_transitions, least_transitions, mixt
 from ..counts import Counts
 from ..errors import InputError
 from ..problems import Problem
-from ..store import ChainRecord
 from ..validation import failure_probability, printable, shown
-from . import _budget, _evidence, _transitions
-from ._aim import targets
-from .repetition import as_sentence, repeated
-from .settings import CHECKS, target_text
+from . import budget
+from .aim import middle
+from .commands import waited_in_vain
+from .look import Look
+from .repetition import as_sentence
+from .settings import CHECKS, target_text, targets
+from .state import State
+from .views import ChainLine
 
 if TYPE_CHECKING:
     from ..logs import TransitionCounts
@@ -243,86 +246,105 @@ def _plan_study(study: "Study", target_loss: Any, target_width: Any) -> StudyPla
     if target_loss is not None and target_width is not None:
         raise InputError("a plan is for a target loss or for a target width, not for both")
     width = CHECKS["target_width"](target_width)
-    state = study.progress()
-    if width is not None or (target_loss is None and state.target_loss is None and state.questions):
-        return _plan_answers(study, width)
-    return _plan_loss(study, CHECKS["target_loss"](target_loss))
+    look = study.look()
+    if width is not None or (target_loss is None and look.progress.target_loss is None and look.questions):
+        return _plan_answers(study, look, width)
+    return _plan_loss(study, look, CHECKS["target_loss"](target_loss))
 
 
-def _plan_answers(study: "Study", width: float | None) -> AnswerPlan:
+def _plan_answers(study: "Study", look: Look, width: float | None) -> AnswerPlan:
     """The plan for the study's questions: for this width of each answer, or for the study's own aim."""
-    with study._lock, study._store.reading() as transaction:
-        found = study._answering.growth(transaction, width)
-        chains = {chain.name: chain for chain in transaction.every()}
-        more, cost = {}, 0.0
-        for (name, line), factor in found.growth.items():
-            chain = chains[name]
-            more[name, line] = math.ceil((factor - 1) * chain.observations) if math.isfinite(factor) else factor
+    progress, own = look.progress, width is None
+    if not look.questions:
+        raise InputError("a plan for answers needs questions, and the study has none")
+    width = progress.target_width if width is None else width
+    limit = progress.limit
+    if width is not None:
+        aim = f"answers at most {width:g} wide"
+    elif limit is not None:
+        aim = f"knowing of every answer whether it is below {limit:g}"
+    elif progress.worst is not None:
+        aim = f"knowing which chain has the {progress.worst} answer"
+        limit = middle([line.estimate for line in look.questions], progress.worst)
+    else:
+        raise InputError("a plan for answers needs a target width: none was given, and the study has no aim")
+
+    def good(lower: float, upper: float) -> bool:
+        if width is not None:
+            return upper - lower <= width
+        return limit is not None and (upper < limit or lower >= limit)
+
+    chains = {line.chain: look.chain(line.chain) for line in look.questions}
+    factors = {name: iter(found) for name, found in study._keeper.growth(chains, good, width).items()}
+    vain, left, done = study._keeper.read(_standing)
+    more: dict[tuple[str, str], float] = {}
+    for line in look.questions:
+        name, key = line.chain, (line.chain, line.question)
+        factor = next(factors[name])
+        if name in look.doubts or line.number in vain:
+            factor = math.inf
+        more[key] = math.ceil((factor - 1) * chains[name].observations) if math.isfinite(factor) else factor
+    if own and progress.stop_reason is None:
         short = {name for (name, _), number in more.items() if not number <= 0}
-        news = [name for name, _ in more if width is None and name not in short and not chains[name].done]
-        going = transaction.study.stop_reason is None and not transaction.study.spoilt
-        doubts = _evidence.doubts(transaction)
-        more |= {key: math.inf for key in more if key[0] in doubts}
-        aside = tuple(name for name, chain in chains.items() if chain.aside or name in doubts)
-        left = _budget.remaining(transaction)
-        made = AnswerPlan(
-            found.aim,
-            transaction.study.observations,
-            more,
-            0.0,
-            left,
-            aside,
-            found.waiting,
-            repeated(transaction),
-            doubts,
-        )
-        for name, number in made.more.items():
-            cost += 0.0 if math.isnan(number) or name in aside else number * chains[name].cost
-    if going:
-        study._look_at(news)
-    return replace(made, cost=cost)
+        study._look_at([name for name in chains if name not in short and name not in done])
+    aside = tuple(name for name, chain in chains.items() if chain.aside or name in look.doubts)
+    waiting = {(one.chain, one.question): one.waiting_for for one in look.questions if one.waiting_for is not None}
+    made = AnswerPlan(aim, progress.observations, more, 0.0, left, aside, waiting, look.repeated, look.doubts)
+    needed = ((name, number) for name, number in made.more.items() if not math.isnan(number) and name not in aside)
+    return replace(made, cost=sum((number * chains[name].cost for name, number in needed), 0.0))
 
 
-def _plan_loss(study: "Study", target: float | Mapping[str, float] | None) -> StudyPlan:
+def _standing(state: State, now: int) -> tuple[set[int], float, set[str]]:
+    """The questions whose replays wait in vain, what is left of the budget, and the chains that are done."""
+    waiting = (asked for asked in state.questions if asked.waits is not None)
+    vain = {asked.number for asked in waiting if waited_in_vain(state.chains[asked.chain].transitions, asked.since)}
+    return vain, budget.remaining(state, now), {chain.name for chain in state.chains if chain.done}
+
+
+def _plan_loss(study: "Study", look: Look, target: float | Mapping[str, float] | None) -> StudyPlan:
     """The plan for this loss, or for the study's own target. The lock is held only while counts are read."""
-    state = study.progress()
-    if target is None and state.target_loss is None:
+    progress = look.progress
+    if target is None and progress.target_loss is None:
         raise InputError(
             "a plan needs a target loss (--target-loss; target_loss in Python): none was given, and the study has none"
         )
     wanted = None if target is None else targets(target, study.names)
-    log_inverse = math.log(state.chains / state.delta)
+    log_inverse = math.log(progress.chains / progress.delta)
+    _, left, done = study._keeper.read(_standing)
     more: dict[str, float] = {}
     own: dict[str, float] = {}
-    aside, news, cost = [], [], 0.0
-    for chain, begins, counts in _read(study):
-        own[chain.name] = chain.target if wanted is None else wanted[chain.name]
-        number = further_transitions(counts, own[chain.name] / chain.weight, state.method, log_inverse)
-        if wanted is None and (number == 0) != chain.done and not math.isnan(number):
-            news.append(chain.name)
-        more[chain.name] = number + (begins and number > 0)
-        if chain.aside:
-            aside.append(chain.name)
-        elif not math.isnan(number):
-            cost += more[chain.name] * chain.cost
-    if state.stop_reason is None:
+    news, cost = [], 0.0
+    for line, begins, counts in _read(study, look):
+        own[line.name] = line.target if wanted is None else wanted[line.name]
+        number = further_transitions(counts, own[line.name] / line.weight, progress.method, log_inverse)
+        if wanted is None and (number == 0) != (line.name in done) and not math.isnan(number):
+            news.append(line.name)
+        more[line.name] = number + (begins and number > 0)
+        if not line.aside and not math.isnan(number):
+            cost += more[line.name] * line.cost
+    if progress.stop_reason is None:
         study._look_at(news)
-    with study._lock, study._store.reading() as transaction:
-        left, twins, doubts = _budget.remaining(transaction), repeated(transaction), _evidence.doubts(transaction)
-    more |= dict.fromkeys(doubts, math.inf)
-    aside += [name for name in doubts if name not in aside]
+    more |= dict.fromkeys(look.doubts, math.inf)
+    aside = tuple(dict.fromkeys([*look.aside, *look.doubts]))
     goal = own if target is None and len(set(own.values())) > 1 else target or next(iter(own.values()))
-    return StudyPlan(goal, state.delta, state.method, state.observations, more, cost, left, tuple(aside), twins, doubts)
+    return StudyPlan(
+        goal, progress.delta, progress.method, progress.observations, more, cost, left, aside, look.repeated,
+        look.doubts,
+    )  # fmt: skip
 
 
-def _read(study: "Study") -> Iterator[tuple[ChainRecord, bool, Counts]]:
-    """Each chain, whether its next observation begins a path, and a copy of its counts."""
-    for first in range(0, study.progress().chains, _BATCH):
-        with study._lock, study._store.reading() as transaction:
-            last = min(first + _BATCH, transaction.study.chains)
-            found = []
-            for chain in map(transaction.numbered, range(first, last)):
-                begins = _transitions.main_path(transaction, chain, study._main) is None
-                rows = {x: dict(row.counts) for x, row in transaction.rows(chain).items()}
-                found.append((chain, begins, Counts.over(rows, max(1, chain.size), chain.open)))
-        yield from found
+def _read(study: "Study", look: Look) -> Iterator[tuple[ChainLine, bool, Counts]]:
+    """Each chain, whether its next observation begins a path, and the counts of its cut."""
+    walker = study._walker()
+
+    def counts(state: State, now: int, first: int) -> list[tuple[bool, Counts]]:
+        found = []
+        for chain in state.chains[first : first + _BATCH]:
+            path = chain.walks.get(chain.paths) if state.shared else walker.path(chain)
+            rows = {x: dict(row) for x, row in state.chosen_cut(chain).counts(chain.rows).items()}
+            found.append((path is None or path.ended, Counts.over(rows, max(1, chain.size), chain.is_open)))
+        return found
+
+    for first in range(0, len(look.chains), _BATCH):
+        for number, (begins, of) in enumerate(study._keeper.read(counts, first), first):
+            yield look.chain(number), begins, of

@@ -38,6 +38,7 @@ from .certificate import StudyCertificate, open_steps
 from .checks import judged_paths, stored_diagnosis
 from .keeper import Keeper
 from .look import Look, Shares, look_at, progress_of, repeated_paths
+from .plan import plan
 from .process import is_gone, running
 from .settings import StudySettings, settings_of
 from .state import MAIN, State
@@ -403,6 +404,16 @@ class Study:
         found = self._keeper.note_bounds(asked)
         self._keeper.settle()
         return asked, found
+
+    def _look_at(self, names: Iterable[str]) -> None:
+        """Notes the bounds of these chains, or the answers to their questions, as far as they count for the aim."""
+        if self._keeper.journal.read_only:
+            return
+        asked: list[Due] = self._see(lambda state: [due(state, state.names[name]) for name in names])
+        self._keeper.look(asked)
+        self._keeper.settle()
+
+    plan = plan
 
     def certificate(self) -> StudyCertificate:
         """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
