@@ -346,7 +346,8 @@ def _done(method: str, study: Study, given: Any) -> Told:
 
 def _restart(study: Study, given: Restart) -> Restarted:
     place = study.restart(**given.model_dump())
-    return Restarted(path=place.path, next_step=place.step, token=place.token)
+    token = None if isinstance(place, Step) else place.token
+    return Restarted(path=place.path, next_step=place.step, token=token)
 
 
 WRITES = (

@@ -280,11 +280,20 @@ class Study:
         walker.number = following.walker
         return Step(following.path, 1)
 
-    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Restarted:
-        """Ends the path. ``lost``: an observation was lost with it. ``token``: of the lease that holds the path."""
+    @overload
+    def restart(self, chain: str, *, lost: bool = False) -> Step: ...
+
+    @overload
+    def restart(self, chain: str, *, lost: bool = False, token: int) -> Restarted: ...
+
+    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step | Restarted:
+        """Ends the path: the next observation begins another one. Returns its path and step, and a lease's new token.
+
+        ``lost``: an observation was lost with it. ``token``: of the lease that holds the path.
+        """
         end = End.LOST if lost else End.UNKNOWN
         if token is None:
-            return Restarted(*self.end_path(chain, end), None)
+            return self.end_path(chain, end)
         following = self._keeper.do(commands.end_path, self._walker(), chain, end, token=_checked_token(token))
         return Restarted(following.path, 1, following.token)
 

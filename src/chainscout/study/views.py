@@ -220,12 +220,12 @@ class Step(NamedTuple):
 
 
 class Restarted(NamedTuple):
-    """The place of the observation with which a process begins again."""
+    """The place of the observation with which the process of a lease begins again."""
 
     path: int
     step: int
-    #: The token that its lease has from now on; None without a lease.
-    token: int | None
+    #: The token that the lease has from now on.
+    token: int
 
 
 class Aside(NamedTuple):
