@@ -169,7 +169,7 @@ class Keeper:
             states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
             if surprise(iter(states), twins.needed) >= twins.needed:
                 self.do(commands.repeat, twins)
-        if checks.is_due(self.state()):
+        while checks.is_due(self.state()):  # who is set aside may have been the last one behind
             made = self._checks.now()
             self.do(commands.check, made.observations, made.stored, made.doubts)
         return self._state is None or self._state.head != head
