@@ -1,6 +1,6 @@
 """Labels and positions: the user's name of a state, and its position in a row."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,6 +12,7 @@ from .state import State
 
 __all__ = [
     "Label", "checked_label", "closed_states", "find", "first_states", "from_text", "label", "position", "states",
+    "unknown_chain",
 ]  # fmt: skip
 
 Label = str | int
@@ -72,10 +73,15 @@ def find(state: State, name: Any) -> Chain:
     """The chain with this name. Raises ``UnknownChain`` if there is none."""
     chain = state.names.get(name) if isinstance(name, str) else None
     if chain is None:
-        known = list(state.names) if len(state.names) <= _MOST_COMPARED else []
-        its = f": its chains are {shown(known)}" if known else ""
-        raise UnknownChain(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
+        raise unknown_chain(state.names, name)
     return chain
+
+
+def unknown_chain(names: Collection[str], name: Any) -> UnknownChain:
+    """The error for a name that no chain has."""
+    known = list(names) if len(names) <= _MOST_COMPARED else []
+    its = f": its chains are {shown(known)}" if known else ""
+    return UnknownChain(f"the study has no chain {shown(name)}{did_you_mean(name, known)}{its}")
 
 
 def position(chain: Chain, given: Hashable) -> int | None:

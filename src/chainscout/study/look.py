@@ -21,6 +21,7 @@ from .aim import FEW
 from .certificate import StudyCertificate, as_of, said
 from .chain import Chain
 from .checks import stored_diagnosis
+from .labels import unknown_chain
 from .repetition import MOST_NAMED, as_sentence, sentence
 from .state import State
 from .views import (
@@ -167,7 +168,7 @@ class Look:
         if isinstance(chain, str):
             number = self._numbers.get(chain)
             if number is None:
-                raise UnknownChain(f"the study has no chain {shown(chain)}")
+                raise unknown_chain(self._numbers, chain)
             return self.chains[number]
         if not 0 <= chain < len(self.chains):
             raise UnknownChain(
@@ -266,9 +267,10 @@ class Look:
 
     def to_dict(self) -> dict[str, Any]:
         """The look as plain data that JSON has. Infinite numbers become None."""
-        shown_fields = (one.name for one in fields(self) if not one.name.startswith("_"))
+        shown_fields = (one.name for one in fields(self) if one.name[0] != "_" and one.name != "checks")
         found: dict[str, Any] = _plain({name: getattr(self, name) for name in shown_fields})
         found["progress"]["finished"] = self.progress.finished
+        found["checks"] = None if self.checks is None else _plain(self.checks.to_json())
         return found
 
 
@@ -296,7 +298,6 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
     """The look at this moment."""
     spoilt, infinite = state.spoilt, math.inf
     observations, variability = state.observations, sum(chain.variability for chain in state.chains)
-    index = None if state.order is None else state.order.index
     values = []
     for chain in state.chains:
         holes, beyond = _holes(state, chain)
@@ -304,7 +305,7 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
         values.append((
             chain.number, chain.name, chain.size, chain.is_open, chain.weight, chain.cost, chain.observations,
             chain.transitions, chain.begun, bound, chain.weight * bound, chain.variability, chain.at_cut[1],
-            chain.target, chain.ratio, chain.looked, chain.enough, infinite if index is None else index(chain),
+            chain.target, chain.ratio, chain.looked, chain.enough, _index(state, chain),
             chain.leases, chain.pending, chain.aside is not None,
             chain.observations / observations if observations else None,
             chain.variability / variability if variability > 0 else None, chain.size - len(chain.rows), holes, beyond,
@@ -339,6 +340,14 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
         _shares=shares,
         _rows=shares.rows(state.chains),
     )  # fmt: skip
+
+
+def _index(state: State, chain: Chain) -> float:
+    """The chain's index; infinite if there is no rule that says it."""
+    try:
+        return math.inf if state.order is None else state.order.index(chain)
+    except Exception:  # of a user's rule: who asks is told
+        return math.inf
 
 
 def _holes(state: State, chain: Chain) -> tuple[int, int]:

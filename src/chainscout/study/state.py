@@ -176,10 +176,7 @@ class State:
         """Notes that the study is over, once. A deadline that passes without an entry is no event."""
         if self.over:
             return
-        try:
-            why = stop.reason(self)
-        except Exception:  # an error of the user's rule, which who asks gets
-            return
+        why = stop.reason(self)
         if why is None:
             return
         self.over = True
