@@ -13,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 
 import pytest
-from chainscout.study._lease import Worker
 
 import chainscout as cs
 from chainscout.errors import LeaseLost
-from chainscout.study import Study, _program
+from chainscout.journal.entry import Kind
+from chainscout.study import Study, process
+from chainscout.study.worker import Worker
 
 MATRIX = [[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.5, 0.25, 0.25]]
 STATES = dict.fromkeys("ab", 3)
@@ -93,9 +94,9 @@ def test_a_source_that_repeats_itself_loses_nothing(folder):
     matrix = cs.MarkovChain(MATRIX)
     where, copy = folder / "study.db", folder / "copy.db"
     cs.learn({"a": matrix}, 40, where=where, progress=False).close()
-    with Study.open(where) as study, _program.running() as mark:
+    with Study.open(where) as study, process.running() as mark:
         study.extend(budget=60)
-        Worker(study, "main", renews=False, mark=mark).lease(continuing=True)
+        Worker(study._keeper, "learn", renews=False, program=mark).lease(continuing=True)
     with (
         cs.learn({"a": matrix}, 60, where=where, progress=False) as study,
         cs.learn({"a": matrix}, 60, where=copy, progress=False) as again,
@@ -119,9 +120,9 @@ def test_a_resumed_call_advances_the_chains_that_the_rule_names(folder):
 
 def test_a_program_that_runs_keeps_its_leases(folder):
     where = folder / "study.db"
-    with learned(where, 30, 1) as study, _program.running() as mark:
+    with learned(where, 30, 1) as study, process.running() as mark:
         study.extend(budget=60)
-        alive = Worker(study, "main", renews=False, mark=mark).lease()
+        alive = Worker(study._keeper, "learn", renews=False, program=mark).lease()
         unmarked = study.worker("rig").lease()
         with threads(1) as pool:
             beside = pool.submit(learned, where, 60, 2)
@@ -131,20 +132,20 @@ def test_a_program_that_runs_keeps_its_leases(folder):
             unmarked.tell(0)
             beside.result().close()
         assert study.progress().lost == 0
-    with Study.open(where) as study, _program.running() as mark:
+    with Study.open(where) as study, process.running() as mark:
         study.extend(budget=80)
-        dead = Worker(study, "main", renews=False, mark=mark).lease()
+        dead = Worker(study._keeper, "learn", renews=False, program=mark).lease()
     with learned(where, 80, 3) as study:
         assert [event.kind for event in study.events()].count("lease abandoned") == 1
-        dead._study = study
+        dead._keeper = study._keeper
         with pytest.raises(LeaseLost):
             dead.tell(0)
 
 
 WAITING = """
 import sys
-from chainscout.study import _program
-with _program.running() as mark:
+from chainscout.study import process
+with process.running() as mark:
     print(mark, flush=True)
     sys.stdin.read()
 """
@@ -152,26 +153,26 @@ with _program.running() as mark:
 
 def test_which_programs_are_gone():
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", WAITING], stdin=pipe, stdout=pipe, text=True) as process:
-        token = "5eed" + process.stdout.readline().strip()
-        assert not _program.is_gone(token)
-        process.kill()
-        process.wait()
-        assert _program.is_gone(token)
-    with _program.running() as mark:
-        assert not _program.is_gone("5eed" + mark)
+    with subprocess.Popen([sys.executable, "-c", WAITING], stdin=pipe, stdout=pipe, text=True) as other:
+        token = "5eed" + other.stdout.readline().strip()
+        assert not process.is_gone(token)
+        other.kill()
+        other.wait()
+        assert process.is_gone(token)
+    with process.running() as mark:
+        assert not process.is_gone("5eed" + mark)
         _, machine, number, begun, name = mark.split("-")
         if begun != "0":  # the same number was another process's before
-            assert _program.is_gone(f"5eed-{machine}-{number}-{int(begun) - 1}-{name}")
-        assert not _program.is_gone(f"5eed-elsewhere-{process.pid}-{begun}-{name}")
-    assert _program.is_gone("5eed" + mark)
-    assert not _program.is_gone("5eed")
+            assert process.is_gone(f"5eed-{machine}-{number}-{int(begun) - 1}-{name}")
+        assert not process.is_gone(f"5eed-elsewhere-{other.pid}-{begun}-{name}")
+    assert process.is_gone("5eed" + mark)
+    assert not process.is_gone("5eed")
 
 
 def test_a_later_path_without_an_observation_leaves_no_earlier_one():
     """Two calls of ``learn`` side by side on a chain: the checks wait for the first one's draw, whoever looks."""
     study = Study.create(None, {"a": 3})
-    first, second = Worker(study, "main", renews=False), Worker(study, "main", renews=False)
+    first, second = Worker(study._keeper, "learn", renews=False), Worker(study._keeper, "learn", renews=False)
     with first, second:
         lease = first.lease(steps=100)
         for step in range(20):
@@ -191,6 +192,28 @@ if __name__ == "__main__":
     with threads({workers}) as pool:
         learned({where!r}, {budget}, {seed}, pool, {meanwhile}).close()
 """
+
+
+@pytest.mark.parametrize("workers", [0, 3], ids=["one at a time", "three workers"])
+def test_old_slots_are_given_up_before_the_first_new_one(folder, request, workers):
+    """A program that is killed while all of its sources are at work leaves a hole for each of them."""
+    where = folder / "study.db"
+    given = {"tests": str(request.path.parent), "where": str(where), "workers": workers, "budget": None, "seed": 1}
+    script = KILLED.format(**given, meanwhile="__import__('functools').partial(__import__('time').sleep, 0.01)")
+    program = subprocess.Popen([sys.executable, "-c", script])
+    while not told(where) >= 30:
+        time.sleep(0.001)
+    program.kill()
+    program.wait()
+    with Study.open(where, read_only=True) as study:
+        held, last = set(study._keeper.state().leases), study._keeper.state().head.number
+    assert len(held) == (2 if workers else 1)  # there are two chains
+    with threads(workers) as pool, learned(where, told(where) + 20, 2, pool) as study:
+        assert (study.progress().lost, study.progress().leases) == (len(held), 0)
+        kinds = [(entry.kind, entry.by) for page in study._keeper.pages() for entry in page if entry.number > last]
+        begun = [kind for kind, _ in kinds].index(Kind.LEASE)
+        assert {by for kind, by in kinds[:begun] if kind is Kind.ABANDONED} == held
+        study.audit()
 
 
 @pytest.mark.soak
@@ -224,6 +247,6 @@ def told(where):
     """How many observations a study has, if there is a study."""
     try:
         with closing(sqlite3.connect(f"file:{where}?mode=ro", uri=True)) as study:
-            return study.execute("SELECT observations FROM study").fetchone()[0]
+            return study.execute("SELECT COUNT(*) FROM journal WHERE kind = ?", (int(Kind.TOLD),)).fetchone()[0]
     except sqlite3.Error:
         return 0

@@ -138,17 +138,17 @@ class Worker:
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
-                settled = self._keeper.settle()  # a look that is due may free a chain
+                looked = self._keeper.settle()  # a look that is due may free a chain
                 if limit is not None and time.monotonic() + pause > limit:
                     raise
-                if not settled:
-                    self._check_wait()
+                if self._renews and not looked:
+                    self._check_others_work()
                 check_may_wait("a worker that waits for a lease", "await asyncio.to_thread(worker.lease)")
             time.sleep(pause)
             pause = min(2 * pause, _POLL[1])
 
-    def _check_wait(self) -> None:
-        """Raises ``Held`` if all leases are the worker's own, because then nobody else ends the wait."""
+    def _check_others_work(self) -> None:
+        """Raises ``Held`` if all leases are the worker's own, because it renews them and would wait for ever."""
         with self._keeper.lock():
             held = self._keeper.state().leases.values()
             alone = held and all(lease.worker == self._walker.number for lease in held)
