@@ -101,10 +101,11 @@ def test_an_async_iterator_that_ends_sets_its_chain_aside():
         return
         yield
 
-    with pytest.warns(SetAsideWarning, match="2 chains were set aside"), learned({"a": states(), "b": nothing}, 9) as s:
-        assert s.allocation() == {"a": 3, "b": 0}
-        assert {why.reason for why in s.look().aside.values()} == {"the iterator has no more states"}
-        assert s.progress().lost == 0
+    with pytest.warns(SetAsideWarning, match="2 chains were set aside"):
+        study = learned({"a": states(), "b": nothing}, 9)
+    assert study.allocation() == {"a": 3, "b": 0}
+    assert {why.reason for why in study.look().aside.values()} == {"the iterator has no more states"}
+    assert study.progress().lost == 0
 
 
 def test_an_async_source_of_ones_own():
@@ -207,9 +208,7 @@ def test_a_lease_that_is_free_needs_no_thread():
 def test_who_has_the_only_leases_is_told_so_and_does_not_wait():
     with Study.create(None, {"a": 3}, 4, paths="shared") as study, study.worker("x") as worker:
         lease = worker.lease(steps=2)
-        with pytest.raises(
-            Held, match="^the worker 'x' has the only leases of the study: it must tell them, not wait$"
-        ):
+        with pytest.raises(Held, match="the worker 'x' has the only leases of the study: it must tell them"):
             worker.lease()
         with pytest.raises(NothingFree):
             worker.lease(wait=0)
