@@ -13,7 +13,6 @@ from chainscout.logs import count_transitions, read_paths
 from chainscout.numerals import cell
 from chainscout.report.html import section
 from chainscout.report.study_data import StudyReport
-from chainscout.study import _evidence
 
 STATES = ["idle", "busy", "down"]
 LAW = {"idle": [0.6, 0.3, 0.1], "busy": [0.3, 0.5, 0.2], "down": [0.5, 0.25, 0.25]}
@@ -104,8 +103,7 @@ def test_in_a_study_the_chain_that_is_rejected_is_told_from_the_others():
     }
     assert study.answer("south", "share of down").code == "order"
     assert study.checks().blamed == study.diagnose().blamed
-    with study._store.reading() as transaction:
-        said = _evidence.doubts(transaction)
+    said = study.look().doubts
     assert said.keys() == {"south"}
     assert said["south"].startswith("no bound holds: the check of order (predecessor) rejects")
     north, south = study.questions()

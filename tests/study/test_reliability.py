@@ -5,6 +5,7 @@ import random
 import pytest
 from reliability_trial import CHAINS, SIZES, Simulator, Trial, run
 from scipy.stats import binom
+from study_places import set_clock
 
 from chainscout.study import Study
 
@@ -53,9 +54,9 @@ def naive_run(seed, steps, lie=False):
     Gives whether a bound ever failed, at any of many looks.
     """
     rng = random.Random(seed)
-    now = [0.0]
+    now = 0.0
     study = Study.create(None, SIZES, delta=0.05)
-    study._store.clock = lambda: now[0]
+    set_clock(study, now)
     crew = []
     for step in range(steps):
         if len(crew) < 4 or rng.random() < 0.02:  # a worker is started, or dies and is started again
@@ -69,7 +70,8 @@ def naive_run(seed, steps, lie=False):
         lease = worker.lease(seconds=10.0, continuing=lie)
         state = simulators[lease.chain].advance()
         if rng.random() < 0.05:  # this one forgets its lease, and its draw is lost
-            now[0] += 20.0
+            now += 20.0
+            set_clock(study, now)
             continue
         lease.tell(state)
         if step % 50 == 49 and Trial.misses(study):
