@@ -161,7 +161,7 @@ def test_history_of_warm_started_and_open_chains(tmp_path: Path) -> None:
     study.tell_many([(name, state) for k in range(100) for name, state in (("warm", k % 2), ("open", "abcd"[k % 4]))])
     report = StudyReport(study, "Study")
     lines = {line.name: line for line in report.page().chains}
-    assert {name: line.certified for name, line in lines.items()} == {"warm": 108, "open": 105}
+    assert {name: line.certified for name, line in lines.items()} == {"warm": 100, "open": 100}
     for curve in report.curves().curves:
         assert curve.certificate[-1] == lines[curve.label].certificate
         assert curve.plug_in[-1] == lines[curve.label].plug_in
@@ -234,7 +234,7 @@ def test_a_report_is_of_one_moment() -> None:
 
 def test_the_only_chain_has_all_observations_at_every_point() -> None:
     study = Study.create(None, {"a": 2})
-    for t in range(600):
+    for t in range(1200):
         study.tell("a", t * t // 3 % 2)
     curve = StudyReport(study, "Study").curves().curves[0]
     assert len(curve.share) > 10
@@ -242,18 +242,18 @@ def test_the_only_chain_has_all_observations_at_every_point() -> None:
 
 
 def test_few_lines_of_history(tmp_path: Path) -> None:
-    """A line of the whole study for each per cent, and a chain's when its certificate was computed."""
+    """A chain has a line for each of its bounds, and the study has one with them when it has grown by a per cent."""
     study = new_study(None, budget=None)
     study.tell_many([(name, (t * t // 7) % 5) for t in range(1000) for name in PROBLEM.names])
     for _ in range(20):
         study.tell_many([(name, (t * t // 3) % 5) for t in range(100) for name in PROBLEM.names])
     look = study.look()
     whole = look.history(None)
-    assert [line.observations for line in whole] == [3000, *range(3300, 9001, 300)]
+    assert [line.observations for line in whole] == [3000, 3900, 4800, 6000, 7500]
     assert [line.own for line in whole] == [line.observations for line in whole]
     own = look.history(0)
     numbers = [line.own for line in own]
-    assert numbers == [1000, 1300, 1700, 2200, 2800]  # a quarter more
+    assert numbers == [1000, 1000, 1300, 1600, 2000, 2500]  # after 100 transitions, and then a quarter more each
     assert look.history(0, own[-2].number) == own[-1:]
     assert whole[-1].variability == pytest.approx(sum(look.history(k)[-1].variability for k in range(3)))
 
@@ -282,26 +282,37 @@ def test_search_sort_and_pages(study: Study, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
 def test_many_chains_without_a_target(place: str, tmp_path: Path) -> None:
-    """Certificates of many chains are kept from 100 transitions on, and then order them."""
+    """Bounds of many chains are looked at from 100 transitions on, and then order the chains."""
     where = None if place == "memory" else tmp_path / "study.db"
-    study = Study.create(where, {f"chain {k}": 2 for k in range(501)}, budget=100_000)
+    names = [f"chain {k}" for k in range(501)]
+    study = Study.create(where, dict.fromkeys(names, 2), budget=100_000)
     empty = StudyReport(study, "Study").overview()
     assert empty.certificate is None
     assert "nothing is certified yet" in " ".join(empty.notes)
-    study.tell_many([(f"chain {k}", (t * k) % 2) for k in range(501) for t in range(95 + k % 40)])
-    exact = study.certificate().loss
+    study.tell_many([(name, (t * k) % 2) for k, name in enumerate(names) for t in range(95 + k % 40)])
     report = StudyReport(study, "Study")
     assert report.overview().certificate is None
-    kept = sorted((name for name in exact if int(name[6:]) % 40 > 5), key=exact.__getitem__)
+    lines = {line.name: line for k in range(1, 4) for line in report.page(size=200, page=k).chains}
+    kept = [name for k, name in enumerate(names) if k % 40 > 5]
+    for k, name in enumerate(names):
+        line = lines[name]
+        assert (line.certified >= 100) == (name in kept) == (line.certificate is not None)
+        assert line.certified == 0 or line.certified <= line.transitions < 1.25 * line.certified
+    began = {
+        name: Counts.from_path([(t * k) % 2 for t in range(lines[name].certified + 1)], 2)
+        for k, name in enumerate(names)
+    }
+    exact = certify(began, 0.05).loss
+    kept.sort(key=exact.__getitem__)
     page = report.page(sort="certificate", size=200)
     assert [line.certificate for line in page.chains] == [exact[name] for name in kept[:200]]
     last = report.page(sort="certificate", size=200, page=3)
     assert (last.total, last.pages, [line.certified for line in last.chains][-60:]) == (501, 3, [0] * 60)
-    study.tell_many([(f"chain {k}", t % 2) for k in range(501) for t in range(10)])
+    exact = study.certificate().loss
     report = StudyReport(study, "Study")
-    assert report.overview().certificate == max(
-        line.certificate for k in range(1, 4) for line in report.page(size=200, page=k).chains
-    )
+    stored = {line.name: line.certificate for k in range(1, 4) for line in report.page(size=200, page=k).chains}
+    assert stored == {name: bound if math.isfinite(bound) else None for name, bound in exact.items()}
+    assert report.overview().certificate == max(exact.values())
     found = report.page("CHAIN 49", sort="certificate", descending=True)
     assert found.total == 11
     assert report.page("nul\0", sort="certificate").total == 0

@@ -133,7 +133,7 @@ def _whole_number(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_whole_number)]
 Name = Field(min_length=1, max_length=20_000)
-Token = Annotated[Whole, Field(ge=1, le=MOST)]
+Positive = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)]
 
 
 class Ask(Given):
@@ -147,9 +147,9 @@ class Tell(Given):
 
     chain: str = Name
     state: str | Whole
-    path: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
-    step: Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_whole_number)] | None = None
-    token: Token | None = None
+    path: Positive | None = None
+    step: Positive | None = None
+    token: Positive | None = None
 
 
 class TakeLease(Given):
@@ -164,7 +164,7 @@ class Renew(Given):
     """A lease to hold for longer: ``seconds`` from now on."""
 
     chain: str = Name
-    token: Token
+    token: Positive
     seconds: float = Field(default=60.0, gt=0, le=86_400)
 
 
@@ -172,7 +172,7 @@ class GiveBack(Given):
     """A lease to end; ``lost``: its worker cannot go on, and its path ends."""
 
     chain: str = Name
-    token: Token
+    token: Positive
     lost: bool = False
 
 
@@ -181,7 +181,7 @@ class Restart(Given):
 
     chain: str = Name
     lost: bool = False
-    token: Token | None = None
+    token: Positive | None = None
 
 
 # -- answers to them

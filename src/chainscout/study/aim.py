@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CALM", "FEW", "LONG", "MOST_CHECKED", "Aim", "contenders", "middle", "next_check"]
 
-#: A study with at most this many chains has its bounds looked at for their history, also without a target.
+#: A study with at most this many chains has all its bounds looked at when it stops.
 FEW = 100
 #: The next look is due when T has grown by the root of the ratio, at least by _NEAR and at most by _FAR; or when the
 #: ratio is expected to be 1, if that is sooner. But T grows at least by _LEAST.
@@ -134,11 +134,9 @@ class Aim:
         elif self.targets:
             growth = max(_LEAST, min(chain.ratio, max(_NEAR, min(math.sqrt(chain.ratio), _FAR))))
             chain.due = max(transitions + 1, unread + math.ceil(own * growth))
-        elif chain.questions or len(state.chains) <= FEW:
+        else:
             own = own if chain.questions else max(own, int(LONG / CALM))
             chain.due = max(transitions + 1, unread + math.ceil(own * CALM))
-        else:
-            chain.due = math.inf
 
     def _expect(self, state: "State", chain: Chain, looked: int) -> None:
         """When the aim is expected to be reached, from a look at this T."""
