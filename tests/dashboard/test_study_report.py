@@ -294,8 +294,7 @@ def test_many_chains_without_a_target(place: str, tmp_path: Path) -> None:
     assert report.overview().certificate is None
     lines = {line.name: line for k in range(1, 4) for line in report.page(size=200, page=k).chains}
     kept = [name for k, name in enumerate(names) if k % 40 > 5]
-    for k, name in enumerate(names):
-        line = lines[name]
+    for name, line in lines.items():
         assert (line.certified >= 100) == (name in kept) == (line.certificate is not None)
         assert line.certified == 0 or line.certified <= line.transitions < 1.25 * line.certified
     began = {

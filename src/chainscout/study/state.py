@@ -665,7 +665,9 @@ class State:
             moment = entry.number, chain.number, self.observations, entry.time / 1000
             line = HistoryLine(*moment, chain.observations, bound, chain.variability)
             self.history.setdefault(chain.number, []).append(line)
-        if self.observations >= self.drawn or (self.over and few):
+        whole = self.history.get(None)
+        at_once = whole is not None and whole[-1].observations == self.observations  # several bounds of one moment
+        if self.observations >= self.drawn or (few and (self.over or at_once)):
             self._draw_all()
 
     def _draw_all(self) -> None:
@@ -674,7 +676,7 @@ class State:
         moment = self._entry.number, None, self.observations, self._entry.time / 1000
         line = HistoryLine(*moment, self.observations, bound, sum(chain.variability for chain in self.chains))
         lines = self.history.setdefault(None, [])
-        if lines and lines[-1].number == line.number:
+        if lines and lines[-1].observations == line.observations:
             lines.pop()
         lines.append(line)
 
