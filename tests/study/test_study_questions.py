@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from chainscout.study._questions import contenders, shares
+from chainscout.study.aim import contenders
+from chainscout.study.questions import Asked, Registered, shares
 from study_places import set_clock
 
 import chainscout as cs
@@ -97,20 +98,24 @@ def test_replays_that_go_on_say_what_one_pass_says(seed):
 
 
 def test_a_lost_draw_left_the_state_that_its_path_was_in_then():
-    """The path goes on before anybody looks: what was lost, and blocks its row, is a draw out of 0 and not out of 2."""
+    """Their workers go on before anybody looks: what was lost are draws out of 0 and not out of 2.
+
+    Three of them have any value. The fourth ends its row, and the answer names it.
+    """
     study = cs.Study.create(None, {"a": 3}, questions=QUESTIONS[0])
-    one, two = (study.worker(name, renews=False) for name in ("one", "two"))
-    one.lease().tell(0)
-    two.lease().tell(0)
-    first, second = one.lease(), two.lease()
-    second.tell(1)
-    first.give_back()
-    one.lease().tell(2)
-    for state in (1, 0, 1):
-        one.lease().tell(state)
-    check(study)
-    assert study.answer("a", QUESTIONS[0]).episodes == 0
-    assert "a draw of it was given up when a later one was known" in study.answer("a", QUESTIONS[0]).notes[0]
+    workers = [study.worker(f"w{number}", renews=False) for number in range(5)]
+    for worker in workers:
+        worker.lease().tell(0)
+    leases = [worker.lease() for worker in workers]
+    leases[-1].tell(1)
+    for number, lease in enumerate(leases[:-1]):
+        lease.abandon()
+        for state in (2, 1, 0, 1):
+            workers[number].lease().tell(state)
+        check(study)
+    found = study.answer("a", QUESTIONS[0])
+    assert f"the replay stands still at an exit of 0: its draw {leases[3].token} was lost" in found.notes[0]
+    assert "3 draws were lost: the bounds hold whatever the lost states were" in found.notes
 
 
 def test_plain_tells_and_paths_that_are_left(place):

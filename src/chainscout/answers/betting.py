@@ -4,6 +4,7 @@ The bets are fixed beforehand, so the wealth is a product over values. A histogr
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ _GAMMA = 0.999 * 2.0 ** (-np.arange(BETS) / 2)
 _LOG_WEIGHT = -math.log(BETS)
 #: The log of the wealth must exceed log(1/share) by this much, to allow for rounding.
 _MARGIN = 1e-9
+#: A bound of so many different values is remembered.
+_MOST_KEPT = 64
 
 
 def _wealth(factors: _Array, counts: _Array) -> float:
@@ -36,7 +39,19 @@ def least_mean(values: _Array, counts: _Array, log_inverse: float) -> float:
     total = float(counts.sum())
     if total == 0 or not (values[counts > 0] > 0).any():
         return 0.0
-    mean = float(values @ counts) / total
+    if len(values) <= _MOST_KEPT:
+        return _least_mean_kept(values.tobytes(), counts.tobytes(), log_inverse)
+    return _least_mean(values, counts, log_inverse)
+
+
+@lru_cache(maxsize=4096)
+def _least_mean_kept(values: bytes, counts: bytes, log_inverse: float) -> float:
+    """Most values of holes that an answer goes through give the same few histograms."""
+    return _least_mean(np.frombuffer(values), np.frombuffer(counts), log_inverse)
+
+
+def _least_mean(values: _Array, counts: _Array, log_inverse: float) -> float:
+    mean = float(values @ counts) / float(counts.sum())
     gamma = _GAMMA[:, None]
 
     def rejected(m: float) -> bool:

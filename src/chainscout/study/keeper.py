@@ -97,12 +97,12 @@ class Keeper:
             self._record = state
             return state
 
-    def replies(self, name: str) -> list[Reply]:
-        """The answers to the questions of a chain at this moment. They are computed outside of the lock."""
+    def replies(self, name: str, question: int | None = None) -> list[Reply]:
+        """The answers to the questions of a chain at this moment, or to one. They are computed outside of the lock."""
         with self._replaying:
             with self._lock:
                 state = self.recorded()
-                answers = self._replays.read(state, state.names[name])
+                answers = self._replays.read(state, state.names[name], question)
             return answers()
 
     def growth(

@@ -48,13 +48,16 @@ class Replays:
         self._readings: dict[int, _Reading] = {}
         self._running: dict[int, Running] = {}
 
-    def read(self, state: State, chain: Chain) -> "Callable[[], list[Reply]]":
-        """Reads what is new. ``state``: records draws. The result computes the answers, outside of the study's lock."""
-        cut, transitions, questions = state.head.number + 1, chain.transitions, chain.questions
+    def read(self, state: State, chain: Chain, question: int | None = None) -> Callable[[], list[Reply]]:
+        """Reads what is new. The result computes the answers, or this one, outside of the study's lock.
+
+        ``state``: records draws.
+        """
+        cut, transitions = state.head.number + 1, chain.transitions
         decks, running = self._up_to_date(state, chain)
-        return lambda: [
-            _reply(asked, one, decks, cut, transitions) for asked, one in zip(questions, running, strict=True)
-        ]
+        pairs = zip(chain.questions, running, strict=True)
+        wanted = [(asked, one) for asked, one in pairs if question in (None, asked.number)]
+        return lambda: [_reply(asked, one, decks, cut, transitions) for asked, one in wanted]
 
     def growth(
         self, state: State, chain: Chain, good: Callable[[float, float], bool], width: float | None

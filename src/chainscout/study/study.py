@@ -526,11 +526,19 @@ class Study:
         if line not in questions:
             return None
         number, transitions = questions[line]
-        replies = self._keeper.replies(chain)
-        found = next(reply for reply in replies if reply.question == number)
-        if found.transitions != transitions and not self._keeper.journal.read_only:
-            self._keeper.do(commands.answer, chain, replies)
-            self._keeper.settle()
+        (found,) = self._keeper.replies(chain, number)
+        if found.transitions == transitions or self._keeper.journal.read_only:
+            return found.answer
+        self._keeper.do(commands.answer, chain, [found])
+
+        def is_news(state: State) -> bool:
+            """Whether it may be that the chain has reached the aim."""
+            asked = state.questions[number - 1]
+            met = state.aim.is_met(asked, asked.lower, asked.upper)
+            return state.aim.is_about_answers and not state.chains[asked.chain].done and met != asked.met
+
+        if self._see(is_news):
+            self._look_at([chain])
         return found.answer
 
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
