@@ -154,7 +154,8 @@ def test_a_whole_matrix_of_four_thousand_states(tmp_path: Path) -> None:
 def test_a_hundred_thousand_states_are_shown_in_parts_or_refused() -> None:
     study = many_states(None, 100_000, is_open=False)
     assert "100,000" in study_page(study, "many")
-    refused: list[Callable[[], object]] = [lambda kind=kind: content(study, kind) for kind in FORMATS]  # type: ignore[misc]
+    matrices = [kind for kind in FORMATS if kind != "jsonl"]  # which has the entries of the journal
+    refused: list[Callable[[], object]] = [lambda kind=kind: content(study, kind) for kind in matrices]  # type: ignore[misc]
     for refuse in (*refused, lambda: problem(study)):
         with pytest.raises(InputError, match=r"every entry of every matrix.* have 10,000,000,000"):
             refuse()
