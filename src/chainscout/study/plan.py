@@ -10,7 +10,6 @@ from ..certificates.certificate import need_certifiable
 from ..certificates.planning import further_transitions, least_transitions, mixture_bound, sharp_bound
 from ..counts import Counts
 from ..errors import InputError
-from ..problems import Problem
 from ..validation import failure_probability, printable, shown
 from . import budget
 from .aim import middle
@@ -23,6 +22,7 @@ from .views import ChainLine
 
 if TYPE_CHECKING:
     from ..logs import TransitionCounts
+    from ..problems import Problem
     from .study import Study
 
 #: The number of chains whose counts are read at a time.
@@ -191,6 +191,7 @@ def plan(
     ``target_loss``: one for all chains, or name → loss; a study has its own. ``target_width``: for a study's questions.
     ``delta``, ``certificate``: the probability that the bounds fail, and 'sharp' or 'mixture'; a study has its own.
     """
+    from ..problems import Problem  # here, because it loads slowly
     from .study import Study
 
     if isinstance(known, Study):
@@ -212,7 +213,7 @@ def plan(
     return StudyPlan(target, fails, method, made, more, cost)
 
 
-def _of_guess(problem: Problem, wanted: Mapping[str, float], delta: float, method: str) -> dict[str, float]:
+def _of_guess(problem: "Problem", wanted: Mapping[str, float], delta: float, method: str) -> dict[str, float]:
     """The observations of each chain, its first one included."""
     bound = (sharp_bound if method == "sharp" else mixture_bound)(problem, delta)
     chains = problem.chains.items()

@@ -1,9 +1,9 @@
 """A live, durable study: one budget, many chains, one worker or many."""
 
-import asyncio
 import math
 import os
 import secrets
+import sys
 import threading
 import warnings
 import weakref
@@ -182,8 +182,10 @@ class Study:
 
     def _walker(self) -> Walker:
         """The walker of this asyncio task, or else of this thread."""
-        loop = asyncio._get_running_loop()  # without the error that `current_task` raises where no event loop runs
-        who: Any = (None if loop is None else asyncio.current_task(loop)) or threading.current_thread()
+        asyncio = sys.modules.get("asyncio")  # it loads slowly, and no task runs where nobody has loaded it
+        # Without the error that `current_task` raises where no event loop runs.
+        loop = None if asyncio is None else asyncio._get_running_loop()
+        who: Any = (asyncio and loop and asyncio.current_task(loop)) or threading.current_thread()
         walker = self._walkers.get(who)
         if walker is None:
             # Only the first walker can stand where the study was left.

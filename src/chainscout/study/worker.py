@@ -1,6 +1,5 @@
 """Workers and their leases, for a study on a journal: who advances a path for a while."""
 
-import asyncio
 import inspect
 import math
 import re
@@ -45,7 +44,8 @@ def check_may_wait(what: str, instead: str) -> None:
 
     A notebook runs its cells in an event loop of its own, which nothing else needs, so a cell may wait.
     """
-    frame = None if asyncio._get_running_loop() is None else sys._getframe(1)
+    asyncio = sys.modules.get("asyncio")  # it loads slowly, and no loop runs where nobody has loaded it
+    frame = None if asyncio is None or asyncio._get_running_loop() is None else sys._getframe(1)
     while frame is not None:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if package in ("IPython", "ipykernel"):
