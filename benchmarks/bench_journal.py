@@ -8,24 +8,23 @@ the most. ``--seconds 0.3 --turns 3`` takes half a minute.
 """
 
 import argparse
-import itertools
 import multiprocessing
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
-from bench_study import postgres
+from bench_study import WRITTEN, postgres, synchronised
 from recording import record
 
 from chainscout.journal.entry import FORMAT, START, Draft, Kind, packed
 from chainscout.journal.opening import create, open_journal
 
 CROWDS = (1, 4, 16)
-WRITTEN = 2 * (4096 + 24)  # two pages of the table with their headers in the log
 COLUMNS = (
     "what",
     "appends a second",
@@ -75,19 +74,13 @@ class Crowd:
             order.send(0)
 
 
-def synchronised(folder: Path, seconds: float) -> float:
+def writes(write: Callable[[], None], seconds: float) -> float:
     """Writes a second that reach the disk."""
-    block, places, number = os.urandom(WRITTEN), itertools.cycle(range(64)), 0
-    with open(folder / "fdatasync", "wb+", buffering=0) as file:
-        file.write(block * 64)
-        os.fsync(file.fileno())
-        begun = time.perf_counter()
-        while time.perf_counter() - begun < seconds:
-            file.seek(next(places) * WRITTEN)
-            file.write(block)
-            os.fdatasync(file.fileno())
-            number += 1
-        return number / (time.perf_counter() - begun)
+    number, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        write()
+        number += 1
+    return number / (time.perf_counter() - begun)
 
 
 def main() -> None:
@@ -102,8 +95,9 @@ def main() -> None:
         for name, crowd in crowds.items():
             crowd.turn(max(CROWDS), 0.1)  # they have started, and read what is there
             found |= {(name, number): [] for number in CROWDS}
+        write = synchronised(Path(folder))
         for _ in range(options.turns):
-            disk.append(synchronised(Path(folder), options.seconds))
+            disk.append(writes(write, options.seconds))
             for (name, number), turns in found.items():
                 turns.append(crowds[name].turn(number, options.seconds))
         for crowd in crowds.values():
