@@ -19,9 +19,9 @@ import tempfile
 from pathlib import Path
 from statistics import mean, median
 
-from bench_study import HERE, beside_option, postgres
+from bench_study import EACH, FEW, HERE, beside_option, postgres
 from recording import record
-from study_steps import Crowd, Turn, make
+from study_steps import Crowd, make
 
 import chainscout as cs
 from chainscout.sources import Place
@@ -81,11 +81,9 @@ def rates(beside: Path | None) -> None:
                 crowds = []
                 for number, (tree, step) in enumerate(ways.values()):
                     where = place(f"crowd{size}_{number}")
-                    make(tree, where, 10, 10)
+                    make(tree, where, FEW, EACH)
                     crowds.append(Crowd(tree, step, where, size=size))
-                turns: list[list[list[Turn]]] = []
-                for _ in range(TURNS + 1):
-                    turns.append([crowd.turn(SECONDS) for crowd in crowds])
+                turns = [[crowd.turn(SECONDS) for crowd in crowds] for _ in range(TURNS + 1)]
                 for crowd in crowds:
                     crowd.close()
                 found = [[sum(one.number / one.clock for one in way) for way in turn] for turn in turns[1:]]
