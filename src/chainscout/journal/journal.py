@@ -72,6 +72,8 @@ def other_format(where: str, found: object) -> FileError:
 class Journal(ABC):
     """The entries of one study. One thread uses it at a time."""
 
+    #: Whether the entries are there when the process has ended.
+    lasts = True
     #: Errors of the database's driver. `_meaning` says what they mean.
     _failure: type[Exception] | tuple[type[Exception], ...] = ()
     #: Whether other processes can write to it.
@@ -229,6 +231,8 @@ class Journal(ABC):
 
 class MemoryJournal(Journal):
     """A list. Several threads may use it, each with a state of its own."""
+
+    lasts = False
 
     is_shared = False
 

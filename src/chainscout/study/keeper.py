@@ -47,8 +47,8 @@ class Keeper:
         self._lock = threading.RLock()
         #: The state, or None if an error has interrupted the folding of some entries.
         self._state: State | None = None
-        #: The last entry of the last snapshot, and of the pairs of paths that were compared.
-        self._kept = 0
+        #: The last entry of the last snapshot, and the number of entries at which the next one may be due.
+        self._kept, self._keep_at = 0, TAIL
         #: Another state, which records draws, if somebody has asked for their order.
         self._record: State | None = None
         self._compared: Twins | None = None
@@ -150,7 +150,7 @@ class Keeper:
             new = self.journal.append(state.head, checked)
             if new:
                 self._fold(state, new)
-                if state.head.number - self._kept >= TAIL:
+                if state.head.number >= self._keep_at:
                     self._keep_if_due(state)
         return found
 
@@ -291,6 +291,7 @@ class Keeper:
         state = self._kept_state()
         if state is not None:
             self._kept = state.head.number
+            self._keep_at = self._kept + TAIL
         return state
 
     def _kept_state(self) -> State | None:
@@ -304,13 +305,16 @@ class Keeper:
 
     def _keep_if_due(self, state: State) -> None:
         """Keeps a snapshot if what was written since the last one is long, beside the state."""
-        tail = state.head.number - self._kept
-        if self.policy is None or self._recording or state.order is None or state.order.errors:
-            return
         objects = sum(1 + len(chain.rows) + len(chain.walks) for chain in state.chains)
-        if tail >= OBJECTS * objects:
-            self.journal.keep(Snapshot(snapshot_key(self.policy), state.head, packed_state(state)))
-            self._kept = state.head.number
+        due = self._kept + max(TAIL, OBJECTS * objects)
+        if state.head.number < due:
+            self._keep_at = due
+            return
+        self._keep_at = state.head.number + TAIL
+        if not self.journal.lasts or self._recording or state.order is None or state.order.errors or not self.policy:
+            return
+        self.journal.keep(Snapshot(snapshot_key(self.policy), state.head, packed_state(state)))
+        self._kept = state.head.number
 
 
 @contextmanager
