@@ -512,7 +512,7 @@ def test_a_row_that_is_blocked_for_ever_takes_no_budget(lost):
     assert study.stop_reason is reason
     if lost == 4:
         aside = study.look().aside["a"].reason
-        assert aside == f"a question waits for an exit of 0, whose draw {dead[-1].token} was lost"
+        assert aside == f"a question waits for an exit of 0, whose draw {dead[-1].token + 1} was lost"
 
 
 def test_looks_are_at_the_replays_own_pace_after_a_warm_start():
