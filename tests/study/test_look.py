@@ -105,6 +105,10 @@ def test_a_look_is_what_the_entries_say(seed: int) -> None:
             assert unpacked is not None
             assert looked(unpacked) == looked(again)
             again = unpacked
+        shown = looked(again).chains  # what it keeps of holes is as good as new
+        cuts = [again.chosen_cut(chain) for chain in again.chains]
+        assert [line.beyond for line in shown] == [sum(cut.without.values()) for cut in cuts]
+        assert [line.holes for line in shown] == [sum(cut.holes.values()) for cut in cuts]
     look, other = looked(kept.state), looked(again)
     assert look == other
     assert look.to_dict() == other.to_dict()

@@ -121,8 +121,8 @@ class Chain:
         "aside", "at_cut", "barren", "bound", "constants", "cost", "discovered", "done", "draws", "due",
         "ended", "enough", "error", "is_open", "labels", "latched", "leases", "look", "looked", "name", "newest",
         "number", "observations", "paths", "pending", "positions", "prefixes", "prior", "questions", "ratio", "rows",
-        "shared", "size", "sums", "target", "transitions", "variability", "walks", "wanted", "wanted_at", "warm",
-        "weight",
+        "shared", "shown", "size", "sums", "target", "transitions", "variability", "walks", "wanted", "wanted_at",
+        "warm", "weight",
     )  # fmt: skip
 
     def __init__(self, number: int, name: str, size: int) -> None:
@@ -185,6 +185,8 @@ class Chain:
         #: Whether the aim is reached; the cut where it was stays known.
         self.done = False
         self.latched: Hole | None = None
+        #: What a look shows of its holes, after what it follows from; nothing else reads it.
+        self.shown: tuple[Any, ...] = ()
 
     @property
     def begun(self) -> int:

@@ -351,11 +351,19 @@ def _index(state: State, chain: Chain) -> float:
 
 
 def _holes(state: State, chain: Chain) -> tuple[int, int]:
-    """How many slots are open or lost in the chain's chosen cut, and how many transitions lie beyond it."""
-    if not any(hole.after for hole in chain.draws.holes):
+    """How many slots are open or lost in the chain's chosen cut, and how many transitions lie beyond it.
+
+    To choose a cut takes long, so the numbers are kept until the chain has other holes or transitions.
+    """
+    holes = chain.draws.holes
+    if not any(hole.after for hole in holes):
         return 0, 0
-    cut = state.chosen_cut(chain)
-    return sum(cut.holes.values()), sum(cut.without.values())
+    of = chain.transitions, len(holes), holes[-1].number, sum(hole.source for hole in holes)
+    if chain.shown[:-1] != of:
+        cut = state.chosen_cut(chain)
+        chain.shown = *of, (sum(cut.holes.values()), sum(cut.without.values()))
+    found: tuple[int, int] = chain.shown[-1]
+    return found
 
 
 def _pace(state: State, now: int) -> Pace:
