@@ -16,7 +16,8 @@ from unittest import mock
 import numpy as np
 from recording import record
 
-from chainscout.study import Study, _certificate, _history
+from chainscout.study import Study
+from chainscout.study.keeper import Keeper
 
 Row = tuple[str, str]
 #: Chains and observations of each, of the study that is shown; as many chains with `LONG` observations are certified.
@@ -73,34 +74,31 @@ def turn(study: Study, rng: np.random.Generator) -> tuple[float, float]:
     return time.perf_counter() - begun, time.process_time() - used
 
 
-def nothing(*arguments: object) -> tuple[()]:
+def nothing(keeper: Keeper) -> bool:
     """Takes the place of what is left out: a mock's call would cost a tenth of a pair."""
-    return ()
+    return False
 
 
 def pairs(folder: Path) -> Iterator[Row]:
-    """Ask and tell on SQLite, K = 10, with what is shown and without it, in turn."""
+    """Ask and tell on SQLite, K = 10, with the bounds and checks that are shown and without them, in turn."""
     rng = np.random.default_rng(2)
     shown, bare = (Study.create(folder / name, {f"c{k}": STATES for k in range(10)}) for name in ("a.db", "b.db"))
     with_all, without = [], []
     for _ in range(TURNS):
         with_all.append(turn(shown, rng))
-        with (
-            mock.patch.object(_history, "draw", nothing),
-            mock.patch.object(_certificate, "refresh_due", nothing),
-        ):
+        with mock.patch.object(Keeper, "settle", nothing):
             without.append(turn(bare, rng))
     (clock, work), (clock_without, work_without) = (np.sum(turns, axis=0) for turns in (with_all, without))
     each = 1e3 / TURNS / PAIRS
     alone = f"{each * clock_without:.3f} ms by the clock, {each * work_without:.3f} ms of work"
-    yield "ask + tell on SQLite, K = 10, without history and certificates", alone
+    yield "ask + tell on SQLite, K = 10, without bounds and checks", alone
     both = f"{clock / clock_without:.3f} × by the clock, {work / work_without:.3f} × of work"
     yield f"the same with them, over {TURNS} turns of {PAIRS} pairs in turn", both
 
 
 def sizes(folder: Path) -> Iterator[Row]:
     """Bytes of the file for each observation."""
-    for chains, told in ((10, 100_000), (1_000_000, 3)):
+    for chains, told in ((10, 100_000), (CHAINS, 3)):
         where = folder / f"{chains}.db"
         if chains == 10:
             study = Study.create(where, {f"c{k}": STATES for k in range(chains)}, budget=None)
@@ -115,13 +113,12 @@ def sizes(folder: Path) -> Iterator[Row]:
             before = os.path.getsize(folder / "empty.db")
             study = filled(where, chains, told)
         with Study.open(where, read_only=True) as study:
-            observations = study.progress().observations
-            with study._store.reading() as transaction:
-                lines = transaction.study.lines
+            progress = study.progress()
         size = os.path.getsize(where)
         yield (
-            f"K = {chains:,}, {observations:,} observations: bytes an observation; lines of history",
-            f"{(size - before) / observations:.0f}; {lines:,} ({before / chains:,.0f} bytes a chain before the first)",
+            f"K = {chains:,}, {progress.observations:,} observations: bytes an observation; other entries",
+            f"{(size - before) / progress.observations:.0f}; {progress.events:,}"
+            f" ({before / chains:,.0f} bytes a chain before the first)",
         )
         where.unlink()
 

@@ -1,7 +1,7 @@
 """Studies that stop at a certified target: how many observations they need, what plans say, what certificates cost.
 
 ``python benchmarks/bench_stopping.py`` does all; ``… aims``, ``… plans``, ``… workers`` or ``… costs`` does a part. The
-script uses nothing that a commit before it lacks, so ``PYTHONPATH`` shows the same figures of another commit.
+first three use nothing that a commit before lacks, so ``PYTHONPATH`` shows the same figures of another commit.
 
 *Aims.* Each chain's path is the same whatever is advanced. So T*, the first number of transitions at which its own
 ``sharp`` bound meets the target, does not depend on the rule, and no rule needs fewer than Σ(T* + 1) observations. The
@@ -34,7 +34,7 @@ from chainscout import problems
 from chainscout.certificates.certificate import loss_bound
 from chainscout.cli.demonstration import demonstrated
 from chainscout.sources import simulated
-from chainscout.study import _certificate
+from chainscout.study import bounds
 
 DELTA = 0.05
 REPLICATIONS = 5
@@ -232,28 +232,29 @@ def _share(folder: Path, chains: int, size: int) -> tuple[str, ...]:
     """How long a study takes, and how much of that its certificates take."""
     problem = problems.get(f"dirichlet:chains={chains},states={size}")
     sources = simulated(problem, seed=1)
-    spent, number, refresh = 0.0, 0, _certificate.refresh
+    spent, number, compute = 0.0, 0, bounds.found
     clock = time.process_time
 
-    def timed(*arguments) -> None:
+    def timed(asked):
         nonlocal spent, number
         began = clock()
-        refresh(*arguments)
-        spent, number = spent + clock() - began, number + 1
+        found = compute(asked)
+        spent, number = spent + clock() - began, number + len(asked)
+        return found
 
     states = {name: chain.states for name, chain in problem.chains.items()}
     with cs.Study.create(folder / f"{chains}-{size}.db", states, target_loss=1e-6) as study:
         for name in states:  # so that the kernels are loaded before the measurement
             study.tell(name, sources[name].advance()[0])
             study.tell(name, sources[name].advance()[0])
-        _certificate.refresh = timed
+        bounds.found = timed
         began, used = time.perf_counter(), clock()
         try:
             for _ in range(OBSERVATIONS):
                 name = study.ask()
                 study.tell(name, sources[name].advance()[0])
         finally:
-            _certificate.refresh = refresh
+            bounds.found = compute
         whole, used = time.perf_counter() - began, clock() - used
     each = f"{1000 * spent / number:.2f} ms"
     rest = (f"{used - spent:.1f} s", f"{whole - spent:.1f} s")
