@@ -6,6 +6,7 @@ What does not exist or is infinite is None.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..numerals import Bound, Given, Lower, Upper, cell, sure, upper
@@ -370,7 +371,7 @@ class StudyReport:
         """The chain at some of these lines of history, its own and those of the whole study, and now."""
         points: list[tuple[int, float | None, float | None, float, float | None]] = []
         own, total = None, None
-        for at in sorted(history, key=lambda at: at.number):
+        for at in sorted(filter(attrgetter("observations"), history), key=attrgetter("number")):
             if at.chain is None:
                 total = at.variability
             else:

@@ -33,10 +33,10 @@ KEYS = 10_000
 _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
 _VOID = Status.VOID
 _TOLD = Kind.TOLD
-#: The kinds of entries that may end a study, besides observations. What comes with an extension ends it, if anything.
+#: The kinds of entries that may end a study, besides observations. The aims of an extension come before it.
 _ENDING = frozenset({
     Kind.EXPIRED, Kind.ABANDONED, Kind.PATH_ENDED, Kind.SET_ASIDE, Kind.TAKEN_UP, Kind.STOPPED, Kind.BOUND,
-    Kind.ANSWERED, Kind.CHECKED, Kind.REPEATED, Kind.AIM, Kind.CREATED,
+    Kind.ANSWERED, Kind.CHECKED, Kind.REPEATED, Kind.EXTENDED, Kind.CREATED,
 })  # fmt: skip
 #: The first line of the whole study comes after so many observations.
 _LEAST_DRAWN = 10
@@ -599,16 +599,8 @@ class State:
         if "budget" in given:
             endless, self.budget = (self.budget is None) != (given["budget"] is None), given["budget"]
             self._keep_error(lambda order: order.renew(self.pairs, self.horizon, always=endless))
-        self._extend()
-
-    def _extend(self) -> None:
-        """Notes the ends of an extended study: of an entry `EXTENDED`, and of the entries `AIM` that come with it."""
         self.over = False
         loss = self.aim.targets.get("loss")
-        last = self.events[-1]
-        if last.kind is EventKind.EXTENDED and last.number == self._entry.number - 1:
-            self.events.pop()
-            self.happened -= 1
         self._happen(
             EventKind.EXTENDED, budget=self.budget, target_loss=min(loss.values()) if isinstance(loss, dict) else loss,
             deadline=self.deadline, target_width=self.aim.targets.get("width"),
@@ -648,7 +640,6 @@ class State:
         given = unpacked(entry.more)
         self.stopped = None
         self.aim.renew(self, entry.number, {given["of"]: given["target"]})
-        self._extend()
 
     def _bound(self, entry: Entry) -> None:
         chain = self.chains[entry.chain]

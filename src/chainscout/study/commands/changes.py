@@ -33,13 +33,13 @@ def extend(
         ends["budget"] = limit
     if deadline is not None:
         ends["deadline"] = deadline
-    drafts = [Draft(Kind.EXTENDED, more=packed(**ends))]
+    drafts: list[Draft] = []
     if target_loss is not None and target_width is not None:
         raise InputError("a study aims at one thing: at a target loss, or at answers to its questions")
     for kind, target in (("loss", target_loss), ("width", target_width)):
         if target is not None:
             drafts += aim(state, now, kind, target)[0]
-    return drafts, None
+    return [*drafts, Draft(Kind.EXTENDED, more=packed(**ends))], None
 
 
 def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], None]:
