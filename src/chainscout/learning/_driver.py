@@ -7,7 +7,8 @@ executor or an event loop has several at work at once.
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import (
@@ -41,12 +42,8 @@ PAUSE = 0.05
 MOST_FAILURES = 10
 
 
-class _WorkerLost(Exception):
-    """The executor lost the workers that a step was sent to."""
-
-
-class _TooLong(Exception):
-    """A step took longer than it may."""
+class _StepLost(Exception):
+    """A step took longer than it may, or the executor lost the workers that it was sent to."""
 
 
 class _Meaning(NamedTuple):
@@ -76,23 +73,23 @@ def _meaning(error: BaseException, begins: bool) -> _Meaning:
             return _Meaning(False, failed=True)
         case SourceError():
             return _Meaning(not begins, failed=True)
-        case _WorkerLost() | _TooLong():
+        case _StepLost():
             return _Meaning(True, failed=True)
         case Exception() if not isinstance(error, ChainscoutError):  # the user's own
             return _Meaning(not begins, raised=True)
     return _Meaning(True, raised=True)
 
 
+@dataclass(slots=True)
 class _Copy:
     """One source of a chain, the worker that walks its paths, and where it stands."""
 
-    def __init__(self, source: Source, worker: Worker) -> None:
-        self.source = source
-        self.worker = worker
-        #: The place of the source's next observation; None if it is not known.
-        self.place: Place | None = None
-        #: Its consecutive failures.
-        self.failures = 0
+    source: Source
+    worker: Worker
+    #: Its consecutive failures.
+    failures: int = 0
+    #: The place of the source's next observation; None if it is not known.
+    place: Place | None = None
 
 
 class _Work(NamedTuple):
@@ -142,7 +139,7 @@ class Driver:
         with ExitStack() as self._stack:
             for source in self._sources.values():
                 self._stack.callback(self._close, source)
-            self._steps = self._stack.enter_context(Steps(self._executor, self._limit is not None))
+            self._steps = self._stack.enter_context(closing(Steps(self._executor, self._limit is not None)))
             self._make_worker = self._stack.enter_context(self._study._program(self._repeating))
             for name, source in self._sources.items():
                 self._idle[name] = [self._copy(name, source)]
@@ -246,8 +243,7 @@ class Driver:
             what = f"the source of the chain {name!r} cannot go on where the study is"
             raise InputError(f"{what}: {error}") from None
         if place.last is not None and not resumed and not self._shared:  # a shared process stands there already
-            with _named(name):
-                source.restart()
+            self._restart(copy, name)
         copy.place = place
 
     # -- what comes back
@@ -267,8 +263,9 @@ class Driver:
             self._told()
         for future in [future for future in self._stuck if future in done]:
             copy, lease, _ = self._stuck.pop(future)
-            if lease.chain not in self._factories:  # else another source has its place
-                self._begin_anew(copy, lease.chain)
+            if lease.chain not in self._factories:
+                self._restart(copy, lease.chain)
+                self._idle[lease.chain].append(copy)
         if limit is not None:
             self._give_up(time.monotonic() - limit)
 
@@ -326,8 +323,8 @@ class Driver:
                 self._set_aside(lease.chain, error)
         if meaning.raised:
             raise error
-        if isinstance(error, _WorkerLost):
-            copy.source.restart()
+        if isinstance(error, _StepLost) and not self._steps.are_made_here(copy.source):  # a copy made the step
+            self._restart(copy, lease.chain)
 
     def _end(self, copy: _Copy, lease: Lease, *, lost: bool) -> None:
         """Ends a lease whose state is not told. A source that repeats itself gives it again; for another it is lost."""
@@ -365,25 +362,18 @@ class Driver:
             if self._steps.are_made_here(copy.source):
                 self._steps.break_off(future)
                 self._stuck[future] = work._replace(since=time.monotonic())
-                if lease.chain in self._factories:
-                    self._replace(copy, lease.chain)
-            else:  # the step runs in a copy of the source
-                self._begin_anew(copy, lease.chain)
+            if lease.chain in self._factories:  # another source has its place
+                copy = _Copy(self._new_source(lease.chain), copy.worker, failures=copy.failures)
+            if future not in self._stuck or lease.chain in self._factories:
+                self._idle[lease.chain].append(copy)
             self._told()
 
-    def _replace(self, copy: _Copy, name: str) -> None:
-        """Puts a new source in the place of one whose step still runs."""
-        other = _Copy(self._new_source(name), copy.worker)
-        other.failures = copy.failures
-        self._idle[name].append(other)
+    def _too_long(self) -> _StepLost:
+        return _StepLost(f"a step of its source took longer than {self._limit:g} seconds")
 
-    def _too_long(self) -> _TooLong:
-        return _TooLong(f"a step of its source took longer than {self._limit:g} seconds")
-
-    def _begin_anew(self, copy: _Copy, name: str) -> None:
+    def _restart(self, copy: _Copy, name: str) -> None:
         with _named(name):
             copy.source.restart()
-        self._idle[name].append(copy)
 
 
 @contextmanager
@@ -415,7 +405,7 @@ def _result(future: "Future[Any]") -> Any:
     except Exception as error:
         # Dask says this after it has started the task again elsewhere, several times.
         if type(error).__name__ == "KilledWorker":
-            raise _WorkerLost("the workers that its source was sent to were lost") from error
+            raise _StepLost("the workers that its source was sent to were lost") from error
         raise
 
 

@@ -4,16 +4,20 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from heapq import nlargest
 
 from rich import get_console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from ..numerals import bound
 from ..study import Study
 from ..study.settings import target_text
+from ..study.views import Progress as State
 from ..validation import printable
 
-#: Seconds between two reads of the study. Certificates and allocation take at most a twentieth of the time.
+__all__ = ["progress_bar"]
+
+#: Seconds between two looks at the study, which take at most a twentieth of the time.
 EVERY = 0.5
 SHARE = 20.0
 #: The number of chains whose share of the observations is shown.
@@ -25,75 +29,62 @@ NARROW, ROOM = 80, 20
 @contextmanager
 def progress_bar(study: Study) -> Iterator[Callable[[], None]]:
     """Shows a bar over the budget. Yields the function to call after every observation."""
-    columns: tuple[ProgressColumn, ...] = (
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[done]}"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[certificate]}"),
-    )
     console = get_console()
     if console.is_jupyter:  # a notebook shows the study itself
         from ..study.portrait import following
 
         with following(study):
-            yield _nothing
+            yield lambda: None
         return
+    done, rate, certificate, shares = (
+        TextColumn(f"{{task.fields[{name}]}}") for name in ("done", "rate", "certificate", "shares")
+    )
+    columns: list[ProgressColumn] = [BarColumn(bar_width=None), done, rate, TimeRemainingColumn(), certificate]
     room = console.width - NARROW
     if room >= ROOM:
-        columns = (*columns, TextColumn("{task.fields[allocation]}"))
+        columns.append(shares)
     with Progress(*columns, console=console, transient=True, expand=True) as shown:
-        state = study.progress()
-        line = shown.add_task(
-            "", total=state.budget, completed=int(state.used), done="", rate="", certificate="", allocation=""
-        )
-        look = _Look(study, lambda **fields: shown.update(line, **fields), room)
-        look(force=True)
-        yield look
-        look(force=True)
+        task = shown.add_task("", total=study.progress().budget, done="", rate="", certificate="", shares="")
+        bar = _Bar(study, shown, task, room)
+        bar.draw()
+        yield bar.draw_if_due
+        bar.draw()
 
 
-class _Look:
-    """Reads the study from time to time."""
+class _Bar:
+    """Looks at the study from time to time."""
 
-    def __init__(self, study: Study, update: Callable[..., None], room: int) -> None:
-        self._study = study
-        self._update = update
-        self._room = room
-        self._begun = time.monotonic()
-        self._first = study.progress().observations
-        self._next = self._next_whole = 0.0
+    def __init__(self, study: Study, shown: Progress, task: TaskID, room: int) -> None:
+        self._study, self._shown, self._task, self._room = study, shown, task, room
+        self._begun, self._first = time.monotonic(), study.progress().observations
+        self._next = 0.0
 
-    def __call__(self, force: bool = False) -> None:
+    def draw_if_due(self) -> None:
+        if time.monotonic() >= self._next:
+            self.draw()
+
+    def draw(self) -> None:
         now = time.monotonic()
-        if now < self._next and not force:
-            return
-        self._next = now + EVERY
-        state = self._study.progress()
-        rate = (state.observations - self._first) / max(1e-9, now - self._begun)
+        look = self._study.look()
+        state = look.progress
+        most = nlargest(SHOWN, look.chains, key=lambda line: line.observations)
+        parts = [f"{printable(line.name)} {line.observations / max(1, state.observations):.0%}" for line in most]
+        shares = " ".join([*parts, *(["…"] if state.chains > SHOWN else [])])
         end = "" if state.budget is None else f" of {state.budget:,.6g}"
-        self._update(completed=int(state.used), done=f"{state.used:,.6g}{end}", rate=f"{rate:,.0f}/s")
-        if now >= self._next_whole or force:
-            largest = state.certificate
-            counts = self._study.allocation()
-            total = max(1, sum(counts.values()))
-            most = sorted(counts, key=lambda name: -counts[name])[:SHOWN]
-            shares = " ".join(f"{printable(name)} {counts[name] / total:.0%}" for name in most)
-            more = " …" if len(counts) > SHOWN else ""
-            known = f"last bound {'—' if math.isinf(largest) else bound(largest)}"
-            if state.target_loss is not None:
-                known += f" (target {target_text(state.target_loss, state.target_most)})"
-            elif state.questions:
-                known = f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
-            if state.spoilt:
-                known = "no bound holds"
-            self._update(certificate=known, allocation=_cut(shares + more, self._room))
-            self._next_whole = now + EVERY + SHARE * (time.monotonic() - now)
+        self._shown.update(
+            self._task, completed=int(state.used), done=f"{state.used:,.6g}{end}", certificate=_known(state),
+            rate=f"{(state.observations - self._first) / max(1e-9, now - self._begun):,.0f}/s",
+            shares=shares if len(shares) <= self._room else f"{shares[: self._room - 1]}…",
+        )  # fmt: skip
+        self._next = now + EVERY + SHARE * (time.monotonic() - now)
 
 
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
-
-
-def _nothing() -> None:
-    pass
+def _known(state: State) -> str:
+    """The last bound against the target, or how many questions are answered."""
+    if state.spoilt:
+        return "no bound holds"
+    if state.target_loss is None and state.questions:
+        return f"{state.questions - max(0, state.unmet)} of {state.questions} questions answered"
+    known = f"last bound {'—' if math.isinf(state.certificate) else bound(state.certificate)}"
+    target = state.target_loss
+    return known if target is None else f"{known} (target {target_text(target, state.target_most)})"

@@ -3,10 +3,9 @@
 import asyncio
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Hashable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from ..errors import InputError
 from ..sources import Source
@@ -26,25 +25,32 @@ class Steps:
     """
 
     def __init__(self, executor: Executor | None, limited: bool) -> None:
-        self._executor = executor or (_Threads() if limited else _Here())
+        self._executor = executor
+        self._limited = limited
         self._loop: _EventLoop | None = None
 
-    def __enter__(self) -> "Steps":
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Cancels what is still awaited."""
         if self._loop is not None:
             self._loop.close()
 
     def are_made_here(self, source: Source) -> bool:
         """Whether the steps of a source are made by the very object, and not by a copy in another process."""
-        return source.is_awaited or isinstance(self._executor, ThreadPoolExecutor | _Here | _Threads)
+        return source.is_awaited or self._executor is None or isinstance(self._executor, ThreadPoolExecutor)
 
     def begin(self, source: Source, chain: str) -> "Future[Outcome]":
         """Begins the next step of a source."""
         if source.is_awaited:
             self._loop = self._loop or _EventLoop()
             return self._loop.submit(source)
+        if self._executor is None:
+            future: Future[Outcome] = Future()
+            future.set_running_or_notify_cancel()
+            if self._limited:  # a step that is given up may never end, and must not hold up the end of the program
+                threading.Thread(target=_fill, args=(future, source), name="step of a source", daemon=True).start()
+            else:
+                _fill(future, source)
+            return future
         if self.are_made_here(source):
             return self._executor.submit(_advance_here, source)
         # The mark makes each call unique, because Dask treats equal calls as one and would draw only once.
@@ -56,33 +62,12 @@ class Steps:
             self._loop.break_off(future)
 
 
-class _Here(Executor):
-    """An executor that runs each call at once, in the calling thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """The result or the error of ``fn``, as a completed future."""
-        future: Future[Any] = Future()
-        _fill(future, fn, *args)
-        return future
-
-
-class _Threads(Executor):
-    """An executor that runs each call in a thread of its own, because a step that is given up may never end."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """The future result of ``fn``."""
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        threading.Thread(target=_fill, args=(future, fn, *args), name="step of a source", daemon=True).start()
-        return future
-
-
 class _EventLoop:
     """An event loop in a thread of its own, on which many coroutines wait at once."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._tasks: dict[Future[Any], asyncio.Task[Outcome]] = {}
+        self._tasks: dict[Future[Outcome], asyncio.Task[Outcome]] = {}
         self._over = False
         self._thread = threading.Thread(target=self._run, name="event loop of sources", daemon=True)
         self._thread.start()
@@ -132,9 +117,9 @@ class _EventLoop:
         await self._loop.shutdown_asyncgens()
 
 
-def _fill(future: "Future[Any]", fn: Callable[..., Any], *args: Any) -> None:
+def _fill(future: "Future[Outcome]", source: Source) -> None:
     try:
-        future.set_result(fn(*args))
+        future.set_result(_advance_here(source))
     except BaseException as error:  # the driver raises it again
         future.set_exception(error)
 

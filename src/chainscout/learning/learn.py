@@ -10,13 +10,7 @@ from typing import Any
 
 from ..chains import MarkovChain
 from ..counts import Counts
-from ..errors import (
-    ChainscoutError,
-    InputError,
-    RepeatedPathsWarning,
-    SetAsideWarning,
-    UndeclaredStatesWarning,
-)
+from ..errors import ChainscoutError, InputError, RepeatedPathsWarning, SetAsideWarning, UndeclaredStatesWarning
 from ..journal.opening import Where, exists
 from ..policies import Policy
 from ..problems import Problem
@@ -38,31 +32,15 @@ _MOST_NAMED = 5
 
 
 def learn(
-    sources: Mapping[str, Any] | Problem,
-    budget: float | None = None,
-    delta: float | None = None,
-    *,
-    where: Where = None,
-    states: Mapping[str, int | Sequence[Hashable]] | None = None,
-    open_states: bool | Sequence[str] | None = None,
-    policy: str | Policy | None = None,
-    target_loss: float | Mapping[str, float] | None = None,
-    deadline: Any = None,
-    certificate: str | None = None,
-    weights: Mapping[str, float] | None = None,
-    costs: Mapping[str, float] | None = None,
-    paths: str | None = None,
-    warm_start: Mapping[str, Counts] | None = None,
-    questions: Any = None,
-    target_width: float | None = None,
-    limit: float | None = None,
-    worst: str | None = None,
-    executor: Executor | None = None,
-    workers: int | None = None,
-    step_limit: Duration | None = None,
-    progress: bool = True,
-    seed: int = 0,
-) -> Study:
+    sources: Mapping[str, Any] | Problem, budget: float | None = None, delta: float | None = None, *,
+    where: Where = None, states: Mapping[str, int | Sequence[Hashable]] | None = None,
+    open_states: bool | Sequence[str] | None = None, policy: str | Policy | None = None,
+    target_loss: float | Mapping[str, float] | None = None, deadline: Any = None, certificate: str | None = None,
+    weights: Mapping[str, float] | None = None, costs: Mapping[str, float] | None = None, paths: str | None = None,
+    warm_start: Mapping[str, Counts] | None = None, questions: Any = None, target_width: float | None = None,
+    limit: float | None = None, worst: str | None = None, executor: Executor | None = None, workers: int | None = None,
+    step_limit: Duration | None = None, progress: bool = True, seed: int = 0,
+) -> Study:  # fmt: skip
     """Samples from ``sources`` until the budget is used, the target is reached or the deadline has passed.
 
     ``sources``: name → a callable, an iterator, a MarkovChain, or an object of chainscout.sources; or a Problem, which
@@ -123,11 +101,9 @@ def _what_is_kept(study: Study, where: Where) -> str:
 
 
 def _open_or_create(
-    where: Where,
-    sources: Mapping[str, Source],
-    states: Mapping[str, int | Sequence[Hashable]] | None,
+    where: Where, sources: Mapping[str, Source], states: Mapping[str, int | Sequence[Hashable]] | None,
     settings: StudySettings,
-) -> Study:
+) -> Study:  # fmt: skip
     """The existing study, if it fits; otherwise a new one. If several programs create it at once, one of them does."""
     if not exists(where):
         # An object that is not a Counts is refused when the study is created.
@@ -237,10 +213,9 @@ def _checked_options(
 
 
 def _chain_states(
-    sources: Mapping[str, Source],
-    states: Mapping[str, int | Sequence[Hashable]],
-    open_states: bool | Sequence[str] | None = None,
-) -> tuple[dict[str, int | Sequence[Hashable]], list[str]]:
+    sources: Mapping[str, Source], states: Mapping[str, int | Sequence[Hashable]],
+    open_states: bool | Sequence[str] | None,
+) -> tuple[dict[str, int | Sequence[Hashable]], list[str]]:  # fmt: skip
     """The states of every chain, and the chains whose states are open.
 
     The data determine the states of a recording. So, like those of a function, they are not known beforehand.
@@ -266,15 +241,10 @@ def _chain_states(
 
 
 def run(
-    study: Study,
-    sources: Mapping[str, Source],
-    *,
-    factories: Mapping[str, Factory] | None = None,
-    executor: Executor | None = None,
-    workers: int | None = None,
-    step_limit: Duration | None = None,
+    study: Study, sources: Mapping[str, Source], *, factories: Mapping[str, Factory] | None = None,
+    executor: Executor | None = None, workers: int | None = None, step_limit: Duration | None = None,
     progress: bool = True,
-) -> None:
+) -> None:  # fmt: skip
     """Advances sources until the study is finished. Closes all of them at the end, also after an error.
 
     An exception of a source that is not a ``SourceError`` ends the run. It is raised again with the chain's name.
@@ -282,14 +252,10 @@ def run(
     ``factories``: make further sources of these chains, for several at work at once.
     """
     options = _checked_options(sources, executor, workers, step_limit)
-    bar: AbstractContextManager[Callable[[], None]] = nullcontext(_nothing)
+    bar: AbstractContextManager[Callable[[], None]] = nullcontext(lambda: None)
     if progress:
         from ._progress_bar import progress_bar
 
         bar = progress_bar(study)
     with bar as told:
         Driver(study, sources, factories or {}, executor, told, **options).run()
-
-
-def _nothing() -> None:
-    pass
