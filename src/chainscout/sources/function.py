@@ -9,7 +9,7 @@ from ..errors import InputError, SourceEnded
 from ..validation import shown
 from .source import Source
 
-__all__ = ["Factory", "Function", "Restartable", "Stream", "convert"]
+__all__ = ["Awaited", "Factory", "Function", "Restartable", "Stream", "convert"]
 
 
 class Function(Source):

@@ -23,7 +23,7 @@ from .questions import Asked, Registered
 from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
 from .views import AnswerLine, EventKind, EventLine, HistoryLine, StopReason
 
-__all__ = ["EVENTS", "KEYS", "MAIN", "MOST_BARREN", "State", "Twins"]
+__all__ = ["EVENTS", "KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
 
 #: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
 MOST_BARREN = 10

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from ..counts import MOST_TRANSITIONS
 from ..errors import Cancelled, ChainscoutError, ConnectionLost, Held, InputError, LeaseLost, NothingFree, StudyFinished
@@ -25,8 +25,6 @@ from .state import LEARNER
 from .walker import Walker
 
 __all__ = ["Lease", "LeaseStatus", "Worker", "check_may_wait", "is_learners"]
-
-Result = TypeVar("Result")
 
 #: Seconds for which a change is tried again while the database is not reachable.
 _PATIENCE = 30.0
