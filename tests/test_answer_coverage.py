@@ -20,7 +20,6 @@ from chainscout.answers._terms import ARRIVED, ON, terms_of
 from chainscout.answers.replay import cycles, decks_of, episodes, returns
 from chainscout.errors import NothingFree
 from chainscout.paths import LOST
-from chainscout.study import Browser
 
 #: How a chain is sampled.
 WAYS = {
@@ -213,11 +212,11 @@ def stopped(runs, delta, width, seed=0):
             for value, lease in sorted(zip(values, leases, strict=True), key=lambda pair: pair[0]):
                 if not study.finished:
                     lease.tell(value)
-        browser = Browser(study)
+        look = study.look()
         missed += any(
             not line.lower - 1e-12 <= truths[asked.chain, asked.question] <= line.upper + 1e-12
             for asked in study.questions()
-            for line in browser.answers(asked.number)
+            for line in look.answers(asked.number)
         )
     return missed
 

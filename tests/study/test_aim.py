@@ -14,7 +14,8 @@ from chainscout import problems
 from chainscout.errors import FileError, Held, InputError, NothingFree, StudyFinished, UndeclaredStatesWarning
 from chainscout.report.study_data import StudyReport
 from chainscout.sources import simulated
-from chainscout.study import StopReason, _aim
+from chainscout.study import StopReason, aim
+from chainscout.study.aim import Aim
 
 COINS = {"fair": [0.5, 0.5], "loaded": [0.8, 0.2], "rare": [0.95, 0.05]}
 
@@ -35,7 +36,7 @@ def run(study, seed=0, watch=lambda study, name: None):
 
 
 def line(study, name):
-    return next(one for one in cs.study.Browser(study).page()[1] if one.name == name)
+    return study.look().chain(name)
 
 
 @pytest.mark.parametrize("policy", [None, "scout", "uniform", "ba-mc", "gafs-max", "bayes"])
@@ -168,7 +169,7 @@ def test_looks_are_far_apart_while_the_target_is_far_and_close_where_it_is_near(
         assert after[0] == max(before + 1, math.ceil(before * growth))
         seen["far" if growth == 2 else "root" if growth == math.sqrt(ratio) else "predicted"] += 1
     assert min(seen.values()) >= 1
-    assert (_aim.LEAST, _aim.NEAR, _aim.FAR) == (1.001, 1.01, 2.0)
+    assert (aim._LEAST, aim._NEAR, aim._FAR) == (1.001, 1.01, 2.0)
 
 
 def test_without_a_target_bounds_are_for_the_history_only():
@@ -203,7 +204,7 @@ def test_a_loop_that_plans_comes_to_an_end():
                 break
             for name, more in study.plan().more.items():
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(_aim, "is_due", lambda chain: False)  # whatever the schedule says
+                    patch.setattr(Aim, "want", lambda *_: None)  # whatever the schedule says
                     for _ in range(min(int(more), 500)):
                         try:
                             study.tell(name, draw[name]())
@@ -214,7 +215,7 @@ def test_a_loop_that_plans_comes_to_an_end():
 
 def test_finished_and_the_certificate_do_not_contradict_each_other(tmp_path, monkeypatch):
     study, draw = cs.Study.create(tmp_path / "lab.db", {"fair": 2, "rare": 2}, target_loss=0.1), tosses()
-    monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+    monkeypatch.setattr(Aim, "want", lambda *_: None)
     while study.certificate().max > 0.1:
         for _ in range(20):
             study.tell("fair", draw["fair"]())
@@ -247,7 +248,7 @@ def test_an_answer_that_was_computed_counts(aim, monkeypatch):
     """It never says that the aim is reached while the study goes on."""
     rng, laws = random.Random(5), {"a": 0.05, "b": 0.4}
     study = cs.Study.create(None, dict.fromkeys(laws, 2), questions=QUESTION, **aim)
-    monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+    monkeypatch.setattr(Aim, "want", lambda *_: None)
     for _ in range(200):
         study.tell_many([(name, int(rng.random() < law)) for _ in range(20) for name, law in laws.items()])
         found = [study.answer(name, QUESTION) for name in laws]
@@ -265,7 +266,7 @@ def test_an_answer_that_was_computed_counts(aim, monkeypatch):
 def test_what_is_only_read_says_that_it_is_as_of_the_last_look(tmp_path, monkeypatch):
     where, draw = tmp_path / "lab.db", tosses()
     with cs.Study.create(where, {"fair": 2}, target_loss=0.1) as study:
-        monkeypatch.setattr(_aim, "is_due", lambda chain: False)
+        monkeypatch.setattr(Aim, "want", lambda *_: None)
         study.tell_many([("fair", draw["fair"]()) for _ in range(500)])
     with cs.Study.open(where, read_only=True) as study:
         found = study.certificate()
@@ -496,7 +497,7 @@ def test_whatever_happens_the_study_knows_how_many_chains_are_left(place, seed):
             study.tell(chosen := study.ask(), draw[chosen]())
         if step % 10 == 0:
             study.audit()
-        lines = cs.study.Browser(study).page()[1]
+        lines = study.look().chains
         left = [one for one in lines if one.ratio > 1]
         state = study.progress()
         assert (state.behind, state.missed) == (
@@ -543,7 +544,7 @@ def test_a_budget_that_ends_just_before_the_aim_certifies_no_rejected_chain(shor
         whole = cs.learn({"memory": remembering(seed)}, states={"memory": 2}, target_loss=0.02, progress=False)
         budget = whole.progress().observations - short
         study = cs.learn({"memory": remembering(seed)}, budget, states={"memory": 2}, target_loss=0.02, progress=False)
-        doubts = cs.study.Browser(study).doubts()
+        doubts = study.look().doubts
         assert not (doubts and study.stop_reason is StopReason.TARGET_LOSS)
 
 

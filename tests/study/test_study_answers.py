@@ -1,10 +1,13 @@
 """Questions to a study: from its log, in Python and on the command line."""
 
+import heapq
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from study_commands import answer, run
+from study_places import set_clock
 
 import chainscout as cs
 
@@ -96,6 +99,45 @@ def test_draws_cancelled_after_a_later_one_may_have_any_value_unless_they_are_vo
         assert found.episodes == 3 + lost
     assert found.lower < skipped.lower
     assert found.upper == 1
+
+
+def crowd(seed, *, expires, delta=0.5, draws=300):
+    """Eight workers on one fair coin. A step to 1 takes five times as long as one to 0, and its lease may expire.
+
+    ``expires``: the probability of this. Returns whether an answer of the study ever missed, and whether the last one
+    does if the lost draws are left out.
+    """
+    rng, question, truth = np.random.default_rng(seed), "reach 1 from 0 within 2", 0.75
+    study = cs.Study.create(None, {"coin": 2}, delta=delta, questions=question)
+    clock, under_way = 0.0, []
+    for number in range(8):
+        heapq.heappush(under_way, (0.0, number, study.worker(f"w{number}", renews=False), None, 0))
+    while study.progress().observations < draws:
+        clock, number, worker, lease, value = heapq.heappop(under_way)
+        set_clock(study, clock)
+        if lease is not None:
+            lease.tell(value)
+        lease = worker.lease(seconds=20.0)
+        begins = lease.state is None
+        value = 0 if begins else int(rng.random() < 0.5)
+        lost = value == 1 and rng.random() < expires
+        heapq.heappush(
+            under_way,
+            (clock + (30.0 if lost else 1.0 + 4.0 * value), number, worker, None if lost else lease, value),
+        )
+    (asked,) = study.questions()
+    study.answer("coin", question)
+    missed = any(not line.lower <= truth <= line.upper for line in study.look().answers(asked.number))
+    skipped = study.answer("coin", question, asked=0, losses="independent")
+    return missed, not skipped.lower <= truth <= skipped.upper
+
+
+@pytest.mark.parametrize("expires", [0.0, 0.01, 0.5])
+def test_answers_of_a_crowd_hold_although_durations_depend_on_outcomes_and_leases_expire(expires):
+    found = [crowd([seed, round(100 * expires)], expires=expires) for seed in range(20)]
+    assert sum(missed for missed, _ in found) <= binom.ppf(0.999, 20, 0.25)
+    if expires == 0.5:
+        assert sum(skipped for _, skipped in found) > binom.ppf(0.999, 20, 0.5), "the mutant leaves lost draws out"
 
 
 def test_the_command_answers(folder):

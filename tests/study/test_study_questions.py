@@ -491,6 +491,28 @@ def test_an_experiment_has_no_questions():
         cs.compare(cs.problems.get("two-state"), policies=["furthest"], budgets=[20], replications=2)
 
 
+@pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[2], QUESTIONS[4]])
+def test_three_kills_hardly_widen_an_answer(question):
+    """What was under way is lost, and everything else is read."""
+
+    def learned(kills):
+        study = cs.Study.create(None, {"a": 3}, questions=question)
+        rng, lease = np.random.default_rng(3), None
+        for number in range(3_000):
+            if lease is None or not lease.steps:
+                lease = study.worker(f"w{number}", renews=False).lease(steps=100 if number in kills else 1_000)
+            lease.tell(0 if lease.state is None else step(rng, lease.state))
+            if number in kills:
+                lease.abandon()
+                lease = None
+        return study.answer("a", question)
+
+    whole, killed = learned(()), learned((200, 700, 1_500))
+    assert "3 draws were lost: the bounds hold whatever the lost states were" in killed.notes
+    assert killed.episodes > 0.97 * whole.episodes
+    assert killed.width <= 1.1 * whole.width
+
+
 @pytest.mark.parametrize("lost", [3, 4])
 def test_a_row_that_is_blocked_for_ever_takes_no_budget(lost):
     """Three lost draws may have any value. No answer can go past a fourth one of its row, and the rest goes on."""
