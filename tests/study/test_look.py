@@ -18,8 +18,9 @@ from chainscout.errors import ChainscoutError, UnknownChain
 from chainscout.journal.entry import Kind
 from chainscout.study import EventKind, commands
 from chainscout.study.look import Look, Shares, look_at
+from chainscout.study.past import EVENTS
 from chainscout.study.snapshot import packed_state, unpacked_state
-from chainscout.study.state import EVENTS, State
+from chainscout.study.state import State
 
 
 def looked(state: State) -> Look:
@@ -120,11 +121,11 @@ def test_a_look_is_what_the_entries_say(seed: int) -> None:
 def test_events_follow_from_the_entries(seed: int) -> None:
     kept = Program(seed, budget=60).run(400).kept
     state = State(kept.policy)
-    state.events = deque()
+    state.past.events = deque()
     state.apply(kept.entries)
-    events = list(state.events)
-    assert state.happened == kept.state.happened == len(events)
-    assert list(kept.state.events) == events[-EVENTS:]
+    events = list(state.past.events)
+    assert state.past.happened == kept.state.past.happened == len(events)
+    assert list(kept.state.past.events) == events[-EVENTS:]
     numbers = [event.number for event in events]
     assert numbers == sorted(numbers)
     of_entry = {

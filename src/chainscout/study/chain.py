@@ -12,7 +12,7 @@ from .questions import Asked
 __all__ = ["Chain", "Lease", "Owner", "Path", "Row", "RowCounts"]
 
 #: What most chains and rows have none of. There may be 100,000 of them.
-EMPTY: Any = MappingProxyType({})
+_EMPTY: Any = MappingProxyType({})
 
 
 class RowCounts(Sequence[float]):
@@ -50,7 +50,7 @@ class Row:
         self.terms: tuple[float, ...] = ()
         self.stale = False
         #: y → (the pair's number in order of discovery, N_x and N[x,y] just after it); chains with open states only.
-        self.discoveries: dict[int, tuple[int, int, int]] = EMPTY
+        self.discoveries: dict[int, tuple[int, int, int]] = _EMPTY
         #: The row as rules see it, once a rule has looked at it.
         self.view: RowCounts | None = None
 
@@ -140,7 +140,7 @@ class Chain:
         self.questions: list[Asked] = []
         self.shared = False
         #: The counts of its warm start, and how many transitions they are.
-        self.warm: dict[int, dict[int, int]] = EMPTY
+        self.warm: dict[int, dict[int, int]] = _EMPTY
         self.prior = 0
         #: The rule's constants, the sums of its terms, and the T at which they are renewed (MATH §6, Blocks).
         self.constants: tuple[float, ...] = ()
@@ -159,7 +159,7 @@ class Chain:
         self.newest: dict[str, int] = {}
         self.draws = Draws()
         #: (number of states, digest) → the paths that began so, at some lengths.
-        self.prefixes: dict[tuple[int, int], list[int]] = EMPTY
+        self.prefixes: dict[tuple[int, int], list[int]] = _EMPTY
         #: How many leases there are, and how many observations they may still bring.
         self.leases = 0
         self.pending = 0

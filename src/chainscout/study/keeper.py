@@ -224,16 +224,16 @@ class Keeper:
         ``after``: the number of an entry, or a negative number of events.
         """
         with self._lock:
-            state = self._catch_up()
-            known = list(state.events)
-            if len(known) == state.happened or (known[0].number <= after if after >= 0 else len(known) >= -after):
+            past = self._catch_up().past
+            known = list(past.events)
+            if len(known) == past.happened or (known[0].number <= after if after >= 0 else len(known) >= -after):
                 return known
         again = State(self.policy)
-        again.events = deque()
+        again.past.events = deque()
         with _no_garbage():
             for page in self.pages():
                 again.apply(page)
-        return list(again.events)
+        return list(again.past.events)
 
     def audit(self) -> None:
         """Reads the whole journal, folds it again, and compares the result with this state and with the snapshot.

@@ -51,7 +51,7 @@ _MOST_AIMED = 100
 _MOST_ENTRIES = 20_000
 
 
-class ChainLines(Sequence[ChainLine]):
+class _ChainLines(Sequence[ChainLine]):
     """The lines of all chains, by number. Each is made when somebody reads it, because there may be 100,000."""
 
     def __init__(self, values: Sequence[tuple[Any, ...]]) -> None:
@@ -67,11 +67,11 @@ class ChainLines(Sequence[ChainLine]):
     def __getitem__(self, index: slice) -> Sequence[ChainLine]: ...
     def __getitem__(self, index: int | slice) -> ChainLine | Sequence[ChainLine]:
         if isinstance(index, slice):
-            return ChainLines(self.values[index])
+            return _ChainLines(self.values[index])
         return ChainLine(*self.values[index])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ChainLines) and self.values == other.values
+        return isinstance(other, _ChainLines) and self.values == other.values
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -152,6 +152,7 @@ class Look:
     warm: tuple[str, ...]
     #: The last entry. The lines of earlier moments up to this entry are those of this look.
     _head: int = field(repr=False)
+    _whole: tuple[HistoryLine, ...] = field(repr=False)
     _history: Mapping[int | None, Sequence[HistoryLine]] = field(repr=False, compare=False)
     _answers: Mapping[int, Sequence[AnswerLine]] = field(repr=False, compare=False)
     #: The largest error of a probability out of a state that was left `EXITS` times, by chain.
@@ -181,7 +182,7 @@ class Look:
     ) -> tuple[int, list[ChainLine]]:
         """How many chains have ``search`` in their names, and those from ``offset`` on. Equal ones come by number."""
         one_of(order, "order", ORDERS)
-        assert isinstance(self.chains, ChainLines)
+        assert isinstance(self.chains, _ChainLines)
         found, wanted, name = self.chains.values, search.casefold(), _PLACE["name"]
         if wanted:
             found = [values for values in found if wanted in values[name].casefold()]
@@ -257,7 +258,8 @@ class Look:
 
     def history(self, chain: int | None, after: int = 0) -> list[HistoryLine]:
         """The history of a chain, or of the whole study: the lines after number ``after``."""
-        return [line for line in self._history.get(chain, ()) if after < line.number <= self._head]
+        lines = self._whole if chain is None else self._history.get(chain, ())
+        return [line for line in lines if after < line.number <= self._head]
 
     def answers(self, question: int) -> list[AnswerLine]:
         """The answers to a registered question at earlier moments."""
@@ -314,7 +316,7 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
     leases = sorted(state.leases.values(), key=lambda lease: (lease.expires, lease.chain, lease.path))
     return Look(
         progress=progress_of(state, now),
-        chains=ChainLines(values),
+        chains=_ChainLines(values),
         questions=tuple(one.line(state) for one in state.questions),
         leases=tuple(
             LeaseLine(
@@ -323,7 +325,7 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
             )
             for lease in leases
         ),
-        events=tuple(state.events),
+        events=tuple(state.past.events),
         pace=_pace(state, now),
         ending=None if why is None else stop.words(state, why),
         aside={chain.name: Aside(chain.aside, chain.ended) for chain in state.chains if chain.aside is not None},
@@ -333,8 +335,9 @@ def look_at(state: State, now: int, notes: tuple[str, ...], shares: Shares) -> L
         notes=notes,
         warm=tuple(chain.name for chain in state.chains if chain.prior),
         _head=state.head.number,
-        _history=state.history,
-        _answers=state.answered,
+        _whole=tuple(state.past.history.get(None, ())),
+        _history=state.past.history,
+        _answers=state.past.answers,
         _errors=tuple(chain.error for chain in state.chains),
         _numbers={name: chain.number for name, chain in state.names.items()},
         _shares=shares,
@@ -368,7 +371,7 @@ def _holes(state: State, chain: Chain) -> tuple[int, int]:
 
 def _pace(state: State, now: int) -> Pace:
     """How fast observations come in. While a study stands still, its pace falls."""
-    times = state.times
+    times = state.past.times
     if len(times) < 2:
         return Pace(now / 1000, times[0] / 1000 if times else None)
     return Pace(now / 1000, times[-1] / 1000, 1000 * (len(times) - 1) / max(1e-3, now - times[0]))
@@ -388,7 +391,7 @@ def progress_of(state: State, now: int) -> Progress:
         delta=state.delta, method=given["method"], policy=given["policy"]["name"], shared=state.shared,
         weighted=any(chain.weight != 1.0 for chain in state.chains), paths=state.paths,
         first_cost=state.first_cost, leases=len(state.leases), lost=state.lost, aside=state.aside,
-        behind=aim.behind, missed=aim.missed, events=state.happened,
+        behind=aim.behind, missed=aim.missed, events=state.past.happened,
         questions=len(given["questions"]), unmet=aim.unmet(state),
         spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
         variability=sum(chain.variability for chain in state.chains), stop_reason=stop.reason(state, now),

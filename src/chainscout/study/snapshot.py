@@ -17,7 +17,7 @@ __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
 
 _TOTALS = (
     "shared", "delta", "pairs", "budget", "deadline", "observations", "paths", "used", "first_cost",
-    "reserved", "grants", "lost", "aside", "version", "happened", "over", "drawn", "doubts", "checked", "checked_at",
+    "reserved", "grants", "lost", "aside", "version", "over", "doubts", "checked", "checked_at",
     "check_due",
 )  # fmt: skip
 _FACTS = (
@@ -71,10 +71,14 @@ def packed_state(state: State) -> bytes:
             sorted(state.aim.looks),
         ],
         "twins": [list(state.twins), state.repeated],
-        "times": list(state.times),
-        "events": [[getattr(event, name) for name in _EVENT] for event in state.events],
-        "history": list(state.history.items()),
-        "answered": list(state.answered.items()),
+        "past": [
+            state.past.happened,
+            state.past.due,
+            list(state.past.times),
+            list(state.past.history.items()),
+            list(state.past.answers.items()),
+            [[getattr(one, name) for name in _EVENT] for one in state.past.events],
+        ],
         "questions": [[getattr(asked, name) for name in _ASKED] for asked in state.questions],
         "leases": [[getattr(lease, name) for name in _LEASE] for lease in state.leases.values()],
         "chains": [_packed(chain) for chain in state.chains],
@@ -102,12 +106,12 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     state.aim.looks = set(looks)
     waiting, state.repeated = ([Twins(*pair) for pair in pairs] for pairs in given["twins"])
     state.twins.extend(waiting)
-    state.times.extend(given["times"])
-    state.events.extend(
-        EventLine(number, time, EventKind(kind), *rest) for number, time, kind, *rest in given["events"]
-    )
-    state.history = {chain: [HistoryLine(*line) for line in lines] for chain, lines in given["history"]}
-    state.answered = {question: [AnswerLine(*line) for line in lines] for question, lines in given["answered"]}
+    past = state.past
+    past.happened, past.due, times, history, answers, events = given["past"]
+    past.times.extend(times)
+    past.history = {chain: [HistoryLine(*line) for line in lines] for chain, lines in history}
+    past.answers = {question: [AnswerLine(*line) for line in lines] for question, lines in answers}
+    past.events.extend(EventLine(number, time, EventKind(kind), *rest) for number, time, kind, *rest in events)
     state.leases = {one[0]: Lease(*one) for one in given["leases"]}
     registered = state.settings.get("questions", ())
     state.questions = [Asked(number, Registered(*one)) for number, one in enumerate(registered, 1)]

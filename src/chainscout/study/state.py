@@ -15,15 +15,16 @@ from ..journal.entry import End, Entry, Kind, unpacked
 from ..logarithm import log
 from ..policies import Policy
 from . import stop
-from .aim import FEW, LONG, Aim, next_check
+from .aim import FEW, Aim, next_check
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
+from .past import Past
 from .questions import Asked, Registered
 from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
-from .views import AnswerLine, EventKind, EventLine, HistoryLine, StopReason
+from .views import EventKind, StopReason
 
-__all__ = ["EVENTS", "KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
+__all__ = ["KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
 
 #: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
 MOST_BARREN = 10
@@ -38,14 +39,8 @@ _ENDING = frozenset({
     Kind.EXPIRED, Kind.ABANDONED, Kind.PATH_ENDED, Kind.SET_ASIDE, Kind.TAKEN_UP, Kind.STOPPED, Kind.BOUND,
     Kind.ANSWERED, Kind.CHECKED, Kind.REPEATED, Kind.EXTENDED, Kind.CREATED,
 })  # fmt: skip
-#: The first line of the whole study comes after so many observations.
-_LEAST_DRAWN = 10
 #: Who tells compares the paths that began alike at once. So only the latest of them are waiting.
 _MOST_TWINS = 1000
-#: How many of the last events are remembered; older ones follow from the journal again.
-EVENTS = 100
-#: The pace is measured over so many observations.
-_PACED = 1_001
 #: The name of a walker that has no other; and of the first worker of `learn`. Its others have a number behind it.
 MAIN, LEARNER = "main", "learn"
 
@@ -107,18 +102,9 @@ class State:
         #: The reason of an entry that stopped the study, with its text.
         self.stopped: tuple[str, str] | None = None
         self.version = 0
-        #: The last events, how many there were, and whether one of them says that the study is over.
-        self.events: deque[EventLine] = deque(maxlen=EVENTS)
-        self.happened = 0
+        #: Whether an event says that the study is over; and what else happened.
         self.over = False
-        #: The bounds of earlier moments by chain, and those of the whole study under None; the answers by question.
-        #: Lines are only ever added, so a look reads them later.
-        self.history: dict[int | None, list[HistoryLine]] = {}
-        self.answered: dict[int, list[AnswerLine]] = {}
-        #: How many observations the whole study has when its next line is due.
-        self.drawn = 0
-        #: When the last observations were told, in milliseconds.
-        self.times: deque[int] = deque(maxlen=_PACED)
+        self.past = Past()
         #: The registered questions with their answers.
         self.questions: list[Asked] = []
         #: Chain → why no bound of it holds; and what the last entry `CHECKED` says.
@@ -127,8 +113,6 @@ class State:
         #: How many observations there were when the checks were last made, and how many there will be the next time.
         self.checked_at = 0
         self.check_due = math.inf
-        #: The entry that is folded now.
-        self._entry = Entry(0, 0, Kind.CREATED, 0, 0, 0, 0, "", 0)
         self._effects = self._dispatch()
 
     def _dispatch(self) -> dict[Kind, Callable[[Entry], None]]:
@@ -145,10 +129,10 @@ class State:
 
     def apply(self, entries: Iterable[Entry]) -> None:
         """Folds the entries that follow the head."""
-        effects = self._effects
+        effects, past = self._effects, self.past
         entry = None
         for entry in entries:
-            kind, self._entry = entry[2], entry
+            kind, past.entry = entry[2], entry
             effects[kind](entry)
             if kind is _TOLD:
                 if self.aside or (self.budget is not None and self.budget - self.used < self.costs[1]):
@@ -158,20 +142,6 @@ class State:
         if entry is not None:
             self.head = entry.head
 
-    # -- events
-
-    def _happen(self, kind: EventKind, chain: Chain | None = None, **detail: Any) -> None:
-        self.happened += 1
-        name = None if chain is None else chain.name
-        self.events.append(EventLine(self._entry.number, self._entry.time / 1000, kind, name, detail))
-
-    def _happen_on(self, path: Path, kind: EventKind, chain: Chain, **more: Any) -> None:
-        """An event of a path, whose next step was asked for and not told."""
-        who = self.walkers[path.owner if path.lease is None else path.lease.worker].name
-        issued = 0 if path.slot is None or path.slot.status is _VOID else path.slot.number
-        place = {"worker": who, "path": path.number, "step": path.steps + 1, "issued": issued}
-        self._happen(kind, chain, **place, told=self.observations, **more)
-
     def _note_end(self) -> None:
         """Notes that the study is over, once. A deadline that passes without an entry is no event."""
         if self.over:
@@ -180,12 +150,12 @@ class State:
         if why is None:
             return
         self.over = True
-        self._happen(EventKind.FINISHED, reason=why.value)
-        self._draw_all()
+        self.past.happen(EventKind.FINISHED, reason=why.value)
+        self.past.draw_all(self)
         if len(self.chains) <= FEW:  # a small study that has stopped shows the bounds of its last moment
             for chain in self.chains:
                 if chain.transitions > chain.at_cut[1] and chain.wanted is None and not chain.done:
-                    self.aim.want(self, chain, self._entry.number)
+                    self.aim.want(self, chain, self.past.entry.number)
 
     # -- creation
 
@@ -221,7 +191,7 @@ class State:
             self._keep_error(lambda order: order.begin(self.chains, self.pairs, self.horizon))
         self.check_due = next_check(0, len(self.chains))
         self.aim.renew(self, 0, dict(given.get("aims", {})))
-        self._happen(EventKind.CREATED, policy=given["policy"]["name"])
+        self.past.happen(EventKind.CREATED, policy=given["policy"]["name"])
 
     def known_states(self) -> list[tuple[int, list[Any] | None, dict[Any, int], bool]]:
         """The sets of states that the first entry names: how many, their labels, positions, and whether it is open."""
@@ -310,7 +280,7 @@ class State:
         p.digest = digested(p.digest, value)
         c.observations += 1
         self.observations += 1
-        self.times.append(time)
+        self.past.times.append(time)
         self.used += c.cost
         if draws.cards is not None:
             draws.cards.append(Card(p.told_slot, path, p.steps, x, value, number, p.owner))
@@ -509,7 +479,7 @@ class State:
     def _hand_back(self, chain: Chain, path: Path) -> None:
         """The walker says that no step of its open slot was made."""
         if path.lease is not None:
-            self._happen_on(path, EventKind.LEASE_GIVEN_BACK, chain)
+            self.past.happen_on(self, path, EventKind.LEASE_GIVEN_BACK, chain)
         self._free(chain, path)
         if path.steps == 0:
             path.ended = not self.shared  # nobody goes on with a path that did not begin
@@ -531,7 +501,7 @@ class State:
 
     def _leave(self, chain: Chain, path: Path, end: End, kind: EventKind = EventKind.PATH_ENDED, **detail: Any) -> None:
         """Ends a path, and its lease. A chain whose last paths brought no transition is set aside."""
-        self._happen_on(path, kind, chain, **detail)
+        self.past.happen_on(self, path, kind, chain, **detail)
         self._free(chain, path)
         self._close_slot(chain, path, end)
         self.lost += end is End.LOST
@@ -558,7 +528,7 @@ class State:
 
     def _lost(self, entry: Entry) -> None:
         self.lost += 1
-        self._happen(EventKind.OBSERVATION_LOST, self.chains[entry.chain])
+        self.past.happen(EventKind.OBSERVATION_LOST, self.chains[entry.chain])
 
     # -- which chains are advanced, and until when
 
@@ -572,7 +542,7 @@ class State:
             self.aside += 1
             self.aim.tally(chain, 1)
             self.moved(chain)
-            self._happen(EventKind.SET_ASIDE, chain, reason=reason, ended=ended)
+            self.past.happen(EventKind.SET_ASIDE, chain, reason=reason, ended=ended)
 
     def _taken_up(self, entry: Entry) -> None:
         chain = self.chains[entry.chain]
@@ -582,7 +552,7 @@ class State:
             self.aside -= 1
             self.aim.tally(chain, 1)
             self.moved(chain)
-            self._happen(EventKind.TAKEN_UP, chain)
+            self.past.happen(EventKind.TAKEN_UP, chain)
         self.over = False
         if self.stopped is not None and self.stopped[0] in _LACK_CHAINS:
             self.stopped = None
@@ -601,7 +571,7 @@ class State:
             self._keep_error(lambda order: order.renew(self.pairs, self.horizon, always=endless))
         self.over = False
         loss = self.aim.targets.get("loss")
-        self._happen(
+        self.past.happen(
             EventKind.EXTENDED, budget=self.budget, target_loss=min(loss.values()) if isinstance(loss, dict) else loss,
             deadline=self.deadline, target_width=self.aim.targets.get("width"),
         )  # fmt: skip
@@ -612,7 +582,7 @@ class State:
             self.stopped = given["reason"], given.get("text", "")
 
     def _ruled(self, entry: Entry) -> None:
-        self._happen(EventKind.RECOMPUTED, policy=unpacked(entry.more)["name"], old=self.version, new=entry.value)
+        self.past.happen(EventKind.RECOMPUTED, policy=unpacked(entry.more)["name"], old=self.version, new=entry.value)
         self.version = entry.value
 
     def _checked(self, entry: Entry) -> None:
@@ -627,7 +597,7 @@ class State:
         self.repeated.append(Twins(entry.chain, entry.value, entry.path, unpacked(entry.more)["states"], 0.0))
         self.twins.clear()
         more = {"path": entry.path, "repeats": entry.value, "states": unpacked(entry.more)["states"]}
-        self._happen(EventKind.REPEATED, self.chains[entry.chain], **more)
+        self.past.happen(EventKind.REPEATED, self.chains[entry.chain], **more)
 
     @property
     def spoilt(self) -> bool:
@@ -646,30 +616,7 @@ class State:
         before = chain.at_cut
         self.aim.bound(self, entry)
         if chain.at_cut != before:
-            self._draw(entry, chain)
-
-    def _draw(self, entry: Entry, chain: Chain) -> None:
-        """Adds the line of a new bound, and one of the whole study if it has grown by 1 %, or is over."""
-        few = len(self.chains) <= FEW
-        if chain.at_cut[1] >= (1 if few and "loss" in self.aim.targets else LONG):
-            bound = math.inf if self.spoilt else chain.weight * chain.bound
-            moment = entry.number, chain.number, self.observations, entry.time / 1000
-            line = HistoryLine(*moment, chain.observations, bound, chain.variability)
-            self.history.setdefault(chain.number, []).append(line)
-        whole = self.history.get(None)
-        at_once = whole is not None and whole[-1].observations == self.observations  # several bounds of one moment
-        if self.observations >= self.drawn or (few and (self.over or at_once)):
-            self._draw_all()
-
-    def _draw_all(self) -> None:
-        self.drawn = self.observations + max(_LEAST_DRAWN, self.observations // 100, len(self.chains))
-        bound = math.inf if self.spoilt else max(chain.weight * chain.bound for chain in self.chains)
-        moment = self._entry.number, None, self.observations, self._entry.time / 1000
-        line = HistoryLine(*moment, self.observations, bound, sum(chain.variability for chain in self.chains))
-        lines = self.history.setdefault(None, [])
-        if lines and lines[-1].observations == line.observations:
-            lines.pop()
-        lines.append(line)
+            self.past.draw(self, chain)
 
     def _answered(self, entry: Entry) -> None:
         chain, given = self.chains[entry.chain], unpacked(entry.more)
@@ -677,9 +624,7 @@ class State:
         if entry.value <= asked.cut:
             return
         asked.hear(entry.value, given)
-        moment = entry.number, asked.number, self.observations, entry.time / 1000
-        line = AnswerLine(*moment, asked.lower, asked.upper, asked.estimate)
-        self.answered.setdefault(asked.number, []).append(line)
+        self.past.answer(self, asked)
         if all(other.cut == entry.value for other in chain.questions):
             self.aim.answered(self, chain, entry.number)
 
