@@ -208,10 +208,10 @@ def digest_of(before: int, columns: Sequence[Any]) -> int:
 
 def sealed(head: Head, time: int, drafts: Sequence[Draft]) -> list[Entry]:
     """The entries of these drafts, as they follow this head at this time."""
-    entries, digest = [], head.digest
+    entries, digest, make = [], head.digest, tuple.__new__
     time = max(time, head.time)
     for number, draft in enumerate(drafts, head.number + 1):
         columns = (number, time, *draft)
         digest = digest_of(digest, columns)
-        entries.append(Entry(*columns, digest))
+        entries.append(make(Entry, (*columns, digest)))
     return entries

@@ -244,12 +244,26 @@ class MemoryJournal(Journal):
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def read(self, head: Head = START, most: int | None = None) -> list[Entry]:
+        if self._is_last(head):  # who reads has written last
+            self._check_open()
+            return []
+        return super().read(head, most)
+
+    def append(self, head: Head, command: Command) -> list[Entry]:
+        self._check_writing()
+        return self._append(head, command)
+
+    def _is_last(self, head: Head) -> bool:
+        return head[0] == len(self._entries) > 0 and head[2] == self._entries[-1][8]
+
     def _rows(self, first: int, most: int | None) -> list[Entry]:
         begin = max(0, first - 1)
         return self._entries[begin:] if most is None else self._entries[begin : begin + most]
 
     def _append(self, head: Head, command: Command) -> list[Entry]:
         with self._lock:
-            new = self._seal(head, command, self._follow(head, self._rows(head.number, None)))
+            tail = [] if self._is_last(head) else self._follow(head, self._rows(head.number, None))
+            new = self._seal(head, command, tail)
             self._entries += new
             return new

@@ -4,7 +4,7 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import FileError
@@ -69,9 +69,13 @@ class Keeper:
         self, look: Callable[Concatenate[State, int, Given], Result], *given: Given.args, **options: Given.kwargs
     ) -> Result:
         """What a function says of the state of this moment. It must not change the state."""
+        journal = self.journal
         with self._lock:
-            state = self._catch_up()
-            return look(state, self._now(state), *given, **options)
+            state = self._state or self._catch_up()
+            if tail := journal.read(state.head):
+                self._fold(state, tail)
+            now, latest = journal.now(), state.head[1]
+            return look(state, now if now > latest else latest, *given, **options)
 
     def state(self) -> State:
         """The state of this moment. The caller holds the lock while it reads."""
@@ -142,12 +146,14 @@ class Keeper:
             nonlocal found
             if tail:
                 self._fold(state, tail)
-            drafts, found = command(state, self._now(state), *given, **options)
+            now, latest = journal.now(), state.head[1]
+            drafts, found = command(state, now if now > latest else latest, *given, **options)
             return drafts
 
+        journal = self.journal
         with self._lock:
             state = self._state or self._catch_up()
-            new = self.journal.append(state.head, checked)
+            new = journal.append(state.head, checked)
             if new:
                 self._fold(state, new)
                 if state.head.number >= self._keep_at:
@@ -262,10 +268,6 @@ class Keeper:
         with self._lock:
             self.journal.close()
 
-    def _now(self, state: State) -> int:
-        """The time in milliseconds. It never goes back, even if a clock does."""
-        return max(self.journal.now(), state.head.time)
-
     # -- folding
 
     def _catch_up(self, *, read: bool = True) -> State:
@@ -283,8 +285,11 @@ class Keeper:
     def _fold(self, state: State, entries: Sequence[Entry]) -> None:
         """Folds entries. If it is interrupted, the state is half-way: the next caller folds everything again."""
         self._state = None
-        with _no_garbage() if len(entries) >= _MANY else nullcontext():
+        if len(entries) < _MANY:
             state.apply(entries)
+        else:
+            with _no_garbage():
+                state.apply(entries)
         self._state = state
 
     def _from_snapshot(self) -> State | None:

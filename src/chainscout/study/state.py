@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..journal.entry import START as NOTHING
-from ..journal.entry import End, Entry, Kind, unpacked
+from ..journal.entry import End, Entry, Head, Kind, unpacked
 from ..logarithm import log
 from ..policies import Policy
 from . import stop
@@ -140,7 +140,7 @@ class State:
             elif kind in _ENDING:
                 self._note_end()
         if entry is not None:
-            self.head = entry.head
+            self.head = Head(entry[0], entry[1], entry[8])
 
     def _note_end(self) -> None:
         """Notes that the study is over, once. A deadline that passes without an entry is no event."""
@@ -257,7 +257,8 @@ class State:
             follows = lease.steps > 0 and not lease.at_once
         if x == START:
             p.told_slot = number if lease is None else lease.number
-            self._begun(c, p)
+            self.paths += 1
+            self.first_cost += c.cost
             if follows:
                 p.slot = draws.ask(number, value, path, by, time)
             elif slot is not None and slot.steps == 1:
@@ -296,11 +297,6 @@ class State:
             self.aim.want(self, c, number)
         if more:
             self._keep_key(entry, p.steps)
-
-    def _begun(self, chain: Chain, path: Path) -> None:
-        """Counts a path that has its first observation."""
-        self.paths += 1
-        self.first_cost += chain.cost
 
     def _begin_path(self, chain: Chain, path: int, owner: int, is_plain: bool) -> Path:
         """A new path. If the chain is one process, the path before it ends."""

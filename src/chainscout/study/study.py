@@ -233,30 +233,29 @@ class Study:
         ``ends``: the path ends with this state, because the process itself has ended.
         ``key``: any text; the same observation with the same key is told once.
         """
+        if path is step is token is key is None and not (begin or ends):
+            walker = self._walker()
+            told = self._keeper.do(commands.tell, walker, chain, state)
+            return self._goes_on(walker, told)
         if begin and (path is not None or step is not None):
             raise InputError("a state that begins a path has neither path nor step: the study gives the path's number")
         if path is not None:
             path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
+        given = {"path": path, "step": step, "begin": begin, "ends": ends, "key": key, "recall": self._keeper.recall}
         if token is not None:
-            told = self._keeper.do(
-                commands.tell_leased, _checked_token(token), chain, state, path=path, step=step, begin=begin, ends=ends,
-                key=key, recall=self._keeper.recall,
-            )  # fmt: skip
+            told = self._keeper.do(commands.tell_leased, _checked_token(token), chain, state, **given)
             self._keeper.settle()
             return Step(told.path, told.steps + 1)
         walker = self._walker()
-        if path is None and step is None and key is None and not (begin or ends):
-            told = self._keeper.do(commands.tell, walker, chain, state)
-        else:
-            told = self._keeper.do(
-                commands.tell, walker, chain, state, path=path, step=step, begin=begin, ends=ends, key=key,
-                recall=self._keeper.recall,
-            )  # fmt: skip
-        is_new = told.chain not in walker.known
+        return self._goes_on(walker, self._keeper.do(commands.tell, walker, chain, state, **given))
+
+    def _goes_on(self, walker: Walker, told: commands.Told) -> Step:
+        """Notes where a walker's path stands, and settles. Returns the place of its next observation."""
+        is_new = told.steps == 1 and told.own and told.chain not in walker.known
         _remember(walker, told)
-        if is_new and told.steps == 1 and told.own:
+        if is_new:
             self._see(lambda state: walker.warn_of_bare_paths(state.chains[told.chain], told.path))
         self._keeper.settle()
         return Step(told.path, told.steps + 1)
