@@ -18,7 +18,7 @@ from .snapshot import packed_state, snapshot_key, unpacked_state
 from .state import State, Twins
 from .views import EventLine
 
-__all__ = ["OBJECTS", "TAIL", "Command", "Given", "Keeper", "Result"]
+__all__ = ["OBJECTS", "TAIL", "Command", "Given", "Keeper", "Result", "no_garbage"]
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
@@ -236,7 +236,7 @@ class Keeper:
                 return known
         again = State(self.policy)
         again.past.events = deque()
-        with _no_garbage():
+        with no_garbage():
             for page in self.pages():
                 again.apply(page)
         return list(again.past.events)
@@ -256,7 +256,7 @@ class Keeper:
                 if known is None:
                     continue
                 for page in self.journal.pages(again.head):
-                    with _no_garbage():
+                    with no_garbage():
                         again.apply(page[: known.head.number - again.head.number])
                     if again.head.number == known.head.number:
                         break
@@ -273,7 +273,7 @@ class Keeper:
     def _catch_up(self, *, read: bool = True) -> State:
         """The state of this moment, or without ``read`` as it was known last."""
         if self._state is None:
-            with _no_garbage():
+            with no_garbage():
                 state = self._from_snapshot() or State(self.policy, recording=self._recording)
                 for page in self.journal.pages(state.head):
                     state.apply(page)
@@ -288,7 +288,7 @@ class Keeper:
         if len(entries) < _MANY:
             state.apply(entries)
         else:
-            with _no_garbage():
+            with no_garbage():
                 state.apply(entries)
         self._state = state
 
@@ -323,7 +323,7 @@ class Keeper:
 
 
 @contextmanager
-def _no_garbage() -> Iterator[None]:
+def no_garbage() -> Iterator[None]:
     """Folds without the garbage collector: nothing of a state is garbage, and looking for it takes half of the time."""
     if not gc.isenabled():
         yield

@@ -5,6 +5,7 @@ import zlib
 from collections import OrderedDict
 from typing import Any
 
+from .._version import __version__
 from ..journal.entry import FORMAT, Head
 from ..policies import Policy
 from .chain import Chain, Lease, Owner, Path, Row
@@ -48,8 +49,8 @@ _LEASE = ("number", "worker", "chain", "path", "expires", "lasts", "steps", "at_
 
 
 def snapshot_key(policy: Policy) -> str:
-    """What folded the state. A reader with another format or rule folds the entries again."""
-    return json.dumps([FORMAT, policy.name, dict(policy.parameters), policy.version], sort_keys=True)
+    """What folded the state. A reader with another version or rule folds the entries again."""
+    return json.dumps([FORMAT, __version__, policy.name, dict(policy.parameters), policy.version], sort_keys=True)
 
 
 def packed_state(state: State) -> bytes:

@@ -36,7 +36,7 @@ from .bounds import Due, Found, costs_of_holes, due
 from .bounds import found as computed
 from .certificate import StudyCertificate, open_steps
 from .checks import judged_paths, stored_diagnosis
-from .keeper import Keeper
+from .keeper import Keeper, no_garbage
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .plan import plan
 from .process import is_gone, running
@@ -636,7 +636,8 @@ class Study:
 
     def look(self) -> Look:
         """Everything that is shown of the study, of one moment. Its bounds are those of the last looks at them."""
-        return self._keeper.read(look_at, self._keeper.journal.notes(), self._shares)
+        with no_garbage():
+            return self._keeper.read(look_at, self._keeper.journal.notes(), self._shares)
 
     def _mark(self) -> tuple[int, StopReason | None]:
         """Another value whenever a look shows something else than before, clocks aside."""
