@@ -70,6 +70,18 @@ def test_an_expired_lease_is_a_hole(place):
     assert rows(study.paths("a"))[:2] == [(0, 0, START, 0), (0, 1, 0, HOLE)]
 
 
+def test_a_first_state_that_was_lost_is_a_hole_of_the_law_of_starts(place):
+    """The worker of the second one says that nothing was drawn, but a later one had been asked for."""
+    study = place.create({"a": 2})
+    workers = [study.worker(name, renews=False) for name in ("lost", "back", "told", "last")]
+    lost, back, told, last = (worker.lease(chain="a") for worker in workers)
+    told.tell(1)
+    lost.abandon()
+    back.give_back()
+    last.give_back()
+    assert [target for _, _, source, target in rows(study.paths("a")) if source == START] == [HOLE, HOLE, 1]
+
+
 def test_plain_tells_of_two_paths_at_a_time_are_ordered_by_the_tells_before_them(place):
     study = place.create({"a": 2})
     study.tell("a", 0)

@@ -91,8 +91,10 @@ class Kind(IntEnum):
     #: more: ``transitions``, ``bound``, ``ratio``, ``error`` (of single probabilities; null: infinite), ``method``,
     #: ``version``.
     BOUND = 18
-    #: What a question's answer was, for curves and readers. value: the cut. by: aim (which has the question), or 0.
-    #: more: ``question``?, ``estimate``, ``lower``, ``upper``, ``version``.
+    #: What a question's answer was. An *input* of the fold, as a bound is. The answers to all questions of a chain come
+    #: in one append, and the last one says how far the chain is from the aim. value: the cut. by: aim, or 0.
+    #: more: ``question`` (its number), ``transitions``, ``lower``, ``upper`` and ``estimate``? (null: infinite),
+    #: ``episodes``, ``waits`` and ``cards`` (what its replay waits for), ``notes``, ``version``.
     ANSWERED = 19
     #: What the checks of this chain said. value: the cut. more: ``results``, ``version``.
     CHECKED = 20

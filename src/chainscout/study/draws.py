@@ -137,7 +137,7 @@ _number = attrgetter("number")
 class Draws:
     """The holes of one chain in the order of issue, and what was told behind the first one."""
 
-    __slots__ = ("cards", "holes", "latest", "released")
+    __slots__ = ("cards", "holes", "latest", "released", "starts")
 
     def __init__(self) -> None:
         self.holes: list[Hole] = []
@@ -147,6 +147,9 @@ class Draws:
         self.released = 0
         #: Every told draw, for readers who need the order itself; None: nobody does.
         self.cards: list[Card] | None = None
+        #: The first states of paths that were asked for, will never be told, and are not void: holes of the law of
+        #: starts. They are known where draws are recorded.
+        self.starts: list[Card] = []
 
     # -- slots
 
@@ -244,6 +247,15 @@ class Draws:
             if hole.number < self.latest:
                 break
             hole.is_early = hole.is_early or (hole.status is _PENDING and is_left(hole))
+
+    def lose_start(self, number: int, path: int, pending: int, *, made: bool) -> None:
+        """A lease ended before its path had a state.
+
+        ``pending``: the latest slot of another first state that is pending. ``made``: a state may have been drawn.
+        """
+        told = (card.number for card in self.cards or () if card.source == START)
+        if made or number < max(pending, max(told, default=0)):
+            self.starts.append(Card(number, path, 1, START, UNKNOWN, 0, 0, Status.LOST))
 
     def _is_last_of_row(self, hole: Hole) -> bool:
         """Whether no later slot of the hole's row has been issued, as far as draws are recorded."""

@@ -3,7 +3,7 @@
 import gc
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -12,6 +12,7 @@ from ..journal.entry import START, Draft, Entry, Head, Kind, unpacked
 from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
 from . import bounds, checks, commands
+from .chain import Chain
 from .repetition import surprise
 from .replays import Replays, Reply
 from .snapshot import packed_state, snapshot_key, unpacked_state
@@ -103,24 +104,23 @@ class Keeper:
 
     def replies(self, name: str, question: int | None = None) -> list[Reply]:
         """The answers to the questions of a chain at this moment, or to one. They are computed outside of the lock."""
-        with self._replaying:
-            with self._lock:
-                state = self.recorded()
-                answers = self._replays.read(state, state.names[name], question)
-            return answers()
+        return self._replayed(name, lambda state, chain: self._replays.read(state, chain, question))
 
-    def growth(
-        self, names: Iterable[str], good: Callable[[float, float], bool], width: float | None
-    ) -> dict[str, list[float]]:
-        """The factors by which chains must grow until their answers are good, as `Running.growth` says."""
-        found = {}
-        for name in names:
-            with self._replaying:
+    def growth(self, name: str, good: Callable[[float, float], bool], width: float | None) -> list[float]:
+        """The factors by which a chain must grow until its answers are good, as `Running.growth` says."""
+        return self._replayed(name, lambda state, chain: self._replays.growth(state, chain, good, width))
+
+    def _replayed(self, name: str, read: Callable[[State, Chain], Callable[[], Result]]) -> Result:
+        """What a function says that reads the draws of a chain under the lock, and computes outside of it."""
+        with self._replaying:
+            try:
                 with self._lock:
                     state = self.recorded()
-                    predict = self._replays.growth(state, state.names[name], good, width)
-                found[name] = predict()
-        return found
+                    compute = read(state, state.names[name])
+                return compute()
+            except BaseException:
+                self._replays = Replays()  # one may have stopped half-way
+                raise
 
     def recall(self, *asked: int | str) -> Entry | None:
         """The entry that told a step of a path, (chain, path, step), or that has a key. It reads the whole journal."""

@@ -276,7 +276,7 @@ def _plan_answers(study: "Study", look: Look, width: float | None) -> AnswerPlan
         return limit is not None and (upper < limit or lower >= limit)
 
     chains = {line.chain: look.chain(line.chain) for line in look.questions}
-    factors = {name: iter(found) for name, found in study._keeper.growth(chains, good, width).items()}
+    factors = {name: iter(study._keeper.growth(name, good, width)) for name in chains}
     vain, left, done = study._keeper.read(_standing)
     more: dict[tuple[str, str], float] = {}
     for line in look.questions:

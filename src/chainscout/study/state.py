@@ -33,6 +33,8 @@ KEYS = 10_000
 #: The reasons for a stop that a chain which is taken up again takes back.
 _LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
 _VOID = Status.VOID
+#: The ends that do not depend on a step that was not told.
+_DUE = (End.TERMINATED, End.TRUNCATED, End.DUE)
 _TOLD = Kind.TOLD
 #: The kinds of entries that may end a study, besides observations. The aims of an extension come before it.
 _ENDING = frozenset({
@@ -440,11 +442,14 @@ class State:
         if "key" in given:
             self._keep_key(entry, p.steps)
 
-    def _free(self, chain: Chain, path: Path) -> None:
-        """Ends the path's lease. Its unused part goes back to the budget."""
+    def _free(self, chain: Chain, path: Path, end: End = End.UNKNOWN) -> None:
+        """Ends the path's lease. Its unused part goes back to the budget. ``end``: of a path without a state."""
         lease, path.lease = path.lease, None
         if lease is None:
             return
+        if path.steps == 0 and self.recording and end not in _DUE:
+            pending = (other.lease.number for other in chain.walks.values() if other.lease and other.steps == 0)
+            chain.draws.lose_start(lease.number, path.number, max(pending, default=0), made=end is End.LOST)
         del self.leases[lease.number]
         self.reserved -= lease.steps * chain.cost
         if not self.leases:
@@ -498,7 +503,7 @@ class State:
     def _leave(self, chain: Chain, path: Path, end: End, kind: EventKind = EventKind.PATH_ENDED, **detail: Any) -> None:
         """Ends a path, and its lease. A chain whose last paths brought no transition is set aside."""
         self.past.happen_on(self, path, kind, chain, **detail)
-        self._free(chain, path)
+        self._free(chain, path, end)
         self._close_slot(chain, path, end)
         self.lost += end is End.LOST
         path.ended = True
@@ -515,8 +520,7 @@ class State:
         if slot is None or slot.status is Status.VOID:
             path.slot = None
             return
-        due = end in (End.TERMINATED, End.TRUNCATED, End.DUE)
-        if due or (end is End.UNKNOWN and chain.draws.is_last(slot)):
+        if end in _DUE or (end is End.UNKNOWN and chain.draws.is_last(slot)):
             chain.draws.void(slot)
             path.slot = None
         else:
