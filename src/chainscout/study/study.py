@@ -540,8 +540,7 @@ class Study:
             met = state.aim.is_met(asked, asked.lower, asked.upper)
             return state.aim.is_about_answers and not state.chains[asked.chain].done and met != asked.met
 
-        if self._see(is_news):
-            self._look_at([chain])
+        self._look_at([chain] if self._see(is_news) else [])
         return found.answer
 
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
