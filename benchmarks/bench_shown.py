@@ -111,14 +111,13 @@ def sizes(folder: Path) -> Iterator[Row]:
         else:
             filled(folder / "empty.db", chains, 0).close()
             before = os.path.getsize(folder / "empty.db")
-            study = filled(where, chains, told)
+            filled(where, chains, told).close()
         with Study.open(where, read_only=True) as study:
-            progress = study.progress()
+            observations, lines = study.progress().observations, len(study.look().history(None))
         size = os.path.getsize(where)
         yield (
-            f"K = {chains:,}, {progress.observations:,} observations: bytes an observation; other entries",
-            f"{(size - before) / progress.observations:.0f}; {progress.events:,}"
-            f" ({before / chains:,.0f} bytes a chain before the first)",
+            f"K = {chains:,}, {observations:,} observations: bytes an observation; lines of history",
+            f"{(size - before) / observations:.0f}; {lines:,} ({before / chains:,.0f} bytes a chain before the first)",
         )
         where.unlink()
 
