@@ -23,6 +23,8 @@ Answer = TypeVar("Answer")
 FRESH, STALE = 0.2, 1.0
 MOST_KEPT = 200
 PATIENCE = 30.0
+#: A look that takes long serves for this many times as long, at least: so looks take at most a fifth of the time.
+REST = 4.0
 
 #: How a request that changes the study uses this time: it waits in the queue for at most `IN_QUEUE` seconds, then for
 #: other writers of the study for at most `FOR_WRITERS` seconds. So a request is refused before its time is over, and a
@@ -83,11 +85,16 @@ class Moment:
 
     #: Another one whenever the study has changed.
     mark: Hashable
-    #: When it was read, by the monotonic clock.
+    #: When it was read, by the monotonic clock, and for how many seconds.
     read: float
+    took: float
     report: StudyReport
     #: What was asked → the answer.
     _answers: dict[Hashable, asyncio.Future[bytes]] = field(default_factory=dict)
+
+    def serves(self, seconds: float) -> float:
+        """For how many seconds it is shown at least: ``seconds``, or more if the look took long."""
+        return max(seconds, REST * self.took)
 
     async def answer(self, asked: Hashable, work: Callable[[StudyReport], bytes]) -> bytes:
         """What ``work`` makes of this moment. It is made once for all who ask the same."""
@@ -109,13 +116,13 @@ class Latest:
         self._study, self._title = study, title
         self._known: Moment | None = None
         self._reading: asyncio.Future[Moment] | None = None
-        #: When it was last known that the study has not changed.
-        self._checked = 0.0
+        #: Until when nobody asks whether the study has changed.
+        self._until = 0.0
 
     async def moment(self) -> Moment:
         """The study as it is now, or as it was a moment ago."""
         reading = self._reading
-        if reading is None or (reading.done() and time.monotonic() > self._checked + FRESH):
+        if reading is None or (reading.done() and time.monotonic() > self._until):
             reading = self._reading = asyncio.ensure_future(in_thread(partial(self._read, self._known)))
         self._known = await asyncio.shield(reading)
         return self._known
@@ -125,9 +132,9 @@ class Latest:
         self._reading = None
 
     def _read(self, known: Moment | None) -> Moment:
-        mark = self._study._mark()
-        now = time.monotonic()
-        if known is None or known.mark != mark or now > known.read + STALE:
-            known = Moment(mark, now, StudyReport(self._study, self._title))
-        self._checked = time.monotonic()
+        mark, begun = self._study._mark(), time.monotonic()
+        if known is None or known.mark != mark or begun > known.read + known.serves(STALE):
+            report = StudyReport(self._study, self._title)
+            known = Moment(mark, begun, time.monotonic() - begun, report)
+        self._until = time.monotonic() + known.serves(FRESH)
         return known
