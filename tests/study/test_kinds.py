@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chainscout.store.sql import codec
 
 from chainscout.errors import InputError
 from chainscout.policies import Policy
@@ -61,9 +60,3 @@ def test_a_study_reads_back_what_it_was_given(tmp_path: Path, names: Any, settin
         study.audit()
         assert all(type(name) is str for name in study.names)
         assert all(type(index) is float for index in study.indices().values())
-
-
-@pytest.mark.parametrize("value", [np.float64(1.0), np.int64(1), True, Name("a")])
-def test_a_row_holds_nothing_that_would_come_back_as_another_kind(value: object) -> None:
-    with pytest.raises(InputError, match=r"stores Python's own numbers and texts, not .* of the kind"):
-        codec._with_check_sum([1, 2.0, "text", b"bytes", None, value])

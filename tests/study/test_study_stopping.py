@@ -156,8 +156,7 @@ def test_a_large_budget_is_not_overshot(place, costs):
     """What rounding may be off by is never as much as an observation, however large the budget is."""
     budget = 2_000_000_000_000
     study = place.create({"a": 2, "b": 2}, budget=budget, policy=RULE, costs=costs)
-    with study._store.writing() as transaction:
-        transaction.study.used = float(budget - 2)
+    study._keeper.state().used = float(budget - 2)
     for _ in range(4):
         if not study.finished:
             study.tell("a", 0)

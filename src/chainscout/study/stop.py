@@ -104,8 +104,9 @@ def check_asking(state: "State", now: int) -> None:
 
 
 def check_telling(state: "State") -> None:
-    """Raises ``StudyFinished`` if the study has stopped. A deadline that has passed stops asking, but not telling."""
-    why = reason(state)
+    """Raises ``StudyFinished`` if the study has stopped. One tell may come after the deadline, observed before it."""
+    times = state.past.times
+    why = reason(state, times[-1] if times else None)
     if why is not None:
         raise finished(state, why)
 

@@ -28,6 +28,7 @@ def extend(
     """Another budget (the whole, not the increase), target or deadline. A study that has stopped goes on."""
     ends: dict[str, float] = {}
     if limit is not None:
+        limit = budget.checked_budget(limit, priced="costs" in state.settings)
         budget.check_affordable(limit, state.costs[0])
         budget.check_lowered(state, now, limit)
         ends["budget"] = limit
