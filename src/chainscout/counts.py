@@ -165,9 +165,14 @@ class Counts:
         paths: int,
         last: int | None,
         open_states: bool = False,
+        holes: Mapping[int, int] | None = None,
     ) -> Self:
-        """Counts from stored rows: position → position → count, and the position that the chain is in."""
+        """Counts from stored rows: position → position → count, and the position that the chain is in.
+
+        ``holes``: position → how many steps out of that state have no known outcome.
+        """
         counts = cls(states, open_states=open_states)
+        counts._holes = {x: number for x, number in (holes or {}).items() if number}
         if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
             raise InputError(f"rows must map positions to mappings from positions to counts, not {shown(rows)}")
         for x, row in rows.items():

@@ -53,7 +53,7 @@ def test_nothing_that_speaks_against_it() -> None:
 
 
 def test_few_transitions_that_were_checked_come_first() -> None:
-    """No check goes past a draw that was given up after a later one was known, and the line begins with that."""
+    """No check goes past a draw that was given up after a later one had begun, and the line begins with that."""
     study = Study.create(None, {"a": 2})
     one, two = study.worker("one", renews=False), study.worker("two", renews=False)
     first, second = one.lease(steps=2_000), two.lease(steps=2_000)
@@ -66,7 +66,7 @@ def test_few_transitions_that_were_checked_come_first() -> None:
         second.tell(int(rng.integers(2)))
     second.give_back()
     assert line(study) == (
-        "only 1,022 of 1,898 transitions were checked ('chainscout diagnose' checks each chain to its end): nothing in"
+        "only 398 of 1,898 transitions were checked ('chainscout diagnose' checks each chain to its end): nothing in"
         " these speaks against a Markov chain that does not change"
     )
     assert why_waiting(None, 16_188, "draw 7 is pending").startswith("16,188 transitions wait")

@@ -17,8 +17,18 @@ from ..counts import Counts, smoothing
 Array = npt.NDArray[np.float64]
 
 
-def intervals(successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float | Array) -> tuple[Array, Array]:
-    """Lower and upper ends for each success probability; ``log_inverse`` is log(1/δ'), one for all or one for each."""
+def intervals(
+    successes: npt.ArrayLike, trials: npt.ArrayLike, log_inverse: float | Array, holes: npt.ArrayLike = 0
+) -> tuple[Array, Array]:
+    """Lower and upper ends for each success probability; ``log_inverse`` is log(1/δ'), one for all or one for each.
+
+    ``holes``: how many more trials have no known outcome. None of them is a success in the lower end, and all of them
+    are in the upper end (MATH §15, T3).
+    """
+    unknown = np.asarray(holes, dtype=np.float64)
+    if unknown.any():
+        a, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64) + unknown
+        return intervals(a, n, log_inverse)[0], intervals(a + unknown, n, log_inverse)[1]
     from scipy.special import betaln, xlog1py, xlogy  # here, because it takes long to load
 
     a, n = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
@@ -45,7 +55,8 @@ def row_bounds(counts: Counts, log_inverse: float) -> dict[int, float]:
     times = np.array([number for row in rows.values() for number in (*[1] * len(row), counts.size - len(row))])
     lengths = [len(row) + 1 for row in rows.values()]
     exits = np.repeat([counts.exits_of(x) for x in rows], lengths)
-    low, high = intervals(seen, exits, log_inverse)
+    holes = np.repeat([counts.holes.get(x, 0) for x in rows], lengths)
+    low, high = intervals(seen, exits, log_inverse, holes)
     estimate = (seen + alpha) / (exits + alpha * counts.size)
     widest = times * np.maximum(high - estimate, estimate - low) ** 2
     sums = np.add.reduceat(widest, np.cumsum([0, *lengths[:-1]]))

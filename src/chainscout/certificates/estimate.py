@@ -148,23 +148,26 @@ class Estimate(RowEstimates):
         )
         self.entries = least if entries is None else whole_number(entries, "entries", least=least, meaning=meaning)
         self._without_intervals = _without_intervals(counts)
+        self._holes = np.zeros(counts.size, dtype=np.int64)
+        for x, number in counts.holes.items():
+            self._holes[x] = number
 
     def _ends(self, rows: range, columns: range, counts: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-        exits = self.exits[rows.start : rows.stop, None]
+        of_rows = (values[rows.start : rows.stop, None] for values in (self.exits, self._holes))
         # Most entries of a row share a few values of counts, and an interval takes long to compute.
         pairs, places = np.unique(
-            np.stack((counts, np.broadcast_to(exits, counts.shape)), axis=-1).reshape(-1, 2),
+            np.stack((counts, *(np.broadcast_to(values, counts.shape) for values in of_rows)), axis=-1).reshape(-1, 3),
             axis=0,
             return_inverse=True,
         )
-        low, high = self._of_pairs(pairs[:, 0], pairs[:, 1])
+        low, high = self._of_pairs(*pairs.T)
         places = places.reshape(-1)
         return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
-    def _of_pairs(self, counts: npt.ArrayLike, exits: npt.ArrayLike) -> tuple[Array, Array]:
+    def _of_pairs(self, counts: npt.ArrayLike, exits: npt.ArrayLike, holes: npt.ArrayLike) -> tuple[Array, Array]:
         if self._without_intervals:
             raise InputError(self._without_intervals)
-        return intervals(counts, exits, math.log(self.entries / self.delta))
+        return intervals(counts, exits, math.log(self.entries / self.delta), holes)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each entry: from, to, transitions, estimate, lower, upper.
@@ -201,7 +204,7 @@ class Estimate(RowEstimates):
             exits += [int(self.exits[x])] * len(seen)
             of += [x] * len(seen)
         if of:
-            low, high = self._of_pairs(counts, exits)
+            low, high = self._of_pairs(counts, exits, self._holes[of])
             found[of] = 0.0
             np.maximum.at(found, of, high - low)
         return found

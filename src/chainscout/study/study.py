@@ -390,13 +390,15 @@ class Study:
 
         def look(state: State) -> Counts:
             known = labels.find(state, chain)
+            holes: dict[int, int] = {}
             if everything:
                 rows = {x: dict(row.counts) for x, row in known.rows.items()}
             else:
-                rows = {x: dict(row) for x, row in state.chosen_cut(known).counts(known.rows).items()}
+                cut = state.chosen_cut(known)
+                rows, holes = {x: dict(row) for x, row in cut.counts(known.rows).items()}, cut.holes
             return Counts.from_rows(
                 rows, labels.states(known), observations=known.observations, paths=known.begun, last=None,
-                open_states=known.is_open,
+                open_states=known.is_open, holes=holes,
             )  # fmt: skip
 
         found: Counts = self._see(look)
@@ -469,8 +471,11 @@ class Study:
         def look(state: State) -> Estimate | OpenEstimate:
             known = labels.find(state, chain)
             if known.is_open:
-                counts = state.chosen_cut(known).counts(known.rows)
+                cut = state.chosen_cut(known)
+                counts = cut.counts(known.rows)
                 pairs = {x: dict(row.discoveries) for x, row in known.rows.items()}
+                if cut.holes or cut.without:  # then nobody knows the order of discovery in the order of issue
+                    pairs = {}
                 return OpenEstimate(tuple(known.labels or ()), counts, pairs, state.delta, len(state.chains))
             # An open chain has its own δ/K. The closed chains share the rest equally among their entries.
             closed = [other.size**2 for other in state.chains if not other.is_open]
