@@ -1,5 +1,5 @@
-"""Bounds hold whatever a crowd of walkers does: durations that depend on outcomes, leases that expire, walkers that hold
-back, nights without machines (MATH §15). Everything goes through the public surface; `make soak` takes the full size.
+"""Bounds hold whatever a crowd of walkers does: durations that depend on outcomes, leases that expire, walkers that
+hold back, nights without machines (MATH §15). All goes through the public surface; `make soak` takes the full size.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from scipy.stats import binom
 from study_places import set_clock
 
 import chainscout as cs
-from chainscout.errors import LeaseLost
+from chainscout.errors import LeaseLost, NothingFree
 
 DELTA = 0.1
 #: How often a step goes to 1, whatever state it leaves. Such a step is slow.
@@ -32,12 +32,13 @@ class Walker:
         self.lease, self.outcome = None, 0
 
     def begin(self, seconds):
-        """Asks for the next step, and makes it. Returns whether it is a slow one."""
-        self.lease = self.worker.lease(seconds, chain="a")
-        if self.lease is None:
+        """Asks for the next step, and makes it. Returns whether it may."""
+        try:
+            self.lease = self.worker.lease(seconds, chain="a", wait=0)
+        except NothingFree:  # the steps under way may be enough for the target
             return False
         self.outcome = int(self.rng.random() < SLOW)
-        return bool(self.outcome)
+        return self.lease is not None
 
 
 def crowd(study, walkers, kind, seed, told, look=lambda study: None, every=40):
@@ -51,18 +52,23 @@ def crowd(study, walkers, kind, seed, told, look=lambda study: None, every=40):
     now, events, number = 0.0, [], 0
     for place in range(walkers):
         heapq.heappush(events, (rng.random(), next(tie), Walker(study, f"walker {place}", rng), True))
-    while events and number < told and not study.finished:
+    while number < told:
+        if study.chain("a").aside:  # too many paths in a row were lost
+            study.take_up("a")
+        if study.finished:
+            break
         now, _, walker, begins = heapq.heappop(events)
         set_clock(study, now)
         if begins:
-            takes = (slow if walker.begin(seconds) else 1.0) * rng.uniform(0.9, 1.1)
-            if walker.lease is None:
-                break
+            if not walker.begin(seconds):
+                heapq.heappush(events, (now + 100.0, next(tie), walker, True))
+                continue
+            takes = (slow if walker.outcome else 1.0) * rng.uniform(0.9, 1.1)
             if kind == "held back" and walker.outcome and rng.random() < 0.5:
                 takes *= 50.0  # it looks at what the others have told, and waits
             heapq.heappush(events, (now + takes, next(tie), walker, False))
             continue
-        if kind == "nights" and rng.random() < 0.2 * (1 + 3 * walker.outcome):  # the machine is off before it tells
+        if kind == "nights" and rng.random() < 0.02 * (1 + 3 * walker.outcome):  # the machine is off before it tells
             walker.lease.restart(lost=True)
             walker.lease.give_back()
         else:
@@ -126,7 +132,7 @@ def hold(walkers, kind, runs, told, method="mixture"):
 @pytest.mark.parametrize("walkers", [1, 8, 20, 40])
 def test_bounds_hold_at_every_look(walkers, kind):
     found = hold(walkers, kind, 6, 160)
-    if walkers < 20:  # the bounds say something
+    if walkers == 1 or kind == "slow ones":  # the bounds say something
         assert min(watch.least for watch in found) < 0.5
 
 
@@ -142,7 +148,11 @@ def test_the_certificate_that_keeps_the_law_holds(walkers):
     hold(walkers, "slow ones", 3, 160, "sharp")
 
 
-@pytest.mark.parametrize("kind", ["expiry", "held back"])
+#: Where every third step is lost, no number of observations is enough for a small target.
+STOPS = ["slow ones", "held back", "nights"]
+
+
+@pytest.mark.parametrize("kind", STOPS)
 def test_a_study_that_stops_has_reached_its_target(kind):
     """At the stop, and for the counts that the study then has."""
     runs, missed, target = 5, 0, 0.2
@@ -179,11 +189,12 @@ def test_bounds_hold_at_every_look_in_full(walkers, kind):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STOPS)
 def test_stops_in_full(kind):
     runs, missed = 100, 0
     for seed in range(runs):
         study = cs.Study.create(None, {"a": 2}, delta=DELTA, certificate="mixture", target_loss=0.1)
         crowd(study, 20, kind, seed, 10_000)
-        missed += study.finished and cs.loss(CHAIN, study.counts("a")) > 0.1
+        assert study.finished
+        missed += cs.loss(CHAIN, study.counts("a")) > 0.1
     assert missed <= most(runs)

@@ -136,6 +136,7 @@ class Worker:
                 if time.monotonic() > patience:
                     raise
             except NothingFree:
+                self._keeper.do(commands.expire)
                 looked = self._keeper.settle()  # a look that is due may free a chain
                 if limit is not None and time.monotonic() + pause > limit:
                     raise

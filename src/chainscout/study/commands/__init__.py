@@ -22,11 +22,11 @@ from .choices import ask, ask_many
 from .creation import AIMS, create
 from .leases import Granted, give_back, give_back_all, give_up_gone, lease, renew, tell_and_lease
 from .replies import answer, look, waited_in_vain
-from .tells import Told, checked_pairs, correct, end_path, tell, tell_leased, tell_many, tell_walk
+from .tells import Told, checked_pairs, correct, end_path, expire, tell, tell_leased, tell_many, tell_walk
 
 __all__ = [
     "AIMS", "Granted", "Told", "aim", "answer", "ask", "ask_many", "bound", "check", "checked_pairs", "close",
-    "correct", "create", "end_path", "extend", "give_back", "give_back_all", "give_up_gone", "lease", "look", "lose",
-    "renew", "renew_rule", "repeat", "set_aside", "stop", "take_up", "tell", "tell_and_lease", "tell_leased",
-    "tell_many", "tell_walk", "tells", "waited_in_vain",
+    "correct", "create", "end_path", "expire", "extend", "give_back", "give_back_all", "give_up_gone", "lease",
+    "look", "lose", "renew", "renew_rule", "repeat", "set_aside", "stop", "take_up", "tell", "tell_and_lease",
+    "tell_leased", "tell_many", "tell_walk", "tells", "waited_in_vain",
 ]  # fmt: skip

@@ -13,8 +13,8 @@ from ..state import KEYS, State
 from ..walker import Walker
 
 __all__ = [
-    "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expiries", "find_lease",
-    "is_repeated", "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
+    "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expire", "expiries",
+    "find_lease", "is_repeated", "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
 ]  # fmt: skip
 
 #: Finds an old tell in the journal: ``recall(chain, path, step)``, or ``recall(key)``. None: there is none.
@@ -329,6 +329,11 @@ def expiries(state: State, now: int) -> list[Draft]:
     """The entries that end the leases whose time is over."""
     found = [state.leases[number] for number in budget.expired(state, now)]
     return [Draft(Kind.EXPIRED, lease.chain, lease.path, by=lease.number) for lease in found]
+
+
+def expire(state: State, now: int) -> tuple[list[Draft], None]:
+    """Ends the leases whose time is over, because a command that fails for them ends none."""
+    return expiries(state, now), None
 
 
 def _registered(state: State, walker: Walker, drafts: list[Draft]) -> tuple[int, list[Draft]]:
