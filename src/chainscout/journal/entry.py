@@ -96,7 +96,9 @@ class Kind(IntEnum):
     #: more: ``question`` (its number), ``transitions``, ``lower``, ``upper`` and ``estimate``? (null: infinite),
     #: ``episodes``, ``waits`` and ``cards`` (what its replay waits for), ``notes``, ``version``.
     ANSWERED = 19
-    #: What the checks of this chain said. value: the cut. more: ``results``, ``version``.
+    #: What the checks of all chains said: an *input* of the fold, because no study stops on bounds that do not hold.
+    #: more: ``observations`` (how many were read), ``results`` (numbers, by check), ``blamed`` (by check), ``waiting``,
+    #: ``remarks``, ``doubts`` (chain, code and sentence), ``version``.
     CHECKED = 20
     #: This path repeats another one, so no bound holds from here on. value: the other path. more: ``states`` (how many
     #: are alike), ``chain``? (of the other path).
