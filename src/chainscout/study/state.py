@@ -21,7 +21,7 @@ from .draws import START, UNKNOWN, Card, Cut, Status
 from .order import Order
 from .past import Past
 from .questions import Asked, Registered
-from .repetition import CHECKPOINTS, digested, most_surprise, needed_surprise
+from .repetition import CHECKPOINTS, MOST_NAMED, digested, most_surprise, needed_surprise
 from .views import EventKind, StopReason
 
 __all__ = ["KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
@@ -353,12 +353,20 @@ class State:
         if not chain.prefixes:
             chain.prefixes = {}
         alike = chain.prefixes.setdefault((path.steps, path.digest), [])
-        if alike and not self.spoilt:
+        if alike:
             first, second = sorted((min(alike), path.number))
             needed = needed_surprise(len(self.chains), second)
-            if most_surprise(path.steps) >= needed:
+            known = [place for place, pair in enumerate(self.repeated) if pair[:3] == (chain.number, first, second)]
+            if known:  # the common beginning is longer than was known
+                self.repeated[known[0]] = self.repeated[known[0]]._replace(length=path.steps)
+            elif most_surprise(path.steps) >= needed and self.names_more(chain.number, second):
                 self.twins.append(Twins(chain.number, first, second, path.steps, needed))
         alike.append(path.number)
+
+    def names_more(self, chain: int, path: int) -> bool:
+        """Whether it is news that this path repeats another one: not if that is known, or if many others do."""
+        known = [pair.second for pair in self.repeated if pair.chain == chain]
+        return path not in known and len(known) < MOST_NAMED
 
     def _keep_key(self, entry: Entry, steps: int) -> None:
         key = unpacked(entry.more).get("key")
@@ -594,8 +602,13 @@ class State:
         self.aim.doubt(self, [self.chains[number] for number, _, _ in given["doubts"]])
 
     def _repeated(self, entry: Entry) -> None:
-        self.repeated.append(Twins(entry.chain, entry.value, entry.path, unpacked(entry.more)["states"], 0.0))
+        chain, pair = self.chains[entry.chain], {entry.value, entry.path}
+        lengths = [length for (length, _), paths in chain.prefixes.items() if pair <= set(paths)]
+        longest = max(lengths, default=unpacked(entry.more)["states"])
+        self.repeated.append(Twins(entry.chain, entry.value, entry.path, longest, 0.0))
+        news = [one for one in self.twins if self.names_more(one.chain, one.second)]
         self.twins.clear()
+        self.twins.extend(news)
         more = {"path": entry.path, "repeats": entry.value, "states": unpacked(entry.more)["states"]}
         self.past.happen(EventKind.REPEATED, self.chains[entry.chain], **more)
 

@@ -58,7 +58,7 @@ def reason(state: "State", now: int | None = None) -> StopReason | None:
 
 def _aim_reached(state: "State") -> StopReason | None:
     """The reason if every chain has reached the aim, or if none can."""
-    if state.spoilt:
+    if state.spoilt and (state.aim.behind > 0 or state.aim.missed == len(state.chains)):
         endless = state.budget is None and state.deadline is None
         return StopReason.REPEATED if state.aim.behind == 0 or endless else None
     kind = next(iter(state.aim.targets))

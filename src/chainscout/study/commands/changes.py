@@ -114,8 +114,8 @@ def stop(state: State, now: int, reason: StopReason, text: str = "") -> tuple[li
 
 
 def repeat(state: State, now: int, twins: Twins) -> tuple[list[Draft], None]:
-    """Two paths repeat each other, so no bound holds. Nothing, if that is known already."""
-    if state.spoilt:
+    """Two paths repeat each other, so no bound holds. Nothing, if that is no news."""
+    if not state.names_more(twins.chain, twins.second):
         return [], None
     more = packed(states=twins.length)
     return [Draft(Kind.REPEATED, twins.chain, twins.second, twins.first, more=more)], None
