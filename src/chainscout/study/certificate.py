@@ -36,7 +36,7 @@ class OpenStep(NamedTuple):
 
 def open_steps(state: State) -> tuple[OpenStep, ...]:
     """The steps that somebody may still tell, with later transitions behind them."""
-    found = []
+    found: list[OpenStep] = []
     for chain in state.chains:
         later, own = 0, []
         for hole in reversed(chain.draws.holes):

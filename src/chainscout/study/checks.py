@@ -85,9 +85,10 @@ class _Chain:
             before = before if step == card.step - 1 else -1
             rows.append((card.number, card.source, card.target, before, worker, card.path, card.step - 1))
             self.walks[card.path] = worker, card.step, card.source
-        number, *columns, age = np.array(rows, np.int64).reshape(-1, 7).T
-        labelled = Labelled(*columns, np.searchsorted(np.array(AGES), age))
-        return self.standing, number, self.standing.feed(labelled)
+        columns = np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 7).T)
+        ages = np.searchsorted(np.array(AGES), columns[6])
+        labelled = Labelled(columns[1], columns[2], columns[3], columns[4], columns[5], ages)
+        return self.standing, columns[0], self.standing.feed(labelled)
 
 
 class Results(NamedTuple):
